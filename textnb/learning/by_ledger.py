@@ -29,7 +29,7 @@ class Changes:
     ----------
     fitted : Fitted
     labels : dict of bytes to label
-        The class as which the model has now learned each message; None where it forgot it.
+        The class as which the model has now learned each message; None if it forgot it.
     learned, relearned, forgotten : int
         Rows that are new to the ledger, that were learned as another class before, and that are
         forgotten.

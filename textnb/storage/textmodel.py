@@ -224,7 +224,7 @@ def pack_text(fitted: Fitted) -> Packed:
              **(weights_arrays(fitted.form.weights) if learned is None else {}),
              **_pack_sample(fitted.sample, n_classes)}
     return document, stored_arrays(document, fitted.model, fitted.solved_model.l, basic,
-                                   _kept(settings, learned, n_terms))
+                                   _within_limits(settings, learned, n_terms))
 
 
 def _pack_class_weight(class_weight: Any) -> Any:
@@ -270,7 +270,9 @@ def _pack_sample(sample: RowSample | None, n_classes: int) -> dict[str, NDArray[
     return {f"{_SAMPLE}/{name}": values for name, values in found.items()}
 
 
-def _kept(settings: TextSettings, learned: TermCounts | None, n_terms: int) -> NDArray[np.bool_]:
+def _within_limits(
+    settings: TextSettings, learned: TermCounts | None, n_terms: int
+) -> NDArray[np.bool_]:
     """Which terms a model of counts has within its limits; all of other models."""
     if learned is None or settings.vocabulary is not None:
         return np.ones(n_terms, dtype=np.bool_)
@@ -300,7 +302,7 @@ def unpack_text(
             "tokenizer": Tokenizer.from_file(found.settings["tokenizer"])})
         learned = _unpack_counts(path, document, arrays, found, model, max_bytes)
         # Before the fit, which needs the most memory.
-        check_derived(document, model, found.l, arrays, _kept(
+        check_derived(document, model, found.l, arrays, _within_limits(
             settings, learned if model.from_counts else None, len(learned.terms)))
         if model.from_counts:
             fitted = fit_from_file(settings, learned, document.get("l"))
@@ -329,7 +331,7 @@ def _registered(path: str, name: str) -> type[Model]:
 
 
 def unpack_class_weight(value: Any) -> Any:
-    """The inverse of `_pack_class_weight`; ValueError for what is no class weight."""
+    """The inverse of `_pack_class_weight`; ValueError for anything that is not a class weight."""
     if isinstance(value, dict):
         labels, weights = value["labels"], value["weights"]
         require(all(type(label) in LABEL_TYPES for label in labels)
