@@ -48,7 +48,7 @@ SKLEARN = ("selection", "evaluation", "report", "engines")
 BY_SKLEARN = ("models.matrices", "models.log_count_ratio")
 # Polars and scipy.sparse meet here alone; others name the type of its matrices, `CountMatrix`.
 MATRICES = "text.matrix"
-LONGEST_MODULE = 500
+LONGEST_MODULE = 600
 # One class whose methods are a line or three: what is long is the documentation of the interface.
 LONGER = {"classifiers.text": 695}
 

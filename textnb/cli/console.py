@@ -183,7 +183,7 @@ def progress(
     class NoteHandler(logging.Handler):
         def filter(self, record: logging.LogRecord) -> bool:
             # Each verb reports in its own words what was learned.
-            return record.name != "textnb.estimators"
+            return record.name != "textnb.learning"
 
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())

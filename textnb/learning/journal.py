@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-_LOG = logging.getLogger("textnb.estimators")
+_LOG = logging.getLogger("textnb.learning")
 
 
 def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
