@@ -172,11 +172,20 @@ def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, weight):
                       np.append(form.weights[:, 1], form.intercept[1]))
 
 
+@pytest.mark.parametrize("_solvers", ["descent first"], indirect=True)
+def test_descent_solves_heavy_rows_alone(monkeypatch):
+    monkeypatch.setattr(linear_solver, "_newton", None)
+    counts, labels = some_texts()
+    objective, v = fitted(NBLinear(power=0.0, C=1e3), counts, labels)
+    objective.cost = objective.cost * 1e3
+    assert_solved(objective, v)
+
+
 def test_conjugate_gradients_that_end_too_soon_are_no_convergence(monkeypatch):
     monkeypatch.setattr(linear_solver, "_MOST_PRODUCTS", 1)
     counts, labels = some_texts()
     with pytest.warns(ConvergenceWarning, match="smaller weights of rows and classes"):
-        NBLinear(class_weight={"b": 1e5}).fit(counts, labels)
+        NBLinear(loss="log", class_weight={"b": 1e5}).fit(counts, labels)
 
 
 def test_a_model_of_held_out_rows_that_is_not_solved_is_told(monkeypatch):

@@ -55,14 +55,14 @@ _RANGE = 50.0
 _FEW = 1 << 17
 # Rows that descent can't learn in so many passes (C is large, say) are left to Newton's method.
 _MOST_PASSES = 50
-# The part of all passes and steps that descent may take where rows cost much.
-_PASSES = 0.75
+# Where rows cost much, a Newton step takes as long as many passes: of these, so many times more.
+_MORE_PASSES = 5
 # What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
 # of the tolerance, as what is left does with the square of the gradient.
 _LEFT = 0.1
 # The same share of bias² / 2 is nothing.
 _ROUNDING = 1e-12
-# Where rows cost no more than this, near margins are near losses.
+# Where rows cost no more than this, margins near those of the optimum are losses near its own.
 _CHEAP = 1.0
 # Costs beyond this are approached by this factor at a time. At once, the first models of Newton's
 # method would hold nearly every row, and be too steep for conjugate gradients.
@@ -139,7 +139,7 @@ class LinearSolver:
         little beside the penalty of the weights, whatever rows cost: a tenth of it at the default
         tolerance. So must descent's duality gap, where a row costs more than 1.
     max_iter : int
-        Most passes and Newton steps.
+        Most passes and Newton steps; five times as many passes where a row costs more than 1.
     """
 
     loss: str = "hinge"
@@ -250,14 +250,16 @@ class LinearSolver:
         return [self._nearer(loops, *each) for each in zip(problems, found, strict=True)]
 
     def _nearer(self, loops: Any, problem: _Problem, found: DualPoint) -> DualPoint:
-        """By descent to an ever smaller range, where the losses are not near yet."""
-        tol, most = max(self.tol, _LOOSE), int(_PASSES * self.max_iter)
+        """Where rows cost much, descent goes on until the losses are near those of the optimum."""
+        if problem.cost.max() <= _CHEAP:
+            return found
+        tol, most = max(self.tol, _LOOSE), _MORE_PASSES * self.max_iter
         range_ = _RANGE * tol
-        while found.converged and not problem.is_near(found, tol):
-            range_ *= 0.5
+        while not (near := problem.is_near(found, tol)) and found.passes < most:
+            range_ *= 0.5 if found.converged else 1.0
             more = _descend(loops, problem, range_, most - found.passes, found.duals)
             found = replace(more, passes=found.passes + more.passes)
-        return found
+        return replace(found, converged=near)
 
     def _finish(
         self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
@@ -266,7 +268,9 @@ class LinearSolver:
         """The solution, by Newton's method where descent did not find it."""
         if found is not None and found.converged and not self._tight:
             return problem.solution(found.weights, found.bias, found.duals, found.passes, True)
-        end = _newton(problem, self._start(problem, found, duals, point), self.tol, self.max_iter)
+        more = 0 if found is None else max(found.passes - _MOST_PASSES, 0)
+        end = _newton(problem, self._start(problem, found, duals, point), self.tol,
+                      self.max_iter + more)
         return problem.solution(problem.scale * end.point.v, end.point.bias,
                                 problem.duals(end.point), end.steps, end.converged)
 
@@ -375,9 +379,7 @@ class _Problem:
         return share * float(np.sqrt(_dot(gradient, gradient) + pull.sum() ** 2))
 
     def is_near(self, found: DualPoint, tol: float) -> bool:
-        """Whether the losses of descent are near those of the optimum, as its margins are."""
-        if self.cost.max() <= _CHEAP:
-            return True
+        """Whether the losses of descent are near those of the optimum."""
         point = self.at(found.weights, found.bias)
         return self.gap(point, found.duals) <= point.little(tol)
 

@@ -60,12 +60,13 @@ class NBLinear(TfidfModel):
     tol : float
         Where the solver ends. Newton's method: at this share of the gradient's length at zero,
         times the share of the rarer side, once a step gains little, whatever rows and classes
-        weigh. Descent: when the projected gradients of the rows' duals are at most 50 · tol apart;
-        below ``tol=0.01``, after 50 passes, or where C times a row's weight is above 1 and its loss
-        is not near the optimum's, Newton's method goes on from there.
+        weigh. Descent: when the projected gradients of the rows' duals are at most 50 · tol apart,
+        and the loss is near the optimum's if C times the weight of a row is above 1. Below
+        ``tol=0.01``, or after too many passes, Newton's method goes on from there.
     max_iter : int
         The largest number of passes over the rows and of Newton steps; a ConvergenceWarning says
-        if they did not suffice.
+        if they did not suffice. Where C times the weight of a row is above 1, passes, which take
+        less time, may be five times as many.
     held_out : float in [0, 0.5]
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
         of its probabilities, with a model of the others; of classes too small for that, the share
