@@ -17,10 +17,11 @@ ROWS = np.array([40_000_000, 9, 7])
 
 def sums_of(model: Any, l: float) -> TermSums:
     """The sums of a file, from the formulas on arrays."""
-    p = (COUNTS + l) / (ROWS[:, None] + 2.0 * l)
+    # From counts: 1 - p loses its digits where p is nearly 1.
+    absent = (ROWS[:, None] - COUNTS + l) / (ROWS[:, None] + 2.0 * l)
     others = COUNTS.sum(axis=0) - COUNTS + l
     found = {"counts": COUNTS.sum(axis=1), "norms": np.log(others / others.sum(
-        axis=1, keepdims=True)).sum(axis=1), "absent": np.log1p(-p).sum(axis=1)}
+        axis=1, keepdims=True)).sum(axis=1), "absent": np.log(absent).sum(axis=1)}
     return TermSums(l, COUNTS.shape[1], ROWS.tolist(), **{
         name: found[name].tolist() for name in model.sums})
 
