@@ -35,8 +35,7 @@ class CountModel(WeightedAdditiveModel, Model):
     required: ClassVar[tuple[str, ...]] = ("weigh",)
     # Whether `leave_one_out_type` says how rows are left out.
     leaves_out: ClassVar[bool] = False
-    # Numbers that are derived from each count, and kept.
-    weights_per_count: ClassVar[int] = 1
+
     fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.",
                               names=("--fit-prior/--uniform-prior",), is_common=False)
     class_prior: Priors | None = setting(None, "Priors of the classes, in their order.",
@@ -150,8 +149,9 @@ class CountModel(WeightedAdditiveModel, Model):
         stored = None
         if stays_sparse(self, statistics, as_smoothing(self.l, self._n_features_of(statistics))):
             stored = 4 * statistics.feature_count.nnz
+        # A count, its weight, and the count times a class weight.
         check_room(len(statistics.classes), statistics.n_features,
-                   8 * (1 + self.weights_per_count + (weights is not None)),
+                   8 * (2 + (weights is not None)),
                    "counts and weights", freed=statistics.feature_count.nbytes, log=True,
                    stored=stored)
 
