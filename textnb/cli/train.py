@@ -208,7 +208,7 @@ def _train_texts(
     if done.warm_start is not None:
         start = load_fitted(done.warm_start)
         check_start(text_settings, start)
-    frame = rows(source.input, source, text, source.label, multilabel=True)
+    frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     documents: list[int] = []
