@@ -276,12 +276,12 @@ def _evaluation(
             yield wide
 
     ranked = rank_labels(blocks if len(labels) == len(known) else all_labels, true)
-    is_registered = labels.is_in(known.implode())
+    is_known = labels.is_in(known.implode())
     table = pl.DataFrame({
         "label": labels, **measures_of_labels(true, said),
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
-                pl.when(is_registered).then("average_precision").alias("average_precision"))
+                pl.when(is_known).then("average_precision").alias("average_precision"))
     missed, wrong, n = confused(true, said)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
@@ -292,7 +292,7 @@ def _evaluation(
         documents=len(actual), labels=table, textless=textless, ranking=ranked.first,
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
-        confused=pairs[order], unknown_labels=labels.filter(~is_registered).to_list(),
+        confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
         **measures(true, said))
 
 
