@@ -43,9 +43,9 @@ from textnb import (
     export_model,
     leave_one_out,
 )
+from textnb.bayes.counts import Counts
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.special_forms import RequiredTermsForm
-from textnb.bayes.statistics import CountStatistics
 from textnb.scoring.texts import score_batch
 
 TEXTS = ["cheap pills now", "cheap cheap offer now", "see you at noon", "noon at the office",
@@ -393,7 +393,7 @@ def arrays_of(value: Any, path: str) -> dict[str, np.ndarray[Any, Any]]:
     if isinstance(value, (list, tuple)):
         return {name: found for i, item in enumerate(value)
                 for name, found in arrays_of(item, f"{path}[{i}]").items()}
-    if isinstance(value, (LinearForm, CountStatistics, MomentStatistics)):
+    if isinstance(value, (LinearForm, Counts, MomentStatistics)):
         return {name: found for key, item in vars(value).items()
                 for name, found in arrays_of(item, f"{path}.{key}").items()}
     return {}
@@ -430,8 +430,8 @@ def test_a_text_model_can_not_be_written_into(estimator: Any) -> None:
         if isinstance(form, RequiredTermsForm):
             arrays += [form.required.data, form.required.indices]
         if estimator is None:
-            counts = again.statistics_.counts
-            arrays += [counts.class_count, counts.feature_count,
+            counts = again.statistics_
+            arrays += [counts.class_count, counts.values, counts.codes,
                        again.estimator_.feature_log_prob_, again.estimator_.class_log_prior_]
         for array in arrays:
             with pytest.raises(ValueError, match="read-only"):

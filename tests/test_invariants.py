@@ -29,7 +29,7 @@ from textnb import (
     BernoulliNB,
     CategoricalNB,
     ComplementNB,
-    CountStatistics,
+    Counts,
     DataError,
     MultinomialNB,
     ParameterError,
@@ -122,7 +122,7 @@ def bits(model: Any) -> Bits:
                 "occurrences": statistics.occurrences}
         return {
             "vocabulary_": np.array(model.vocabulary_), "terms": np.array(statistics.terms),
-            "counts": statistics.counts.feature_count,
+            "counts": statistics.feature_count,
             **{name: values for name, values in kept.items() if values is not None},
             **bits(model.estimator_)}
     return {"classes_": model.classes_, "class_count_": model.class_count_,
@@ -525,16 +525,16 @@ searched = settings(derandomize=True, deadline=None, max_examples=examples(100),
 
 
 @st.composite
-def statistics(draw: st.DrawFn, n_features: int = 3) -> CountStatistics:
+def statistics(draw: st.DrawFn, n_features: int = 3) -> Counts:
     classes = sorted(draw(st.sets(st.sampled_from(LABELS), min_size=1, max_size=4)))
     rows = draw(st.lists(counts, min_size=len(classes), max_size=len(classes)))
     cells = draw(st.lists(counts, min_size=len(classes) * n_features,
                           max_size=len(classes) * n_features))
-    return CountStatistics(np.array(classes), np.array(rows, dtype=np.int64),
+    return Counts.from_table(np.array(classes), np.array(rows, dtype=np.int64),
                            np.array(cells, dtype=np.int64).reshape(len(classes), n_features))
 
 
-def as_dict(statistics: CountStatistics) -> dict[str, tuple[int, list[int]]]:
+def as_dict(statistics: Counts) -> dict[str, tuple[int, list[int]]]:
     return {label: (rows, cells) for label, rows, cells in zip(
         statistics.classes.tolist(), statistics.class_count.tolist(),
         statistics.feature_count.tolist(), strict=True)}
@@ -543,7 +543,7 @@ def as_dict(statistics: CountStatistics) -> dict[str, tuple[int, list[int]]]:
 @searched
 @given(statistics(), statistics())
 def test_a_sum_of_statistics_is_the_sum_of_each_count(
-    a: CountStatistics, b: CountStatistics
+    a: Counts, b: Counts
 ) -> None:
     none = (0, [0, 0, 0])
     mine, theirs = as_dict(a), as_dict(b)
@@ -559,7 +559,7 @@ def test_a_sum_of_statistics_is_the_sum_of_each_count(
 @searched
 @given(statistics(), statistics())
 def test_what_is_added_and_subtracted_leaves_what_was(
-    a: CountStatistics, b: CountStatistics
+    a: Counts, b: Counts
 ) -> None:
     rest = as_dict((a + b) - b)
     assert {label: rest.pop(label) for label in as_dict(a)} == as_dict(a)
@@ -568,20 +568,20 @@ def test_what_is_added_and_subtracted_leaves_what_was(
 
 @searched
 @given(statistics(), statistics())
-def test_addition_commutes(a: CountStatistics, b: CountStatistics) -> None:
+def test_addition_commutes(a: Counts, b: Counts) -> None:
     assert (a + b).equals(b + a)
 
 
 @searched
 @given(statistics(), statistics(), statistics())
-def test_addition_associates(a: CountStatistics, b: CountStatistics, c: CountStatistics) -> None:
+def test_addition_associates(a: Counts, b: Counts, c: Counts) -> None:
     assert ((a + b) + c).equals(a + (b + c))
 
 
 @searched
 @given(statistics())
-def test_no_rows_add_nothing(a: CountStatistics) -> None:
-    nothing = CountStatistics.empty(a.classes, a.n_features)
+def test_no_rows_add_nothing(a: Counts) -> None:
+    nothing = Counts.empty(a.classes, a.n_features)
     assert (a + nothing).equals(a)
     assert (a - nothing).equals(a)
     assert (a - a).equals(nothing)
@@ -590,14 +590,14 @@ def test_no_rows_add_nothing(a: CountStatistics) -> None:
 @searched
 @given(statistics(), st.integers(0, 2), st.integers(1, 2**40))
 def test_no_more_is_taken_away_than_was_counted(
-    a: CountStatistics, feature: int, excess: int
+    a: Counts, feature: int, excess: int
 ) -> None:
     counts = a.feature_count.copy()
     counts[0, feature] += excess
-    more = CountStatistics(a.classes, a.class_count, counts)
+    more = Counts.from_table(a.classes, a.class_count, counts)
     with pytest.raises(DataError, match=f"has counted feature {feature} .* times, fewer than"):
         a - more
-    rows = CountStatistics(a.classes, a.class_count + excess, a.feature_count)
+    rows = Counts.from_table(a.classes, a.class_count + excess, a.feature_count)
     with pytest.raises(DataError, match=r"has learned [\d,]+ documents?, fewer than"):
         a - rows
 
@@ -612,9 +612,9 @@ def test_the_statistic_of_rows_is_the_sum_over_any_partition(
     labels = np.array([label for _, label, _ in rows])
     left = np.array([side for _, _, side in rows])
     known = np.unique(labels)
-    parts = [CountStatistics.from_matrix(sp.csr_array(cells[side]), labels[side], classes=known)
+    parts = [Counts.from_matrix(sp.csr_array(cells[side]), labels[side], classes=known)
              for side in (left, ~left)]
-    assert (parts[0] + parts[1]).equals(CountStatistics.from_matrix(cells, labels))
+    assert (parts[0] + parts[1]).equals(Counts.from_matrix(cells, labels))
 
 
 texts = st.lists(st.tuples(st.text("ab अ", max_size=12), st.sampled_from(["x", "y"])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from textnb import (
     TableClassifier,
     TextClassifier,
 )
+from textnb.bayes.counts import Counts
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.statistics import CountStatistics, check_int64
-from textnb.text.term_counts import TermCounts
+from textnb.bayes.statistics import check_int64
 
 TOO_LARGE = 2**63
 TEXTS = ["aa bb", "aa", "cc dd", "dd"]
@@ -111,19 +112,19 @@ def test_the_largest_labels_come_back_from_a_file(
 def test_a_statistic_has_no_such_label() -> None:
     classes, ones = np.array([1, TOO_LARGE], dtype=np.uint64), np.ones((2, 2), dtype=np.int64)
     with pytest.raises(DataError, match=names(TOO_LARGE)):
-        CountStatistics(classes, ones[0], ones)
+        Counts.from_table(classes, ones[0], ones)
     with pytest.raises(DataError, match=names(TOO_LARGE)):
         MomentStatistics(classes, ones[0], ones.astype(float), ones.astype(float))
-    for statistic in (CountStatistics, MomentStatistics):
+    for statistic in (Counts, MomentStatistics):
         with pytest.raises(DataError, match=names(TOO_LARGE)):
             statistic.empty([1, TOO_LARGE], 2)
     with pytest.raises(DataError, match=names(TOO_LARGE)):
-        CountStatistics.from_matrix(X, [1, 1, 2, TOO_LARGE])
+        Counts.from_matrix(X, [1, 1, 2, TOO_LARGE])
 
 
 def test_a_file_holds_labels_of_one_of_its_types(tmp_path: Path) -> None:
-    counts = CountStatistics(np.array([1.0, 2.0]), np.array([2, 2]), np.array([[1, 2], [3, 1]]))
-    terms = TermCounts(pl.Series(["aa", "bb"]), counts)
+    counts = Counts.from_table(np.array([1.0, 2.0]), np.array([2, 2]), np.array([[1, 2], [3, 1]]))
+    terms = replace(counts, terms=pl.Series(["aa", "bb"]))
     with pytest.raises(DataError, match=r"labels of one type, .*; got 1\.0, 2\.0\. Cast them"):
         TextClassifier().fit_statistics(terms).save(tmp_path / "model.textnb")
     assert list(tmp_path.iterdir()) == []

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
+from textnb.bayes.counts import Counts
 from textnb.bayes.formulas import complement_weights, log_ratio, multinomial_log_prob
-from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ModelFileError, VocabularyError
 from textnb.runtime import memory as memory_module
 from textnb.runtime.memory import check_room, free_memory
-from textnb.text.counting import _GrowingTable, widen
+from textnb.text.counting import widen
 from textnb.text.native.kernel import build
 
 MIB = 1 << 20
@@ -83,7 +83,7 @@ class TestRefusal:
 
     @pytest.mark.usefixtures("little_room")
     def test_of_a_matrix_and_of_weights(self) -> None:
-        statistics = CountStatistics.empty(np.arange(2000), 10_000)
+        statistics = Counts.empty(np.arange(2000), 10_000)
         with pytest.raises(DataError, match="counts and weights would take 305 MiB"):
             # Without smoothing the weights are dense.
             BernoulliNB(l=0.0).fit_statistics(statistics)
@@ -201,8 +201,7 @@ class TestMemoryErrors:
         def fails(*args: object, **kwargs: object) -> None:
             raise MemoryError("Unable to allocate 1.15 GiB")
 
-        monkeypatch.setattr("textnb.text.counting.CompiledCounting.counts", fails)
-        monkeypatch.setattr("textnb.text.counting.ExpressionCounting.counts", fails)
+        monkeypatch.setattr("textnb.text.counting.Counting.counts", fails)
         with pytest.raises(DataError, match=(
                 r"memory ran out with 50 classes and \d+ terms, whose counts and weights take .* "
                 r"MiB \(Unable to allocate 1.15 GiB\). Set memory_limit")) as caught:
@@ -295,9 +294,3 @@ class TestTables:
             copies += larger is not table
             table = larger
         assert copies < 30
-
-    def test_rows_and_columns_of_a_table(self) -> None:
-        table = _GrowingTable()
-        table.add(np.array([0, 2]), np.array([2, 3]), np.array([1, 1, 5]))
-        values = table.values(np.array([2, 0, 9]), np.array([5, 1, 4000]))
-        assert values.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 0]]

@@ -126,9 +126,10 @@ def test_what_is_learned_later_is_short_by_what_was_left_out(wide: pl.DataFrame)
         pruned: Any = later.pruned_
         assert pruned.terms > first.terms
         assert pruned.at_most > first.at_most == 1
-        short = whole.over(later.statistics_.terms).total - later.statistics_.total
+        left = later.statistics_
+        short = whole.over(left.terms).all_occurrences - left.all_occurrences
         assert 0 <= short.min() <= short.max() <= pruned.at_most
-        assert whole.total.sum() - later.statistics_.total.sum() == pruned.occurrences
+        assert whole.all_occurrences.sum() - left.all_occurrences.sum() == pruned.occurrences
 
 
 @pytest.mark.parametrize("multilabel", [False, True])

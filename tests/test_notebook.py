@@ -164,7 +164,7 @@ def results() -> dict[str, Any]:
         "SmoothingPath": textnb.smoothing_path(model, ROWS, [0.1, 1.0]),
         "Comparison": textnb.compare_models(model, TextClassifier().fit(ROWS.head(3)), ROWS),
         "LinearForm": model.linear_form(), "QuadraticForm": dense._form,
-        "CountStatistics": model.estimator_.statistics_, "TermCounts": model.statistics_,
+        "Counts": model.statistics_,
         "MomentStatistics": dense.statistics_, "MailFilter": judge, "Verified": verified,
         "MailMessage": textnb.parse_message(b"Subject: hello\nFrom: a@b\n\n" + b"body\n" * 999),
         "Explanation": model.highlight("good film"), "Calibration": textnb.calibrate(model, ROWS),

@@ -28,9 +28,9 @@ from textnb import (
     TextClassifier,
     TfidfComplementNB,
 )
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import LinearForm
-from textnb.bayes.statistics import CountStatistics
 from textnb.cli import settings
 from textnb.filter.mailfilter import MailFilter
 from textnb.jobs.models import model_of
@@ -56,7 +56,7 @@ class ToyRootNB(CountModel):
 
     power: float = setting(0.5, "Of the counts.")
 
-    def weigh(self, counted: CountStatistics, l: Any, log_prior: Any) -> LinearForm:
+    def weigh(self, counted: Counts, l: Any, log_prior: Any) -> LinearForm:
         rooted = counted.feature_count ** self.power + l
         log_prob = np.log(rooted / rooted.sum(axis=1, keepdims=True))
         return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
@@ -178,7 +178,7 @@ def test_a_model_of_presence_reads_texts_and_matrices_alike() -> None:
         without_terms, scores_are_log_probabilities = "the priors", True
         above = 1.0
 
-        def weigh(self, counted: CountStatistics, l: Any, log_prior: Any) -> LinearForm:
+        def weigh(self, counted: Counts, l: Any, log_prior: Any) -> LinearForm:
             weights = np.log(counted.feature_count + l)
             return LinearForm(counted.classes, np.ascontiguousarray(weights.T), log_prior,
                               features=presence_map(self.above))
@@ -298,7 +298,7 @@ def test_what_a_model_does_not_say_is_refused(ask: Callable[[Any], object]) -> N
 
 
 def test_weights_that_rows_gave_follow_from_no_counts() -> None:
-    counts = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
+    counts = Counts.from_table(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
     with pytest.raises(ParameterError, match="NBLogisticRegression learns from rows"):
         NBLogisticRegression().derive(counts)
 

@@ -28,7 +28,7 @@ SURFACE = [
     "Calibration",
     "CategoricalNB",
     "ComplementNB",
-    "CountStatistics",
+    "Counts",
     "DataError",
     "Decision",
     "Drift",

@@ -12,10 +12,10 @@ import textnb.runtime.forks  # noqa: F401 - it must see each fork, and takes no 
 
 if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
+    from textnb.bayes.counts import Counts
     from textnb.bayes.decision import Decision
     from textnb.bayes.forms import LinearForm, QuadraticForm
     from textnb.bayes.moments import MomentStatistics
-    from textnb.bayes.statistics import CountStatistics
     from textnb.classifiers.load import load
     from textnb.classifiers.mail import mail_classifier
     from textnb.classifiers.table import TableClassifier
@@ -88,7 +88,7 @@ _HOME = {
     "Calibration": "bayes.calibration",
     "CategoricalNB": "models.categorical",
     "ComplementNB": "models.complement",
-    "CountStatistics": "bayes.statistics",
+    "Counts": "bayes.counts",
     "DataError": "errors",
     "Decision": "bayes.decision",
     "Drift": "evaluation.drift",
@@ -173,7 +173,7 @@ __all__ = [
     "Calibration",
     "CategoricalNB",
     "ComplementNB",
-    "CountStatistics",
+    "Counts",
     "DataError",
     "Decision",
     "Drift",

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textnb import BernoulliNB, ComplementNB, CountStatistics, MultinomialNB, ParameterError
+from textnb import BernoulliNB, ComplementNB, Counts, MultinomialNB, ParameterError
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.models.known import model_named
 
-COUNTS = CountStatistics(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
+COUNTS = Counts.from_table(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
                          np.array([[3, 0, 1, 2], [0, 1, 0, 1], [2, 2, 0, 0]]))
 
 
@@ -25,7 +25,7 @@ COUNTS = CountStatistics(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
 def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
     if classes == 1 and estimator.class_prior is not None:
         estimator = estimator.set_params(class_prior=[1.0])
-    counts = CountStatistics(COUNTS.classes[:classes], COUNTS.class_count[:classes],
+    counts = Counts.from_table(COUNTS.classes[:classes], COUNTS.class_count[:classes],
                              COUNTS.feature_count[:classes])
     expected = estimator.fit_statistics(counts).linear_form()
     found = model_named(type(estimator).__name__, estimator.get_params()).derive(counts)

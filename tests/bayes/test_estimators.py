@@ -22,7 +22,7 @@ from textnb import (
     MultinomialNB,
     ParameterError,
 )
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.counts import Counts
 
 Array = np.ndarray[Any, Any]
 ESTIMATORS = [MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB]
@@ -513,6 +513,6 @@ def test_a_sparse_category_that_a_class_never_had_counts_exactly_zero() -> None:
 def test_counts_made_elsewhere_give_the_same_weights(kind: type) -> None:
     rows = (X > 0).astype(np.int64)
     model = kind(l=0.5).fit(rows, Y)
-    other = kind(l=0.5).fit_statistics(CountStatistics.from_matrix(rows, Y))
+    other = kind(l=0.5).fit_statistics(Counts.from_matrix(rows, Y))
     assert np.array_equal(other.predict_joint_log_proba(rows), model.predict_joint_log_proba(rows))
     assert other.n_features_in_ == 4

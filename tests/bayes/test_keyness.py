@@ -13,7 +13,7 @@ from tests.oracles.keyness import fightin_words, two_proportions
 from textnb import (
     BernoulliNB,
     ComplementNB,
-    CountStatistics,
+    Counts,
     MultinomialNB,
     NBLogisticRegression,
     TextClassifier,
@@ -21,18 +21,18 @@ from textnb import (
 from textnb.bayes.keyness import dirichlet_z, proportion_z
 
 
-def random_counts(seed: int, classes: int = 4, terms: int = 30) -> CountStatistics:
+def random_counts(seed: int, classes: int = 4, terms: int = 30) -> Counts:
     rng = np.random.default_rng(seed)
     counts = rng.poisson(rng.gamma(0.5, 4.0, (classes, terms)))
     counts[0] += 1
     rows = counts.max(axis=1) + rng.integers(1, 9, classes)
-    return CountStatistics(np.arange(classes), rows, counts)
+    return Counts.from_table(np.arange(classes), rows, counts)
 
 
 def test_log_odds_by_hand() -> None:
     # "the" 6 and 6, "goal" 3 and 0, "vote" 0 and 3: of 9 and 9, prior 12, 3, 3 of 18.
     # goal: odds (3 + 3) / (27 - 6) = 2/7 against (0 + 3) / (27 - 3) = 1/8, variance 1/6 + 1/3.
-    counts = CountStatistics(np.array(["sport", "state"]), np.array([3, 3]),
+    counts = Counts.from_table(np.array(["sport", "state"]), np.array([3, 3]),
                              np.array([[6, 3, 0], [6, 0, 3]]))
     found = dirichlet_z(counts, np.array([12, 3, 3]), 0, np.arange(3))
     goal = np.log((2 / 7) * 8) / np.sqrt(1 / 2)
@@ -41,7 +41,7 @@ def test_log_odds_by_hand() -> None:
 
 def test_two_proportions_by_hand() -> None:
     # 3 of 4 documents against 0 of 4: (3.5 / 1.5) / (0.5 / 4.5) = 21.
-    counts = CountStatistics(np.array(["a", "b"]), np.array([4, 4]), np.array([[3], [0]]))
+    counts = Counts.from_table(np.array(["a", "b"]), np.array([4, 4]), np.array([[3], [0]]))
     expected = np.log(21) / np.sqrt(2 / 7 + 2 / 3 + 2 + 2 / 9)
     assert proportion_z(counts, np.array([3]), 0, np.array([0])).tolist() == pytest.approx(
         [expected], abs=1e-12)
@@ -61,7 +61,7 @@ def test_z_scores_are_those_of_the_papers(seed: int) -> None:
 
 
 def test_one_term_alone_tells_nothing() -> None:
-    statistics = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3], [1]]))
+    statistics = Counts.from_table(np.array(["a", "b"]), np.array([1, 1]), np.array([[3], [1]]))
     assert dirichlet_z(statistics, np.array([4]), 0, np.array([0])).tolist() == [0.0]
 
 

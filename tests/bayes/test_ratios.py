@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB
+from textnb.bayes.counts import Counts
 from textnb.bayes.ratios import TermSums, log_prior, log_ratio
-from textnb.bayes.statistics import CountStatistics
 
 COUNTS = np.array([[5, 0, 1, 40_000_000], [0, 2, 1, 3], [7, 7, 0, 0]])
 ROWS = np.array([40_000_000, 9, 7])
@@ -32,7 +32,7 @@ def sums_of(model: Any, l: float) -> TermSums:
     BernoulliNB(), ComplementNB(), ComplementNB(norm=True)], ids=repr)
 def test_plain_numbers_and_arrays_agree(model: Any, l: float) -> None:
     model = model.with_smoothing(l)
-    form = model.derive(CountStatistics(np.arange(3), ROWS, COUNTS))
+    form = model.derive(Counts.from_table(np.arange(3), ROWS, COUNTS))
     sums = sums_of(model, l)
     for term in range(COUNTS.shape[1]):
         own = {k: n for k, n in enumerate(COUNTS[:, term].tolist()) if n}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from textnb import BernoulliNB, ComplementNB, CountStatistics, MultinomialNB
+from textnb import BernoulliNB, ComplementNB, Counts, MultinomialNB
 
 RNG = np.random.default_rng(5)
 X = sp.csr_array(RNG.poisson(0.3, size=(3000, 200)))
@@ -31,8 +31,8 @@ def test_within_1e_12(kind: Any, parts: int) -> None:
 
 
 def test_merged_statistics() -> None:
-    whole = CountStatistics.from_matrix(X, Y, sample_weight=WEIGHT)
-    parts = [CountStatistics.from_matrix(X[i::7], Y[i::7], sample_weight=WEIGHT[i::7])
+    whole = Counts.from_matrix(X, Y, sample_weight=WEIGHT)
+    parts = [Counts.from_matrix(X[i::7], Y[i::7], sample_weight=WEIGHT[i::7])
              for i in range(7)]
     merged = parts[0]
     for part in parts[1:]:

@@ -85,7 +85,7 @@ def against_rest(frame: pl.DataFrame, label: Any) -> pl.DataFrame:
 
 
 def same(one: TextClassifier, other: TextClassifier) -> bool:
-    return (one.statistics_.counts.equals(other.statistics_.counts)
+    return (one.statistics_.equals(other.statistics_)
             and one.statistics_.terms.equals(other.statistics_.terms)
             and one.vocabulary_ == other.vocabulary_
             and np.array_equal(one.linear_form().weights, other.linear_form().weights)
@@ -647,6 +647,6 @@ def test_learned_lists_are_seen_in_what_is_shown() -> None:
     assert isinstance(model.fitted_, Fitted)
     assert model.fitted_.is_multilabel
     assert repr(model.fitted_).endswith("5 labels)")
-    assert repr(model.statistics_.counts).endswith("5 labels)")
+    assert repr(model.statistics_).endswith("5 labels)")
 
 

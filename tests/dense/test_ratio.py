@@ -31,9 +31,9 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes.counts import Counts
 from textnb.bayes.one_against_rest import DualSolver
 from textnb.bayes.ratio import presence_statistics
-from textnb.bayes.statistics import CountStatistics
 
 Array = NDArray[Any]
 X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 1], [1, 1, 0, 1]])
@@ -273,7 +273,7 @@ def test_early_stopping_needs_rows_of_each_class() -> None:
                                     np.array([True, False] * 3)], ids=str)
 def test_ones_are_counted_as_counts_are(labels: Array) -> None:
     ones = sp.csr_array((X > 0).astype(np.int8))
-    counted = CountStatistics.from_matrix(ones.astype(np.int64), labels)
+    counted = Counts.from_matrix(ones.astype(np.int64), labels)
     assert presence_statistics(ones, labels).equals(counted)
 
 

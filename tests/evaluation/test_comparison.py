@@ -141,7 +141,7 @@ def test_only_terms_of_the_class_are_compared() -> None:
     for k, label in enumerate(a.classes_.tolist()):
         sides = []
         for model in (a, b):
-            weights, counts = model.linear_form().weights, model.statistics_.counts.feature_count[k]
+            weights, counts = model.linear_form().weights, model.statistics_.feature_count[k]
             own = weights[:, k] - np.delete(weights, k, axis=1).mean(axis=1)
             sides.append({term: (weight, count / counts.sum()) for term, weight, count in zip(
                 model.vocabulary_, own.tolist(), counts.tolist(), strict=True)})

@@ -21,6 +21,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes.counts import Counts
 from textnb.cli.evidence import decision_words
 from textnb.evaluation.novelty import HELD_OUT, LEARNED, UNVERIFIED, Novelty
 
@@ -141,7 +142,9 @@ def test_what_is_chosen_says_so(tmp_path: Path) -> None:
 def test_sums_of_weights_tell_nothing() -> None:
     from textnb.evaluation.novelty import _rates
 
-    assert _rates(np.array([[1.0, 0.5], [1.0, 2.0]])).tolist() == [0.0, 0.0]
+    table = np.array([[1.0, 0.5], [1.0, 2.0]])
+    counts = Counts.from_table(np.arange(2), np.ones(2), table)
+    assert _rates(counts).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("found", [Novelty(10, 9.9, 0), Novelty(0, 0.0, 0)])

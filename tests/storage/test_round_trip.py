@@ -81,8 +81,8 @@ def assert_same(first: TextClassifier, second: TextClassifier) -> None:
         assert same_bits(mine.required.toarray(), theirs.required.toarray())
     left, right = first.statistics_, second.statistics_
     assert left.terms.to_list() == right.terms.to_list()
-    assert same_bits(left.counts.feature_count, right.counts.feature_count)
-    assert same_bits(left.counts.class_count, right.counts.class_count)
+    assert same_bits(left.feature_count, right.feature_count)
+    assert same_bits(left.class_count, right.class_count)
     for name in ("document_frequency", "occurrences"):
         assert same_bits(getattr(left, name), getattr(right, name)), name
     columns = [first.text] if isinstance(first.text, str) else first.text

@@ -38,11 +38,11 @@ from textnb.frames.batches import batches
 from textnb.text import compiled, counting
 from textnb.text.character_class import CharacterClass
 from textnb.text.compiled import kernel_for, why_expressions
+from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native.kernel import MODULES, Build, build
 from textnb.text.plan import WHITE
-from textnb.text.term_counts import CountSpec
 from textnb.text.termtable import TermTable
 from textnb.text.vocabulary import Limits
 
@@ -125,8 +125,8 @@ class TestEquality:
             batches(frame, ["text"], rows=37), CountSpec(
                 SERVED[name], "text", "label", Limits(min_df=1 + frequency), above)))
         assert one.terms.equals(other.terms)
-        assert one.counts.equals(other.counts)
-        assert one.counts.class_count.dtype == one.counts.feature_count.dtype == np.int64
+        assert one.equals(other)
+        assert one.class_count.dtype == one.values.dtype == np.int64
         for part in ("document_frequency", "occurrences"):
             left, right = getattr(one, part), getattr(other, part)
             assert (left is None) == (right is None)
@@ -263,7 +263,7 @@ class TestSums:
 
         def counted() -> Any:
             return count_by_label(batches(frame, ["text"], rows=7), CountSpec(
-                Tokenizer(r"\w+"), "text", "label", presence_above=above)).counts.feature_count
+                Tokenizer(r"\w+"), "text", "label", presence_above=above)).feature_count
 
         whole = counted()
         monkeypatch.setattr(counting, "_MOST_32", 20)

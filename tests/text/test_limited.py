@@ -13,12 +13,13 @@ import polars as pl
 import pytest
 
 from textnb import Tokenizer
+from textnb.bayes.counts import Counts, Pruned
 from textnb.errors import DataError, SourceError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import limited as module
+from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.limited import count_within, keep_within
-from textnb.text.term_counts import CountSpec, Pruned, TermCounts
 from textnb.text.vocabulary import Limits
 
 WORDS = [f"w{i:04d}" for i in range(3000)]
@@ -52,13 +53,13 @@ def within(frame: pl.DataFrame, memory: int, rows: int = 100, **mode: Any) -> An
                         CountSpec(Tokenizer(), "text", "label", **mode), memory)
 
 
-def in_memory(frame: pl.DataFrame, **mode: Any) -> TermCounts:
+def in_memory(frame: pl.DataFrame, **mode: Any) -> Counts:
     return count_by_label([frame], CountSpec(Tokenizer(), "text", "label", **mode))
 
 
-def assert_same(left: TermCounts, right: TermCounts) -> None:
+def assert_same(left: Counts, right: Counts) -> None:
     assert left.terms.equals(right.terms)
-    assert left.counts.equals(right.counts)
+    assert left.equals(right)
     assert left.pruned == right.pruned
     for name in ("document_frequency", "occurrences"):
         one, two = getattr(left, name), getattr(right, name)
@@ -89,7 +90,7 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
     gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
     assert counts.terms.to_list() == sorted(set(plain) - set(gone))
     assert [[classes[label][term] for term in counts.terms] for label in sorted(classes)] == (
-        counts.counts.feature_count.tolist())
+        counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
     # Nothing more was left out than had to be.
     letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
@@ -111,11 +112,11 @@ def test_what_is_left_out_of_lists_is_what_plain_counting_says() -> None:
             own.setdefault(label, Counter()).update(text.split())
     gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
     assert counts.terms.to_list() == sorted(set(plain) - set(gone))
-    assert counts.counts.rows == frame.height
-    assert counts.counts.total is not None
-    assert counts.counts.total.tolist() == [plain[term] for term in counts.terms]
+    assert counts.rows == frame.height
+    assert counts.total is not None
+    assert counts.total.tolist() == [plain[term] for term in counts.terms]
     assert [[own[label][term] for term in counts.terms] for label in sorted(own)] == (
-        counts.counts.feature_count.tolist())
+        counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
 
 
@@ -171,7 +172,7 @@ def test_what_is_subtracted_may_have_been_left_out() -> None:
     some = keep_within(in_memory(frame), 50_000)
     rest = some - in_memory(frame.head(100))
     left = in_memory(frame.tail(700)).over(some.terms)
-    assert_same(rest, replace(left.select(left.total > 0), pruned=some.pruned))
+    assert_same(rest, replace(left.select(left.all_occurrences > 0), pruned=some.pruned))
 
 
 def test_what_a_file_says_of_it() -> None:
@@ -185,16 +186,16 @@ def test_labels_of_any_type_keep_it(label: pl.Series) -> None:
     frame = documents(rows=120).with_columns(label=label)
     counts = within(frame, 20_000)
     assert counts.pruned is not None
-    assert counts.counts.classes.tolist() == in_memory(frame).counts.classes.tolist()
-    assert counts.counts.classes.dtype == in_memory(frame).counts.classes.dtype
+    assert counts.classes.tolist() == in_memory(frame).classes.tolist()
+    assert counts.classes.dtype == in_memory(frame).classes.dtype
 
 
 def test_a_class_that_comes_late_and_a_null_label() -> None:
     frame = pl.concat([documents(rows=400), documents(1, rows=30).with_columns(
         label=pl.lit("a late one"))])
     counts = within(frame, 60_000)
-    assert counts.counts.classes.tolist() == ["a late one", "class 0", "class 1", "class 2"]
-    assert counts.counts.class_count.tolist() == [30, 134, 133, 133]
+    assert counts.classes.tolist() == ["a late one", "class 0", "class 1", "class 2"]
+    assert counts.class_count.tolist() == [30, 134, 133, 133]
     missing = frame.with_columns(label=pl.when(pl.int_range(430) != 417).then("label"))
     with pytest.raises(DataError, match="null in row 417"):
         within(missing, 60_000)
@@ -228,6 +229,6 @@ def test_a_full_disk_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    monkeypatch.setattr(module.pickle, "dump", full)
     with pytest.raises(SourceError, match=r"can't write temporary counts .*No space left.*TMPDIR"):
         within(documents(), 20_000)

@@ -20,6 +20,7 @@ from textnb import Tokenizer
 from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import matrix
+from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.interner import Interner
 from textnb.text.matrix import (
@@ -28,7 +29,6 @@ from textnb.text.matrix import (
     merge_tokens,
     stack_blocks,
 )
-from textnb.text.term_counts import CountSpec
 from textnb.text.vocabulary import Limits
 
 TOKENIZERS = {
@@ -254,24 +254,24 @@ class TestCountsByLabel:
         counted = count_by_label([self.FRAME], CountSpec(
             Tokenizer(), "text", "label", Limits(min_df=2)))
         assert counted.terms.to_list() == ["aa", "bb", "cc"]
-        assert counted.counts.classes.tolist() == ["x", "y", "z"]
-        assert counted.counts.class_count.tolist() == [3, 2, 1]
-        assert counted.counts.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
+        assert counted.classes.tolist() == ["x", "y", "z"]
+        assert counted.class_count.tolist() == [3, 2, 1]
+        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
         assert counted.document_frequency is not None
         assert counted.document_frequency.tolist() == [3, 2, 1]
         assert counted.occurrences is None
-        assert {counted.counts.class_count.dtype, counted.counts.feature_count.dtype,
+        assert {counted.class_count.dtype, counted.feature_count.dtype,
                 counted.document_frequency.dtype} == {np.dtype(np.int64)}
 
     def test_presence(self) -> None:
         counted = count_by_label([self.FRAME], CountSpec(
             Tokenizer(), "text", "label", presence_above=0.0))
-        assert counted.counts.feature_count.tolist() == [[2, 0, 1], [1, 1, 0], [0, 1, 0]]
+        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 1, 0], [0, 1, 0]]
         assert counted.occurrences is not None
         assert counted.occurrences.tolist() == [3, 3, 1]
         more_than_once = count_by_label([self.FRAME], CountSpec(
             Tokenizer(), "text", "label", presence_above=1.0))
-        assert more_than_once.counts.feature_count.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+        assert more_than_once.feature_count.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
 
     @pytest.mark.parametrize("presence_above", [None, 0.0, 1.0])
     @pytest.mark.parametrize("document_frequency", [False, True])
@@ -287,7 +287,7 @@ class TestCountsByLabel:
         whole = count_by_label([frame], spec)
         parts = count_by_label(batches(frame, ["text"], rows=rows), spec)
         assert parts.terms.equals(whole.terms)
-        assert parts.counts.equals(whole.counts)
+        assert parts.equals(whole)
         for name in ("document_frequency", "occurrences"):
             assert np.array_equal(getattr(parts, name), getattr(whole, name)), name
 
@@ -299,7 +299,7 @@ class TestCountsByLabel:
         dense, label = counts.toarray(), frame["label"].to_numpy()
         assert counted.terms.equals(terms)
         assert np.array_equal(
-            counted.counts.feature_count, [dense[label == k].sum(axis=0) for k in range(3)])
+            counted.feature_count, [dense[label == k].sum(axis=0) for k in range(3)])
         assert np.array_equal(counted.document_frequency, (dense > 0).sum(axis=0))
 
     def test_more_classes_and_terms_than_the_table_starts_with(self) -> None:
@@ -308,12 +308,12 @@ class TestCountsByLabel:
                               "label": [k % 40 for k in range(n)]})
         counted = count_by_label(
             batches(frame, ["text"], rows=100), CountSpec(Tokenizer(), "text", "label"))
-        assert counted.counts.feature_count.shape == (40, n + 1)
-        assert counted.counts.feature_count.sum() == 2 * n
+        assert counted.feature_count.shape == (40, n + 1)
+        assert counted.feature_count.sum() == 2 * n
         common = counted.terms.to_list().index("common")
-        assert counted.counts.feature_count[:, common].tolist() == [n // 40] * 40
+        assert counted.feature_count[:, common].tolist() == [n // 40] * 40
         w81 = counted.terms.to_list().index("w81")
-        assert counted.counts.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
+        assert counted.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
 
     @pytest.mark.parametrize("row", [0, 3, 99])
     def test_a_null_label_is_named_by_its_row_in_the_whole(self, row: int) -> None:

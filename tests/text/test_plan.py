@@ -29,6 +29,7 @@ from textnb.export.targets.python import Python
 from textnb.filter.mailfilter import MailFilter
 from textnb.text.compiled import kernel_for, why_expressions
 from textnb.text.compiled_plan import clean_ascii, compiled_plan
+from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.expressions import separators, split_expr
 from textnb.text.matrix import count_matrix
@@ -50,7 +51,6 @@ from textnb.text.plan import (
 )
 from textnb.text.planning import plan_of
 from textnb.text.spans import pieces_of
-from textnb.text.term_counts import CountSpec
 
 FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]
 # Of each setting, values that are not the default, and what else must be set to see what they do.

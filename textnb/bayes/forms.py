@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from textnb.bayes.features import IDENTITY, FeatureMap
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.sparse_table import SparseWeights
+from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.

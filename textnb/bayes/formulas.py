@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes import ratios
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 from textnb.runtime.threads import run_in_threads
 
@@ -107,15 +107,23 @@ def _smoothing(l: Smoothing, n_features: int) -> tuple[Floats, float]:
         l, n_features)
 
 
-def bernoulli_log_prob(statistics: CountStatistics, l: Smoothing) -> tuple[Floats, Floats]:
+def bernoulli_log_prob(
+    feature_count: NDArray[Any], class_count: NDArray[Any], l: Smoothing
+) -> tuple[Floats, Floats]:
     """log p and log(1-p) of `textnb.bayes.ratios.bernoulli`.
+
+    Parameters
+    ----------
+    feature_count : (n_classes, n_features)
+    class_count : (n_classes,)
+    l : float or float64 (n_features,)
 
     Returns
     -------
     log_p, log_not_p : float64 (n_classes, n_features)
     """
     return ratios.bernoulli(
-        statistics.feature_count, statistics.class_count[:, None], np.asarray(l), log_ratio)
+        feature_count, class_count[:, None], np.asarray(l), log_ratio)
 
 
 def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
@@ -147,12 +155,13 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     return logged
 
 
-def multinomial_form(counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+def multinomial_form(counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
     """The linear form of multinomial: w = log θ, b = log π.
 
     Examples
     --------
-    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
+    >>> counts = Counts.from_table(
+    ...     np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
     >>> np.exp(multinomial_form(counts, 1.0, np.zeros(2)).weights).round(3).tolist()
     [[0.667, 0.25], [0.333, 0.75]]
     """
@@ -161,7 +170,7 @@ def multinomial_form(counted: CountStatistics, l: Smoothing, log_prior: Floats) 
 
 
 def complement_form(
-    counted: CountStatistics, l: Smoothing, log_prior: Floats, norm: bool
+    counted: Counts, l: Smoothing, log_prior: Floats, norm: bool
 ) -> LinearForm:
     """The linear form of complement; its scores hold no prior, but for one class alone."""
     if norm and np.min(l) == 0:
@@ -196,7 +205,7 @@ def categorical_log_prob(
 
 
 def categorical_form(
-    counted: CountStatistics, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
+    counted: Counts, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
 ) -> LinearForm:
     """The linear form of categories, over one indicator column per category."""
     log_prob = categorical_log_prob(counted.feature_count, n_categories, l)
@@ -204,19 +213,19 @@ def categorical_form(
 
 
 def bernoulli_form(
-    statistics: CountStatistics, l: Smoothing, prior: Floats, presence_above: float | None
+    statistics: Counts, l: Smoothing, prior: Floats, presence_above: float | None
 ) -> LinearForm:
     """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p)."""
-    n_classes, n_features = statistics.feature_count.shape
+    feature_count = statistics.feature_count
+    n_classes, n_features = feature_count.shape
     weights = np.empty((n_features, n_classes))
     absent = np.empty(n_classes)
     # Pages of zeros take no memory until they are written, which happens for l = 0 alone.
     always = np.zeros((n_classes, n_features), dtype=bool)
 
     def derive(classes: slice) -> None:
-        part = CountStatistics(statistics.classes[classes], statistics.class_count[classes],
-                               statistics.feature_count[classes])
-        log_p, log_not_p = bernoulli_log_prob(part, l)
+        log_p, log_not_p = bernoulli_log_prob(
+            feature_count[classes], statistics.class_count[classes], l)
         # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
         # log 1 = 0, and its absence rules the class out, which no finite weight and intercept can
         # say.

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.bayes.statistics import CountStatistics
 
 Terms = NDArray[np.int64]
 # (statistics, counts of all classes, class, columns) to z-scores of the columns.
-TermZ = Callable[[CountStatistics, NDArray[Any], int, Terms], Floats]
+TermZ = Callable[[Counts, NDArray[Any], int, Terms], Floats]
 
 
-def dirichlet_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms: Terms) -> Floats:
+def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -> Floats:
     """z-scores of the log-odds of terms, class k against the rest, by an informative prior [1]_.
 
     With y the counts of the class, n their sum, y' and n' those of the rest, and a Dirichlet prior
@@ -44,7 +44,7 @@ def dirichlet_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms:
 
     Parameters
     ----------
-    statistics : CountStatistics
+    statistics : Counts
         Occurrences per class.
     total : (n_features,)
         Counts of all classes.
@@ -60,11 +60,12 @@ def dirichlet_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms:
 
     Examples
     --------
-    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [1, 3]]))
+    >>> counts = Counts.from_table(
+    ...     np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [1, 3]]))
     >>> dirichlet_z(counts, np.array([4, 4]), 0, np.array([0, 1])).round(4).tolist()
     [1.1493, -1.1493]
     """
-    own = statistics.feature_count[k]
+    own = statistics.of_class(k)
     n, everything = float(own.sum()), float(total.sum())
     prior = total[terms].astype(np.float64)
     mine = own[terms] + prior
@@ -77,7 +78,7 @@ def dirichlet_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms:
     return np.nan_to_num(z, nan=0.0)
 
 
-def proportion_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms: Terms) -> Floats:
+def proportion_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -> Floats:
     """z-scores of the log-odds ratio of two proportions, class k against the rest.
 
     Of the N documents of the class a hold the term, and of the N' others a'. Half a document is
@@ -88,7 +89,7 @@ def proportion_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms
 
     Parameters
     ----------
-    statistics : CountStatistics
+    statistics : Counts
         Documents per class, and documents that hold each term.
     total, k, terms
         As in `dirichlet_z`.
@@ -99,13 +100,14 @@ def proportion_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms
 
     Examples
     --------
-    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([4, 4]), np.array([[3, 2], [0, 2]]))
+    >>> counts = Counts.from_table(
+    ...     np.array(["a", "b"]), np.array([4, 4]), np.array([[3, 2], [0, 2]]))
     >>> proportion_z(counts, np.array([3, 4]), 0, np.array([0, 1])).round(4).tolist()
     [1.7087, 0.0]
     """
     documents = float(statistics.class_count[k])
     others = float(statistics.class_count.sum()) - documents
-    held = statistics.feature_count[k][terms]
+    held = statistics.of_class(k)[terms]
     cells = [held + 0.5, documents - held + 0.5]
     held_elsewhere = total[terms] - held
     cells += [held_elsewhere + 0.5, others - held_elsewhere + 0.5]

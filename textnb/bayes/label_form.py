@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import weight_of_label
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.threads import run_in_threads
 
@@ -56,14 +57,14 @@ def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
     return model if weight is model.class_weight else replace(model, class_weight=weight)
 
 
-def derive_labels(model: Any, statistics: CountStatistics, binary: bool = False) -> LabelForm:
+def derive_labels(model: Any, statistics: Counts, binary: bool = False) -> LabelForm:
     """The form of labels, each of which is derived as two classes.
 
     Parameters
     ----------
     model : CountModel
         Not imported here, as it imports this module.
-    statistics : CountStatistics
+    statistics : Counts
         Of rows with any number of labels.
     binary : bool
         Whether a term counts once per document.
@@ -76,7 +77,7 @@ def derive_labels(model: Any, statistics: CountStatistics, binary: bool = False)
     Examples
     --------
     >>> from textnb import MultinomialNB
-    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([2, 1]),
+    >>> counts = Counts.from_table(np.array(["a", "b"]), np.array([2, 1]),
     ...                          np.array([[3, 1], [2, 1]]), rows=3, total=np.array([3, 4]))
     >>> form = MultinomialNB().derive(counts)
     >>> np.exp(form.weights[:, 0]).round(6).tolist()  # (4/6) : (1/5) and (2/6) : (4/5)

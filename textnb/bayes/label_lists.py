@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import class_weights, weight_of_label
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.bayes.statistics import CountStatistics
 
 Ints = NDArray[np.int64]
 
@@ -76,7 +76,7 @@ class LabelLists:
         mask[self.rows, self.codes] = True
         return mask
 
-    def statistics(self, counts: Any, weight: Floats | None = None) -> CountStatistics:
+    def statistics(self, counts: Any, weight: Floats | None = None) -> Counts:
         """Each label's counts and those of all rows, times the weights of the rows.
 
         Parameters
@@ -96,12 +96,12 @@ class LabelLists:
         # In the order of the rows, so that what all rows of a label hold has the sum of the label.
         of_rows = membership @ np.ones(self.n_rows, dtype=each.dtype)
         sums = sp.csr_array(membership @ counts)
-        return CountStatistics(self.classes, of_rows[1:], sums[1:], of_rows[0].item(),
+        return Counts.from_table(self.classes, of_rows[1:], sums[1:], of_rows[0].item(),
                                sums[[0]].toarray()[0])
 
     def document_statistics(
         self, counts: Any, weight: Floats | None = None
-    ) -> CountStatistics:
+    ) -> Counts:
         """How many of each label's rows hold each term: csr_array (n_rows, n_terms), no zeros."""
         if weight is not None:
             held = counts.copy()
@@ -110,5 +110,5 @@ class LabelLists:
         held = np.empty((len(self.classes), counts.shape[1]), dtype=np.int64)
         for k in range(len(self.classes)):
             held[k] = np.bincount(counts[self.has(k)].indices, minlength=counts.shape[1])
-        return CountStatistics(self.classes, self.sizes, held, self.n_rows, np.bincount(
+        return Counts.from_table(self.classes, self.sizes, held, self.n_rows, np.bincount(
             counts.indices, minlength=counts.shape[1]))

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.statistics import CountStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Learned:
 
     Attributes
     ----------
-    counts : CountStatistics
+    counts : Counts
         Counts of the columns that have weights.
     form : LinearForm
     n_iter : int or None
@@ -55,7 +55,7 @@ class Learned:
         The value that ``l="auto"`` stands for; None if l is a number.
     """
 
-    counts: CountStatistics
+    counts: Counts
     form: LinearForm
     n_iter: int | None = None
     validation_scores: dict[int, float] | None = None

@@ -8,7 +8,7 @@ by entry: O(features of the row + classes) per row, in sparse products.
 
 >>> import scipy.sparse as sp
 >>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
->>> statistics = CountStatistics.from_matrix(X, y)
+>>> statistics = Counts.from_matrix(X, y)
 >>> whole = MultinomialLeaveOneOut(statistics, None, True)
 >>> scores = whole.scorer(1.0)(whole.rows(sp.csr_array(X), y))
 >>> np.exp(scores[0]).round(6).tolist()  # of [2, 1]: π = 1/2, θ = 2/3 and 1/3; 1/5 and 4/5
@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, log_prior, log_ratio
-from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 
 # SciPy is imported where rows are multiplied: a model with a number for l is fitted without it.
@@ -114,7 +114,7 @@ class LeaveOneOut(ABC):
 
     Parameters
     ----------
-    statistics : CountStatistics
+    statistics : Counts
         Counts of all rows, over all features that may be columns.
     class_prior : float64 (n_classes,) or None
     fit_prior : bool
@@ -126,7 +126,7 @@ class LeaveOneOut(ABC):
 
     def __init__(
         self,
-        statistics: CountStatistics,
+        statistics: Counts,
         class_prior: Floats | None,
         fit_prior: bool,
         within: Within | None = None,

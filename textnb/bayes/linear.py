@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights
+from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
@@ -31,7 +32,6 @@ from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales, rows_of
 from textnb.bayes.solver_rows import SolverRows
-from textnb.bayes.statistics import CountStatistics
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
@@ -86,13 +86,13 @@ class PreparedRows:
 
     Attributes
     ----------
-    statistics : CountStatistics
+    statistics : Counts
     features : csr_array (n_rows, n_terms)
         Rows after the feature map.
     rows : SolverRows
     """
 
-    statistics: CountStatistics
+    statistics: Counts
     features: sp.csr_array
     rows: SolverRows
 
@@ -110,7 +110,7 @@ class PreparedRows:
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return int(self.statistics.feature_count.nbytes + 2 * (
+        return int(self.statistics.nbytes + 2 * (
             self.features.data.nbytes + self.features.indices.nbytes))
 
     def learn(self, model: Any, labels: Labels) -> Learned:
@@ -155,7 +155,7 @@ def _fit(
 
 def refit_sample(
     model: Any, start: WarmStart, counts: sp.csr_array, labels: NDArray[Any],
-    statistics: CountStatistics, binary: bool = False,
+    statistics: Counts, binary: bool = False,
 ) -> Learned:
     """Learn the weights again from a sample of the rows that were counted.
 
@@ -169,7 +169,7 @@ def refit_sample(
     counts : csr_array (n_rows, n_terms)
     labels : (n_rows,)
         Of all classes.
-    statistics : CountStatistics
+    statistics : Counts
         Of all rows.
     binary : bool
     """
@@ -355,7 +355,7 @@ class _Problems:
     def of(
         cls, model: Any, rows: sp.csr_array, prepared: SolverRows, labels: Labels,
         weight: Floats | None, counts_of: Callable[[int], NDArray[Any]] | None = None,
-        statistics: CountStatistics | None = None,
+        statistics: Counts | None = None,
     ) -> _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
@@ -444,18 +444,18 @@ def even_blocks(size: int, most: int) -> list[range]:
 
 def _statistics_of_columns(
     counts: sp.csr_array, n_rows: int, weight: Floats | None, holders: NDArray[np.int64],
-) -> CountStatistics:
+) -> Counts:
     """Rows that hold each term, whatever their class, which is all that a feature map needs."""
     if weight is None:
-        return CountStatistics(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
+        return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
     held = np.bincount(counts.indices, weights=np.repeat(weight, np.diff(counts.indptr)),
                        minlength=counts.shape[1])
-    return CountStatistics(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
+    return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
 
 
 def _statistics(
     counts: sp.csr_array, labels: Labels, weight: Floats | None
-) -> CountStatistics:
+) -> Counts:
     """Rows of each class that hold each term."""
     if isinstance(labels, LabelLists):
         return labels.document_statistics(counts, weight)

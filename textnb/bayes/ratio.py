@@ -16,12 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import class_weights, with_class_weight
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.formulas import Smoothing, multinomial_log_prob
 from textnb.bayes.learned import Learned
 from textnb.bayes.one_against_rest import DualSolver, best_passes, split_held_out
-from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing
+from textnb.bayes.statistics import as_counts, as_smoothing
 from textnb.errors import DataError, ParameterError
 
 
@@ -47,8 +48,8 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     return multinomial_log_prob(feature_count, l) - multinomial_log_prob(others, l)
 
 
-def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
-    """`CountStatistics.from_matrix` of rows that store ones alone: columns are only counted.
+def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> Counts:
+    """`Counts.from_matrix` of rows that store ones alone: columns are only counted.
 
     Where there are many columns it is several times as fast as a product of matrices, which reads
     memory in no order.
@@ -63,12 +64,12 @@ def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
     feature_count = np.empty((len(classes), rows.shape[1]), dtype=np.int64)
     for k in range(len(classes)):
         feature_count[k] = np.bincount(rows[codes == k].indices, minlength=rows.shape[1])
-    return CountStatistics(classes, np.bincount(codes), feature_count)
+    return Counts.from_table(classes, np.bincount(codes), feature_count)
 
 
 def document_statistics(
     counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None
-) -> CountStatistics:
+) -> Counts:
     """Rows of each class that hold each term.
 
     Parameters
@@ -80,7 +81,7 @@ def document_statistics(
     present = presence(counts, 0.0)
     if weight is None:
         return presence_statistics(present, labels)
-    return CountStatistics.from_matrix(present, labels, sample_weight=weight)
+    return Counts.from_matrix(present, labels, sample_weight=weight)
 
 
 def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
@@ -100,7 +101,7 @@ def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
 def ratio_statistics(
     rows: sp.csr_array, y: NDArray[Any], l: Any, binarize: bool, weight: Floats | None = None,
     class_weight: Any = None,
-) -> tuple[CountStatistics, Floats]:
+) -> tuple[Counts, Floats]:
     """The statistic of rows, and r: see `ratio_of`.
 
     Parameters
@@ -127,14 +128,14 @@ def ratio_statistics(
     if binarize and weight is None:
         statistics = presence_statistics(rows, y)
     else:
-        statistics = CountStatistics.from_matrix(as_counts(rows), y, sample_weight=weight)
+        statistics = Counts.from_matrix(as_counts(rows), y, sample_weight=weight)
     if len(statistics.classes) < 2:
         raise DataError("a ratio compares classes: the number of classes in the data has to be "
                         f"greater than one; got one class: {statistics.classes.tolist()}")
     return statistics, ratio_of(statistics, smoothing, class_weight)
 
 
-def ratio_of(statistics: CountStatistics, l: Smoothing, class_weight: Any) -> Floats:
+def ratio_of(statistics: Counts, l: Smoothing, class_weight: Any) -> Floats:
     """r, with class weights applied: one row per class; of two classes, that of the second."""
     counts = with_class_weight(statistics, class_weight).feature_count
     ratio = log_count_ratio(counts, l)
@@ -195,7 +196,7 @@ def _best_passes(
 
 
 def _solve(
-    model: Any, rows: sp.csr_array, labels: NDArray[Any], statistics: CountStatistics,
+    model: Any, rows: sp.csr_array, labels: NDArray[Any], statistics: Counts,
     ratio: Floats, passes: int, weight: Floats | None,
 ) -> tuple[LinearForm, int]:
     """Run the solver for each class: the form, and the most passes that one took."""

@@ -15,10 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.solver_rows import SolverRows
-from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.statistics import as_smoothing
 
 
 def rows_of(codes: NDArray[np.int64] | LabelLists, k: int) -> NDArray[np.bool_]:
@@ -40,7 +41,7 @@ class RatioScales:
         self, model: Any, prepared: SolverRows, rows: sp.csr_array,
         codes: NDArray[np.int64] | LabelLists, weight: Floats | None, of_class: Floats | None,
         counts_of: Callable[[int], NDArray[Any]] | None,
-        statistics: CountStatistics | None = None,
+        statistics: Counts | None = None,
     ) -> None:
         self._power = float(model.power)
         if not self._power:

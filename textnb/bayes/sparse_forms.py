@@ -16,117 +16,101 @@ lists of labels, where log(R - R_k - T_t + n + l) does; class weights of lists o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import with_class_weight
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.formulas import Smoothing, log_ratio
 from textnb.bayes.label_form import LabelForm
-from textnb.bayes.sparse_table import SparseCounts, SparseWeights
-from textnb.bayes.statistics import CountStatistics
-
-# SciPy is imported where a table is sparse: a filter that scores one message starts without it.
-if TYPE_CHECKING:
-    import scipy.sparse as sp
+from textnb.bayes.sparse_weights import SparseWeights
 
 
-def multinomial_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
+def multinomial_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     """log θ of `textnb.bayes.formulas.multinomial_log_prob`.
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> counts = SparseCounts(sp.csr_array(np.array([[5, 1], [0, 2]])))
-    >>> np.exp(np.asarray(multinomial_weights(counts, 1.0))).round(12).tolist()
+    >>> counts = Counts.from_table(np.arange(2), np.ones(2), np.array([[5, 1], [0, 2]]))
+    >>> np.exp(np.asarray(multinomial_weights(counts, 1.0))).T.round(12).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
     each = _per_term(l, counts)
-    found, terms = _stored(counts)
-    found.data = _log_excess(found.data, each[terms])
-    return SparseWeights(found, -np.log(counts.sum(axis=1) + each.sum()), np.log(each))
+    return _weights(counts, _log_excess(counts.values, each[counts.columns]),
+                    -np.log(counts.class_totals + each.sum()), np.log(each))
 
 
-def complement_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
+def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     """-log θ of all other classes, as of `textnb.bayes.formulas.complement_weights`.
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> counts = SparseCounts(sp.csr_array(np.array([[5, 1], [0, 2]])))
-    >>> np.exp(-np.asarray(complement_weights(counts, 1.0))).round(12).tolist()
+    >>> counts = Counts.from_table(np.arange(2), np.ones(2), np.array([[5, 1], [0, 2]]))
+    >>> np.exp(-np.asarray(complement_weights(counts, 1.0))).T.round(12).tolist()
     [[0.25, 0.75], [0.75, 0.25]]
     """
-    each, total = _per_term(l, counts), counts.sum(axis=0)
-    found, terms = _stored(counts)
-    found.data = -log_without(found.data, total[terms], each[terms])
-    others = np.maximum(total.sum() - counts.sum(axis=1), 0)
-    return SparseWeights(found, np.log(others + each.sum()), -np.log(total + each))
+    each, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
+    others = np.maximum(total.sum() - counts.class_totals, 0)
+    return _weights(counts, -log_without(counts.values, total[columns], each[columns]),
+                    np.log(others + each.sum()), -np.log(total + each))
 
 
-def bernoulli_weights(
-    counts: SparseCounts, documents: NDArray[Any], l: float
-) -> tuple[SparseWeights, Floats]:
+def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
     """The weights and Σ log(1-p) of `textnb.bayes.formulas.bernoulli_form`.
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> counts = SparseCounts(sp.csr_array(np.array([[2, 0], [0, 1]])))
-    >>> weights, absent = bernoulli_weights(counts, np.array([2, 2]), 1.0)
-    >>> np.exp(np.asarray(weights)).round(12).tolist(), np.exp(absent).round(12).tolist()
+    >>> counts = Counts.from_table(np.arange(2), np.array([2, 2]), np.array([[2, 0], [0, 1]]))
+    >>> weights, absent = bernoulli_weights(counts, 1.0)
+    >>> np.exp(np.asarray(weights)).T.round(12).tolist(), np.exp(absent).round(12).tolist()
     ([[3.0, 0.333333333333], [0.333333333333, 1.0]], [0.1875, 0.375])
     """
-    found, _ = _stored(counts)
-    missing = log_without(found.data, documents[found.indices], l)
-    more = np.bincount(found.indices, weights=missing, minlength=len(documents))
-    found.data = _log_excess(found.data, l) - missing
-    default = np.log(l) - np.log(documents + l)
-    absent = counts.shape[1] * log_ratio(documents + l, documents + 2.0 * l) + more
-    return SparseWeights(found, default), absent
+    documents = counts.class_count
+    missing = log_without(counts.values, documents[counts.codes], l)
+    more = np.bincount(counts.codes, weights=missing, minlength=len(documents))
+    absent = counts.n_features * log_ratio(documents + l, documents + 2.0 * l) + more
+    return _weights(counts, _log_excess(counts.values, l) - missing,
+                    np.log(l) - np.log(documents + l)), absent
 
 
-def label_weights(statistics: CountStatistics, l: Smoothing) -> SparseWeights:
+def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     """log θ of each label less log θ of its rest: see `textnb.bayes.label_form`.
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> class Counts:
-    ...     feature_count = SparseCounts(sp.csr_array(np.array([[3, 1], [2, 1]])))
-    ...     total = np.array([3, 4])
-    >>> np.exp(np.asarray(label_weights(Counts, 1.0))[:, 0]).round(6).tolist()
+    >>> counts = Counts.from_table(np.arange(2), np.ones(2), np.array([[3, 1], [2, 1]]),
+    ...                            rows=2, total=np.array([3, 4]))
+    >>> np.exp(np.asarray(label_weights(counts, 1.0))[:, 0]).round(6).tolist()
     [3.333333, 0.416667]
     """
-    counts, total = statistics.feature_count, statistics.total
-    assert total is not None
-    each, own = _per_term(l, counts), counts.sum(axis=1)
-    found, terms = _stored(counts)
-    found.data = (_log_excess(found.data, each[terms])
-                  - log_without(found.data, total[terms], each[terms]))
-    default = log_ratio(total.sum() - own + each.sum(), own + each.sum())
-    return SparseWeights(found, default, log_ratio(each, total + each))
+    total, columns = counts.all_counts, counts.columns
+    each, own = _per_term(l, counts), counts.class_totals
+    excess = (_log_excess(counts.values, each[columns])
+              - log_without(counts.values, total[columns], each[columns]))
+    return _weights(counts, excess, log_ratio(total.sum() - own + each.sum(), own + each.sum()),
+                    log_ratio(each, total + each))
 
 
-def stays_sparse(model: Any, statistics: CountStatistics, l: Smoothing) -> bool:
+def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
     """Whether the weights of these counts, for this smoothing, are sparse.
 
     Parameters
     ----------
     model : CountModel
         Not imported here, as it imports this module.
-    statistics : CountStatistics
+    statistics : Counts
     l : float or float64 (n_features,)
     """
-    return bool(isinstance(statistics.feature_count, SparseCounts) and np.min(l) > 0
+    return bool(statistics.is_sparse and np.min(l) > 0
                 and not (statistics.is_multilabel and model.class_weight is not None)
                 and model.has_sparse_weights(statistics, l))
 
 
-def derive_sparse(model: Any, statistics: CountStatistics, l: Smoothing) -> LinearForm:
+def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
     """The form of counts that `stays_sparse`."""
     counted = with_class_weight(statistics, model.class_weight)
     weights, more = model.weigh_sparse(counted, l)
@@ -141,14 +125,14 @@ def derive_sparse(model: Any, statistics: CountStatistics, l: Smoothing) -> Line
     return LinearForm(classes, weights, intercept, features=presence_map(model.above))
 
 
-def _stored(counts: SparseCounts) -> tuple[sp.csr_array, NDArray[np.int64]]:
-    """The counts (n_terms, n_classes) that are stored, and the term of each."""
-    found = counts.by_term().astype(np.float64)
-    return found, np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+def _weights(
+    counts: Counts, excess: Floats, default: Floats, shared: Floats | None = None
+) -> SparseWeights:
+    return SparseWeights(counts.ends, counts.codes, excess, default, shared)
 
 
-def _per_term(l: Smoothing, counts: SparseCounts) -> Floats:
-    return np.broadcast_to(np.asarray(l, dtype=np.float64), counts.shape[1])
+def _per_term(l: Smoothing, counts: Counts) -> Floats:
+    return np.broadcast_to(np.asarray(l, dtype=np.float64), counts.n_features)
 
 
 def _log_excess(count: NDArray[Any], l: Smoothing) -> Floats:

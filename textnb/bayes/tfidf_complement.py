@@ -17,12 +17,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import with_class_weight
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import complement_weights
 from textnb.bayes.learned import Learned
 from textnb.bayes.ratio import document_statistics
-from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError
 from textnb.runtime.memory import check_room
 
@@ -62,7 +63,7 @@ def learn_from_rows(
         raise DataError(f"tf='sublinear' is 1 + log(count), and below 0 for {counts.data.min():g}: "
                         "its sums have no logarithm. Give counts of 1 or more, or take tf='count'")
     sums = with_class_weight(
-        CountStatistics.from_matrix(features, labels, sample_weight=weight), model.class_weight)
+        Counts.from_matrix(features, labels, sample_weight=weight), model.class_weight)
     weights = complement_weights(
         sums.feature_count, as_smoothing(model.l, documents.n_features), bool(model.norm))
     return Learned(documents, model.form_of_weights(

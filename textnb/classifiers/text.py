@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.counts import Counts, Pruned
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.classifiers.changes import check_unchanged
@@ -49,7 +50,6 @@ from textnb.scoring.explain import Explanation, LabelExplanation
 from textnb.scoring.texts import Rows, Text
 from textnb.storage.textmodel import save_fitted
 from textnb.text.matrix import CountMatrix
-from textnb.text.term_counts import Pruned, TermCounts
 from textnb.text.tokens import Tokenizer
 
 
@@ -103,7 +103,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     labels_beside_ : bool
         Whether labels were passed separately from a table: `predict` then returns arrays for tables
         in memory. A model file does not hold it.
-    statistics_ : TermCounts
+    statistics_ : Counts
         Counts of all terms, even outside the limits (except for `memory_limit`). They add and
         subtract. `NBLogisticRegression` has none.
 
@@ -262,7 +262,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     def count(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
-    ) -> TermCounts:
+    ) -> Counts:
         """Count documents: `fit_statistics` learns from the counts, or from sums of them.
 
         The model stays as it was. All terms are counted: `memory_limit` applies to sums, and not to
@@ -272,12 +272,12 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         settings = self.text_settings() if fitted is None else fitted.settings
         return fitting.count(settings, X, y, progress=progress)
 
-    def fit_statistics(self, statistics: TermCounts) -> Self:
+    def fit_statistics(self, statistics: Counts) -> Self:
         """Learn from counts: the model is that of one `fit` on the documents, to the bit.
 
         Parameters
         ----------
-        statistics : TermCounts
+        statistics : Counts
             From `count` of a classifier with the same settings.
         """
         l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
@@ -564,7 +564,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return terms
 
     @property
-    def statistics_(self) -> TermCounts:
+    def statistics_(self) -> Counts:
         fitted = self.fitted_
         if fitted.statistics is None:
             raise AttributeError(f"{fitted.model.name} keeps no counts that add")

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.sparse_table import SparseWeights, cells_of
+from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
@@ -203,13 +203,12 @@ class _Side:
         self._classes = np.array([number[label] for label in labels], dtype=np.int64)
         group = np.full(len(number), -1, dtype=np.int64)
         group[self._classes] = np.arange(len(labels))
-        counts = model.counts.feature_count
-        classes, found, values = cells_of(counts)
-        totals = np.maximum(np.asarray(counts.sum(axis=1), dtype=np.float64), 1.0)
-        keys = group[classes] * len(terms) + places[found]
+        counts = model.counts
+        totals = np.maximum(counts.class_totals.astype(np.float64), 1.0)
+        keys = group[counts.codes] * len(terms) + places[counts.columns]
         order = np.argsort(keys, kind="stable")
         order = order[np.searchsorted(keys[order], 0):]
-        self.keys, self._parts = keys[order], (values / totals[classes])[order]
+        self.keys, self._parts = keys[order], (counts.values / totals[counts.codes])[order]
 
     def weights(self, keys: Ints) -> tuple[Floats, NDArray[np.bool_], Floats]:
         """Weights, 0 for terms without a column; whether they have one; shares of the counts."""

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
@@ -30,7 +31,6 @@ from textnb.learning.text_settings import TextSettings
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split
-from textnb.text.term_counts import TermCounts
 
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
@@ -243,7 +243,7 @@ def _split_batches(
 
 
 def _fit_by_subtraction(
-    settings: TextSettings, counts: dict[int, TermCounts], partition: Split
+    settings: TextSettings, counts: dict[int, Counts], partition: Split
 ) -> list[Fitted]:
     models = []
     if partition.in_time:
@@ -260,14 +260,14 @@ def _fit_by_subtraction(
 
 def _count_folds(
     settings: TextSettings, read: Iterator[tuple[Part, ...]], partition: Split
-) -> dict[int, TermCounts]:
+) -> dict[int, Counts]:
     """Count the documents of each fold in one pass.
 
     Batches of a fold are collected before they are added, as an addition costs a whole vocabulary.
     """
     waiting: dict[int, list[pl.DataFrame]] = {}
     sizes: dict[int, float] = {}
-    counts: dict[int, TermCounts] = {}
+    counts: dict[int, Counts] = {}
 
     def add(fold: int) -> None:
         more = count(settings, pl.concat(waiting.pop(fold)))

@@ -83,7 +83,7 @@ def leave_one_out(
     with reading(frame):
         parts = [(scorer(rows), rows.codes, rows.lengths) for rows in reader.rows(documents)]
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    alone = reader.statistics.counts.class_count <= 1
+    alone = reader.statistics.class_count <= 1
     return HeldOut(fitted.classes, scores, actual, lengths, "leave-one-out",
                    without_class=in_classes(actual, alone))
 

@@ -36,6 +36,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.cells import find, sums_of
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
 from textnb.learning.fitted import Fitted
@@ -147,10 +149,13 @@ class NoveltyCount:
     """
 
     def __init__(self, fitted: Fitted):
-        self._counts: NDArray[Any] = fitted.counts.feature_count
-        self._classes = fitted.counts.class_count
+        counts = fitted.counts
+        # Which counts are not 0: a table of them, or sorted keys if few are.
+        self._table = None if counts.is_sparse else counts.feature_count != 0
+        self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
+        self._classes = counts.class_count
         self._used = fitted.form.used
-        self._rates = _rates(self._counts)
+        self._rates = _rates(counts)
         # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
 
@@ -170,10 +175,19 @@ class NoveltyCount:
             counts, codes = counts[known], codes[known]
         used = self._used(counts)
         sizes = np.diff(used.indptr)
-        unseen = self._counts[np.repeat(codes, sizes), used.indices] == 0
+        unseen = self._are_unseen(np.repeat(codes, sizes), used.indices)
         places = np.searchsorted(used.indptr, np.flatnonzero(unseen), side="right")
         expected = -np.expm1(-np.asarray(used.sum(axis=1), dtype=np.float64) * self._rates[codes])
         self._parts.append((len(codes), float(expected.sum()), len(np.unique(places))))
+
+    def _are_unseen(self, codes: NDArray[np.int64], columns: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each column is new to the class."""
+        if self._table is not None:
+            unseen: NDArray[np.bool_] = ~self._table[codes, columns]
+        else:
+            wanted = columns.astype(np.int64) * len(self._classes) + codes
+            unseen = find(self._keys, wanted) < 0
+        return unseen
 
     def watch(self, codes: NDArray[np.int64]) -> Watch:
         """A function that scoring calls with a batch and its counts, and that adds them."""
@@ -189,19 +203,22 @@ class NoveltyCount:
                        sum(found for _, _, found in parts))
 
 
-def _rates(counts: NDArray[Any]) -> Floats:
+def _rates(counts: Counts) -> Floats:
     """The probability, in each class, that a token's column is new to the class: (n_classes,).
 
-    >>> _rates(np.array([[3, 1, 0, 1], [2, 0, 1, 1]])).tolist()
+    >>> table = np.array([[3, 1, 0, 1], [2, 0, 1, 1]])
+    >>> _rates(Counts.from_table(np.arange(2), np.ones(2), table)).tolist()
     [0.2, 0.25]
     """
-    total = counts.sum(axis=0)
+    n_classes, total = len(counts.classes), sums_of(
+        counts.columns, counts.values, counts.n_features)
     # Sums of weights have no singletons.
-    if not np.issubdtype(counts.dtype, np.integer) or not len(total):
-        return np.zeros(len(counts))
-    stays = total > total.min()
-    rates = [(own[stays] == 1).sum() / max(1, own.sum()) for own in counts]
-    return np.array(rates, dtype=np.float64)
+    if not np.issubdtype(counts.values.dtype, np.integer) or not len(total):
+        return np.zeros(n_classes)
+    once = (counts.values == 1) & (total > total.min())[counts.columns]
+    rates: Floats = np.bincount(counts.codes[once], minlength=n_classes) / np.maximum(
+        1, counts.class_totals)
+    return rates
 
 
 def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_form import NO_LABELS
 from textnb.errors import DataError, ParameterError, quantity
@@ -37,7 +38,6 @@ from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
 from textnb.text.counts import check_label_column
-from textnb.text.term_counts import TermCounts
 
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
@@ -289,7 +289,7 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     settings = recipe.summed
     if settings is None:
         return lambda _, rows: recipe.fit(rows)
-    total: list[TermCounts] = []
+    total: list[Counts] = []
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:

@@ -26,7 +26,7 @@ from textnb.bayes.decision import Decision, choose_labels, label_thresholds
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.label_form import LabelForm
-from textnb.bayes.sparse_table import SparseWeights
+from textnb.bayes.sparse_weights import SparseWeights
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, portable

@@ -29,8 +29,8 @@ def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = Fals
     # The statistic of such a model is the documents that hold a term.
     spec = replace(documents.spec, limits=Limits(), presence_above=0.0, binary=True)
     found = count_documents(replace(documents, spec=spec))
-    check_known(found.counts.classes.tolist(), fitted.classes.tolist())
-    more, since = found.over(fitted.terms).counts, fitted.since_fit or SinceFit()
+    check_known(found.classes.tolist(), fitted.classes.tolist())
+    more, since = found.over(fitted.terms).as_columns(), fitted.since_fit or SinceFit()
     if forget:
         counts = fitted.counts - more
         since = replace(since, forgotten=since.forgotten + found.documents)

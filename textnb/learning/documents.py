@@ -10,18 +10,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence
 from textnb.bayes.label_form import NO_LABELS
 from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
+from textnb.text.counting import CountSpec
 from textnb.text.counts import check_labels, count_by_label, null_in_labels
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
-from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
 
@@ -57,14 +58,14 @@ class DocumentTermMatrix:
         return len(labels.classes if isinstance(labels, LabelLists) else set(labels.tolist()))
 
 
-def count_documents(documents: LabelledBatches) -> TermCounts:
+def count_documents(documents: LabelledBatches) -> Counts:
     """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
     if documents.weight is not None:
         return _count_with_weights(documents)
     return count_by_label(documents.frames, documents.spec)
 
 
-def _count_with_weights(documents: LabelledBatches) -> TermCounts:
+def _count_with_weights(documents: LabelledBatches) -> Counts:
     """Weighted counts of the classes; documents and occurrences, which limit terms, are counted."""
     spec = documents.spec
     rows = document_term_matrix(
@@ -73,14 +74,14 @@ def _count_with_weights(documents: LabelledBatches) -> TermCounts:
     above = spec.presence_above
     present = rows.counts if above is None else presence(rows.counts, above)
     frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
-    return TermCounts(
-        rows.terms,
-        rows.labels.statistics(present, rows.weights)
-        if isinstance(rows.labels, LabelLists)
-        else CountStatistics.from_matrix(present, rows.labels, sample_weight=rows.weights),
-        frequency if spec.keeps_documents else None,
-        frequency if spec.binary else np.asarray(rows.counts.sum(axis=0), dtype=np.int64),
-        len(rows.labels))
+    counts = (rows.labels.statistics(present, rows.weights)
+              if isinstance(rows.labels, LabelLists)
+              else Counts.from_matrix(present, rows.labels, sample_weight=rows.weights))
+    return replace(
+        counts, terms=rows.terms, n_weighted=len(rows.labels),
+        document_frequency=frequency if spec.keeps_documents else None,
+        occurrences=frequency if spec.binary else np.asarray(
+            rows.counts.sum(axis=0), dtype=np.int64))
 
 
 def document_term_matrix(

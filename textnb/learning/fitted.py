@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.counts import Counts, Pruned
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.learned import Learned
 from textnb.bayes.since_fit import SinceFit
-from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
 from textnb.frames.scan import check_kind_of_labels, scan
@@ -24,7 +24,6 @@ from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
 from textnb.text.planning import name_of
-from textnb.text.term_counts import Pruned, TermCounts
 
 RECALIBRATED = "the model's calibration has changed since"
 OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
@@ -41,7 +40,7 @@ class Fitted:
         The tokenizer, and the terms that have weights.
     learned : Learned
         Counts of those terms, and the form.
-    statistics : TermCounts or None
+    statistics : Counts or None
         Counts of all terms that were seen; None for a model that learns from all rows at once.
     chosen_l : float or None
         The value that ``l="auto"`` chose; None where l was a number.
@@ -64,7 +63,7 @@ class Fitted:
     settings: TextSettings
     vocabulary: Vocabulary
     learned: Learned
-    statistics: TermCounts | None = None
+    statistics: Counts | None = None
     chosen_l: float | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
@@ -100,7 +99,7 @@ class Fitted:
         return self.learned.form
 
     @property
-    def counts(self) -> CountStatistics:
+    def counts(self) -> Counts:
         """Counts of the terms that have weights."""
         return self.learned.counts
 

@@ -1,6 +1,6 @@
 """From labelled texts to a fitted model: learn, learn more, forget.
 
-    texts and labels -> batches -> TermCounts -> terms within limits -> model -> Fitted
+    texts and labels -> batches -> Counts -> terms within limits -> model -> Fitted
 
 Each function returns a new `Fitted` and does not change its arguments.
 """
@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
+from textnb.bayes.counts import Counts
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
@@ -55,10 +56,10 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
+from textnb.text.counts import check_complete
 from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
-from textnb.text.term_counts import TermCounts, check_complete
 
 Weight = str | ArrayLike | None
 Found = TypeVar("Found")
@@ -134,10 +135,10 @@ def learn_more(
         _, more = count_more(settings)
     total = more
     if fitted is not None:
-        fitted.counts.check_same_kind(more.counts)
+        fitted.counts.check_same_kind(more)
     if fitted is not None or announced:
         known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
-        check_known(more.counts.classes.tolist(), known)
+        check_known(more.classes.tolist(), known)
     if fitted is not None and fitted.statistics is not None:
         total = fitted.statistics + more
     if announced:
@@ -172,7 +173,7 @@ def forget(
 def count(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
     progress: Progress | None = None,
-) -> TermCounts:
+) -> Counts:
     """Count texts as `fit` does: the counts add and subtract."""
     if not settings.model.from_counts:
         raise _learns_at_once(settings.model)
@@ -181,7 +182,7 @@ def count(
             settings, X, y, sample_weight, progress))
 
 
-def counts_that_add(fitted: Fitted) -> TermCounts:
+def counts_that_add(fitted: Fitted) -> Counts:
     """The counts of all terms; ParameterError for a model that learns from all rows at once."""
     if fitted.statistics is None:
         raise _learns_at_once(fitted.model)
@@ -189,7 +190,7 @@ def counts_that_add(fitted: Fitted) -> TermCounts:
 
 
 def fit_from_counts(
-    settings: TextSettings, statistics: TermCounts, *, l: float | None = None,
+    settings: TextSettings, statistics: Counts, *, l: float | None = None,
     before: Fitted | None = None, labels_beside: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
@@ -199,7 +200,7 @@ def fit_from_counts(
     Parameters
     ----------
     settings : TextSettings
-    statistics : TermCounts
+    statistics : Counts
     l : float, optional
         What was chosen, if the model's ``l`` is "auto".
     before : Fitted, optional
@@ -207,25 +208,25 @@ def fit_from_counts(
     labels_beside : bool
         Whether the labels of a first fit came beside a table.
     """
-    size = len(statistics.counts.classes), len(statistics.terms)
+    size = len(statistics.classes), statistics.n_features
     with clear_memory_errors(lambda: size):
         return _fit_from_counts(settings, statistics, l, before, labels_beside)
 
 
 def _fit_from_counts(
-    settings: TextSettings, statistics: TermCounts, l: float | None, before: Fitted | None,
+    settings: TextSettings, statistics: Counts, l: float | None, before: Fitted | None,
     labels_beside: bool,
 ) -> Fitted:
     if settings.memory_limit is not None:
         statistics = keep_within(statistics, settings.memory_limit)
     chosen, model = settings.with_column(statistics), settings.model
     model.presence_above(settings.binary)
-    model.check(len(chosen.terms), len(chosen.counts.classes))
+    model.check(chosen.n_features, len(chosen.classes))
     if l is None and before is not None:
         l = before.chosen_l
     if not is_auto(model.l):
         l = None
-    learned = model.learn_counts(chosen.counts, l=l, binary=settings.binary)
+    learned = model.learn_counts(chosen.as_columns(), l=l, binary=settings.binary)
     classes = learned.form.classes.tolist()
     if len(classes) == 1 and not learned.counts.is_multilabel:
         warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
@@ -237,7 +238,7 @@ def _fit_from_counts(
 
 
 def fit_from_file(
-    settings: TextSettings, learned: TermCounts, l: float | None
+    settings: TextSettings, learned: Counts, l: float | None
 ) -> Fitted:
     """The model of counts from a file.
 
@@ -321,7 +322,7 @@ def _fit_by_counting(
     learned = _count(settings, X, y, sample_weight, progress)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
     fitted = fit_from_counts(settings, learned, l=l, labels_beside=beside)
-    return fitted, int(learned.counts.all_counts.sum()), int(learned.documents)
+    return fitted, int(learned.all_counts.sum()), learned.documents
 
 
 def _fit_from_rows(
@@ -342,7 +343,7 @@ def _fit_from_rows(
     fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
     if keep_sample is not None:
         fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
-    return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
+    return fitted, int(learned.counts.values.sum()), len(rows.labels)
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:
@@ -391,7 +392,7 @@ def _count(
 
 
 def _choose_l(
-    settings: TextSettings, statistics: TermCounts, X: Any, y: ArrayLike | None
+    settings: TextSettings, statistics: Counts, X: Any, y: ArrayLike | None
 ) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
     with reading(X):

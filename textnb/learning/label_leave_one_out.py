@@ -15,18 +15,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing
 from textnb.bayes.label_lists import LabelLists
-from textnb.bayes.statistics import CountStatistics
 from textnb.learning.documents import LabelledBatches, document_term_matrix
 from textnb.learning.leave_one_out import LeaveOneOutReader, columns_among, other_documents
 from textnb.models.base import Model
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.matrix import CountMatrix, choose_columns
-from textnb.text.term_counts import TermCounts
 from textnb.text.vocabulary import Limits
 
 
@@ -37,7 +36,7 @@ class LabelLeaveOneOut:
     Attributes
     ----------
     model : Model
-    statistics : TermCounts
+    statistics : Counts
     limits : Limits
     given : Series or None
         Terms that stay the columns.
@@ -49,7 +48,7 @@ class LabelLeaveOneOut:
     """
 
     model: Model
-    statistics: TermCounts
+    statistics: Counts
     limits: Limits
     given: pl.Series | None
     binary: bool
@@ -58,7 +57,7 @@ class LabelLeaveOneOut:
 
     @classmethod
     def of(
-        cls, model: Model, statistics: TermCounts, limits: Limits, given: pl.Series | None,
+        cls, model: Model, statistics: Counts, limits: Limits, given: pl.Series | None,
         binary: bool, documents: LabelledBatches,
     ) -> LabelLeaveOneOut:
         """Read the documents that were learned, into memory.
@@ -75,7 +74,7 @@ class LabelLeaveOneOut:
         found = document_term_matrix(
             replace(documents, spec=replace(documents.spec, limits=Limits())))
         assert isinstance(found.labels, LabelLists)
-        terms, classes = statistics.terms, statistics.counts.classes
+        terms, classes = statistics.terms, statistics.classes
         unknown = found.terms.filter(~found.terms.is_in(terms.implode()))
         if len(unknown) and statistics.pruned is None:
             raise other_documents(f"the term {unknown[0]!r} was never learned")
@@ -85,7 +84,7 @@ class LabelLeaveOneOut:
         labels = replace(found.labels, classes=classes, codes=np.searchsorted(
             classes, found.labels.classes)[found.labels.codes])
         counts = choose_columns(found.counts, columns_among(found.terms, terms), len(terms))
-        _check_learned(statistics.counts, counts, labels, model.presence_above(binary))
+        _check_learned(statistics, counts, labels, model.presence_above(binary))
         return cls(model, statistics, limits, given, binary, counts, labels)
 
     def log_odds(self, smoothing: Sequence[Smoothing]) -> tuple[list[Floats], NDArray[np.bool_]]:
@@ -104,7 +103,7 @@ class LabelLeaveOneOut:
         countable : bool (n_documents, n_labels)
             False where no other document has the label, or lacks it, as this one does.
         """
-        size = len(self.labels), len(self.statistics.counts.classes)
+        size = len(self.labels), len(self.statistics.classes)
         check_room(*size, 8 * len(smoothing) + 1, "scores of documents without each")
         found = [np.empty(size) for _ in smoothing]
         countable = np.empty(size, dtype=np.bool_)
@@ -133,24 +132,22 @@ class LabelLeaveOneOut:
 
 
 def _two_classes(
-    model: Model, statistics: TermCounts, limits: Limits, given: pl.Series | None,
+    model: Model, statistics: Counts, limits: Limits, given: pl.Series | None,
     binary: bool, k: int,
 ) -> LeaveOneOutReader:
     """The leave-one-out of a label against its rest."""
-    counts = statistics.counts.against_rest(k)
-    return LeaveOneOutReader.of(model, replace(statistics, counts=counts), limits, given, binary)
+    return LeaveOneOutReader.of(model, statistics.against_rest(k), limits, given, binary)
 
 
 def _check_learned(
-    learned: CountStatistics, counts: Any, labels: LabelLists, above: float | None
+    learned: Counts, counts: Any, labels: LabelLists, above: float | None
 ) -> None:
     """DataError unless these documents with these labels are what was counted."""
     if learned.rows != len(labels) or not np.array_equal(learned.class_count, labels.sizes):
         raise other_documents("the model has learned other numbers of documents of its labels")
     counted = counts if above is None else presence(counts, above)
     for k in range(len(labels.classes)):
-        if not np.array_equal(
-                counted[labels.has(k)].sum(axis=0), learned.against_rest(k).feature_count[1]):
+        if not np.array_equal(counted[labels.has(k)].sum(axis=0), learned.of_class(k)):
             raise other_documents(f"the documents of label {labels.classes.tolist()[k]!r} have "
                                   "other terms than those that were learned")
     if not np.array_equal(counted.sum(axis=0), learned.all_counts):

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows, Within
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.learning.documents import LabelledBatches
 from textnb.models.base import Model
 from textnb.runtime.threads import map_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
-from textnb.text.term_counts import TermCounts
 from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ class LeaveOneOutReader:
     Attributes
     ----------
     whole : LeaveOneOut
-    statistics : TermCounts
+    statistics : Counts
         Of all terms that were ever counted.
     columns : int64 (n_terms,) or None
         Of each of those terms, its column among given terms, -1 for none.
@@ -39,14 +39,14 @@ class LeaveOneOutReader:
     """
 
     whole: LeaveOneOut
-    statistics: TermCounts
+    statistics: Counts
     columns: Ints | None
     above: float | None
     binary: bool
 
     @classmethod
     def of(
-        cls, model: Model, statistics: TermCounts, limits: Limits,
+        cls, model: Model, statistics: Counts, limits: Limits,
         given: pl.Series | None, binary: bool,
     ) -> LeaveOneOutReader:
         """For a model and what it learned; ``given`` terms stay the columns.
@@ -65,7 +65,7 @@ class LeaveOneOutReader:
         above = model.presence_above(binary)
         if given is not None:
             columns = columns_among(statistics.terms, given)
-            whole = model.leave_out(statistics.over(given).counts, None, above)
+            whole = model.leave_out(statistics.over(given), None, above)
             return cls(whole, statistics, columns, above, binary)
         if limits.max_features is not None:
             raise ParameterError.naming(
@@ -75,14 +75,14 @@ class LeaveOneOutReader:
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
         least, most = limits.bounds(statistics.documents - 1)
-        within = Within(statistics.total, statistics.document_frequency, least, most)
-        return cls(model.leave_out(statistics.counts, within, above), statistics, None,
+        within = Within(statistics.all_occurrences, statistics.document_frequency, least, most)
+        return cls(model.leave_out(statistics, within, above), statistics, None,
                    above, binary)
 
     @property
     def classes(self) -> pl.Series:
         """In the type that labels are read in."""
-        return pl.Series(self.statistics.counts.classes.tolist())
+        return pl.Series(self.statistics.classes.tolist())
 
     def rows(self, documents: LabelledBatches) -> Iterator[LeaveOneOutRows]:
         """The documents in batches, checked to be those that were learned.
@@ -123,11 +123,11 @@ class LeaveOneOutReader:
 class _Rest:
     """What a model has counted, less the documents that were read."""
 
-    def __init__(self, statistics: TermCounts):
+    def __init__(self, statistics: Counts):
         self._terms = statistics.terms
-        self._classes: list[Any] = statistics.counts.classes.tolist()
-        self._documents = statistics.counts.class_count.copy()
-        self._counts = statistics.counts.feature_count.copy()
+        self._classes: list[Any] = statistics.classes.tolist()
+        self._documents = statistics.class_count.copy()
+        self._counts = statistics.feature_count
         self._others = [values.copy() for values in (
             statistics.document_frequency, statistics.occurrences) if values is not None]
         self._has_frequency = statistics.document_frequency is not None

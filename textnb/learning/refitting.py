@@ -13,10 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import LEARNED_SINCE
+from textnb.bayes.counts import Counts
 from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.statistics import CountStatistics, class_codes
+from textnb.bayes.statistics import class_codes
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
@@ -137,7 +138,7 @@ def _grows(settings: TextSettings) -> bool:
 
 def _rows(
     fitted: Fitted, documents: LabelledBatches, grows: bool
-) -> tuple[SparseRows, pl.Series, NDArray[np.int64], CountStatistics]:
+) -> tuple[SparseRows, pl.Series, NDArray[np.int64], Counts]:
     """Documents among the model's terms and, where it grows, new ones; and their statistics."""
     # It imports SciPy.
     from textnb.bayes.ratio import document_statistics

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from textnb.bayes.choice import GRID, choose_l, choose_l_of_labels
+from textnb.bayes.counts import Counts
 from textnb.bayes.label_form import check_labels
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.label_leave_one_out import LabelLeaveOneOut
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.text_settings import TextSettings
-from textnb.text.term_counts import TermCounts
 
 
 def choose_smoothing(
-    settings: TextSettings, statistics: TermCounts, documents: LabelledBatches
+    settings: TextSettings, statistics: Counts, documents: LabelledBatches
 ) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted.
 
     Parameters
     ----------
     settings : TextSettings
-    statistics : TermCounts
+    statistics : Counts
         Of these documents.
     documents : LabelledBatches
     """
     terms, limits, model = settings.with_column(statistics).terms, settings.limits, settings.model
     fixed = settings.vocabulary is not None or limits.max_features is not None
     given = terms if fixed else None
-    if statistics.counts.is_multilabel:
+    if statistics.is_multilabel:
         check_labels(model, len(terms), 1.0)
         left_out = LabelLeaveOneOut.of(
             model, statistics, limits, given, settings.binary, documents)

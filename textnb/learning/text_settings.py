@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.errors import ParameterError
+from textnb.bayes.counts import Counts
+from textnb.errors import ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
 from textnb.models.base import Model
-from textnb.text.term_counts import CountSpec, TermCounts
+from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -124,12 +125,13 @@ class TextSettings:
         return CountSpec(self.tokenizer, self.columns, self.label, self.limits,
                          self.presence_above, self.binary)
 
-    def with_column(self, statistics: TermCounts) -> TermCounts:
+    def with_column(self, statistics: Counts) -> Counts:
         """The counts of the terms that get a column."""
         if self.vocabulary is not None:
             return statistics.over(self.vocabulary)
-        statistics.check_terms(self.tokenizer.pattern)
-        return statistics.within(self.limits)
+        if not statistics.n_features:
+            raise VocabularyError.no_tokens(self.tokenizer.pattern, statistics.documents)
+        return statistics.select(self.limits.within(statistics))
 
 
 def columns_of(text: Any, label: Any) -> list[str]:

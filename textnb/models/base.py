@@ -25,11 +25,11 @@ from textnb.runtime.settings import SMOOTHING, NumberOrAuto, setting, with_check
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.learned import Learned
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
-    from textnb.bayes.statistics import CountStatistics
     from textnb.bayes.warm_start import WarmStart
 
 M = TypeVar("M", bound="type[FormClassifier]")
@@ -105,12 +105,12 @@ class Model(LinearMixin, ClassWeighted):
 
     # From counts, or rows, to a form.
 
-    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+    def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
         """The form of a statistic.
 
         Parameters
         ----------
-        statistics : CountStatistics
+        statistics : Counts
         binary : bool
             Whether a term counts once per document.
 
@@ -122,13 +122,13 @@ class Model(LinearMixin, ClassWeighted):
         raise self._undefined("how counts become weights")
 
     def learn_counts(
-        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+        self, statistics: Counts, *, l: float | None = None, binary: bool = False
     ) -> Learned:
         """Learn from counts of terms.
 
         Parameters
         ----------
-        statistics : CountStatistics
+        statistics : Counts
         l : float, optional
             The chosen value, if the parameter ``l`` is "auto".
         binary : bool
@@ -161,13 +161,13 @@ class Model(LinearMixin, ClassWeighted):
     def learn_rows_from(
         self, start: WarmStart, rows: Any, labels: NDArray[Any],
         sample_weight: Floats | None = None, *, binary: bool = False,
-        statistics: CountStatistics | None = None,
+        statistics: Counts | None = None,
     ) -> Learned:
         """As `learn_rows`, from other weights; with statistics, by a sample of the rows in them."""
         raise self._undefined("how its solver begins from other weights")
 
     def restore(
-        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> Learned:
         """What was learned, from the weights that a file keeps; arguments of `form_of_weights`."""
@@ -180,14 +180,14 @@ class Model(LinearMixin, ClassWeighted):
             statistics, weights, intercept, binary=binary))
 
     def form_of_weights(
-        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> LinearForm:
         """The form of weights that were learned from rows.
 
         Parameters
         ----------
-        statistics : CountStatistics
+        statistics : Counts
             Counts of the terms that have weights.
         weights : float64 (n_terms, n_classes)
         intercept : float64 (n_classes,)
@@ -196,7 +196,7 @@ class Model(LinearMixin, ClassWeighted):
         """
         raise self._undefined("which form weights from a file have")
 
-    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+    def class_log_prior(self, statistics: Counts) -> Floats | None:
         """log π of each class: float64 (n_classes,); None for a model that has no priors."""
         return None
 
@@ -213,7 +213,7 @@ class Model(LinearMixin, ClassWeighted):
         return "kind"
 
     def leave_out(
-        self, statistics: CountStatistics, within: Within | None = None,
+        self, statistics: Counts, within: Within | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
         """A scorer of the rows of a statistic: each row is scored by the model without it.
@@ -237,7 +237,7 @@ class Model(LinearMixin, ClassWeighted):
         self.n_features_in_ = self._n_features_of(learned.counts)
         return self
 
-    def _n_features_of(self, statistics: CountStatistics) -> int:
+    def _n_features_of(self, statistics: Counts) -> int:
         """The number of features, of rows and of a smoothing that is an array."""
         return statistics.n_features
 
@@ -253,7 +253,7 @@ class Model(LinearMixin, ClassWeighted):
         return self._learned.form
 
     @property
-    def statistics_(self) -> CountStatistics:
+    def statistics_(self) -> Counts:
         return self._learned.counts
 
     @property
@@ -264,9 +264,7 @@ class Model(LinearMixin, ClassWeighted):
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features): counts, or rows that hold the feature; float64 under
         sample weights."""
-        import numpy as np
-
-        return np.asarray(self._learned.counts.feature_count)
+        return self._learned.counts.feature_count
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

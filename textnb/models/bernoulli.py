@@ -13,12 +13,12 @@ from textnb.models.protocol import derived
 from textnb.runtime.settings import AT_LEAST_0, setting
 
 if TYPE_CHECKING:
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.leave_one_out import LeaveOneOut
-    from textnb.bayes.sparse_table import SparseWeights
-    from textnb.bayes.statistics import CountStatistics
+    from textnb.bayes.sparse_weights import SparseWeights
 
 
 @register_model
@@ -79,21 +79,21 @@ class BernoulliNB(CountModel):
                 "{binary=True} in TextClassifier")
         return super().presence_above(binary)
 
-    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import bernoulli_form
 
         return bernoulli_form(counted, l, log_prior, self.above)
 
-    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+    def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return not statistics.is_multilabel and isinstance(l, float)
 
     def weigh_sparse(
-        self, counted: CountStatistics, l: Smoothing
+        self, counted: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         from textnb.bayes.sparse_forms import bernoulli_weights
 
         assert isinstance(l, float)
-        return bernoulli_weights(counted.feature_count, counted.class_count, l)
+        return bernoulli_weights(counted, l)
 
     @property
     def sums(self) -> tuple[str, ...]:
@@ -117,7 +117,8 @@ class BernoulliNB(CountModel):
         """log p, base e: float64 (n_classes, n_features)."""
         from textnb.bayes.formulas import bernoulli_log_prob
 
-        return bernoulli_log_prob(self._counted, self.l_)[0]
+        counted = self._counted
+        return bernoulli_log_prob(counted.feature_count, counted.class_count, self.l_)[0]
 
     def _checked(self, X: Any) -> Any:
         """The rows; without a threshold they must hold only 0 and 1."""

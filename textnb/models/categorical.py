@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
-    from textnb.bayes.statistics import CountStatistics
 
 # Cells of a block of rows that is converted to indicators at a time.
 _CELLS = 1 << 20
@@ -61,7 +61,7 @@ class CategoricalNB(FittedArrays, CountModel):
 
     min_categories: Any = setting(None, "Number of categories per feature.", is_option=False)
 
-    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import categorical_form
 
         return categorical_form(counted, self.n_categories_, l, log_prior)
@@ -86,11 +86,11 @@ class CategoricalNB(FittedArrays, CountModel):
 
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
-        before: CountStatistics | None,
-    ) -> CountStatistics:
+        before: Counts | None,
+    ) -> Counts:
         import numpy as np
 
-        from textnb.bayes.statistics import CountStatistics
+        from textnb.bayes.counts import Counts
 
         self.check(X.shape[1], len(np.unique(np.asarray(classes))))
         n_categories, total = self._expected_categories(X), before
@@ -102,7 +102,7 @@ class CategoricalNB(FittedArrays, CountModel):
         self.n_categories_: NDArray[np.int64] = n_categories
         for start, block in _blocks(X):
             rows = slice(start, start + len(block))
-            more = CountStatistics.from_matrix(
+            more = Counts.from_matrix(
                 self._indicators(block, start), y[rows], classes=classes,
                 sample_weight=None if weight is None else weight[rows])
             total = more if total is None else total + more
@@ -148,7 +148,7 @@ class CategoricalNB(FittedArrays, CountModel):
 
         return np.split(columns, np.cumsum(self.n_categories_)[:-1], axis=1)
 
-    def _n_features_of(self, statistics: CountStatistics) -> int:
+    def _n_features_of(self, statistics: Counts) -> int:
         return len(self.n_categories_)
 
     def _checked(self, X: Any) -> Any:

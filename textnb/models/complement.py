@@ -15,12 +15,12 @@ from textnb.runtime.settings import setting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.leave_one_out import LeaveOneOut
-    from textnb.bayes.sparse_table import SparseWeights
-    from textnb.bayes.statistics import CountStatistics
+    from textnb.bayes.sparse_weights import SparseWeights
 
 
 @register_model
@@ -80,16 +80,16 @@ class ComplementNB(CountModel):
                 "{l='auto'} leaves rows out by subtraction, which {norm=True} does not allow: give "
                 "{l} as a number, or {norm=False}")
 
-    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import complement_form
 
         return complement_form(counted, l, log_prior, bool(self.norm))
 
-    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+    def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return not self.norm
 
     def weigh_sparse(
-        self, counted: CountStatistics, l: Smoothing
+        self, counted: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         import numpy as np
 
@@ -98,7 +98,7 @@ class ComplementNB(CountModel):
         # Of two classes, a label and its rest, each is the complement of the other.
         if counted.is_multilabel:
             return label_weights(counted, l), None
-        weights = complement_weights(counted.feature_count, l)
+        weights = complement_weights(counted, l)
         return weights, None if len(counted.classes) > 1 else np.zeros(1)
 
     @property

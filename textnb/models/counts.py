@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.learned import Learned
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
     from textnb.bayes.ratios import TermSums
-    from textnb.bayes.sparse_table import SparseWeights
-    from textnb.bayes.statistics import CountStatistics
+    from textnb.bayes.sparse_weights import SparseWeights
 
 _NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fit: call fit first, "
                "or give l as a number")
@@ -43,12 +43,12 @@ class CountModel(WeightedAdditiveModel, Model):
 
     # The formula, which each model has.
 
-    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
         """The form of counts.
 
         Parameters
         ----------
-        counted : CountStatistics
+        counted : Counts
             Counts times the class weights.
         l : float or float64 (n_features,)
             Already checked.
@@ -56,12 +56,12 @@ class CountModel(WeightedAdditiveModel, Model):
         """
         raise self._undefined("how counts become weights")
 
-    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+    def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         """Whether `weigh_sparse` has weights of these counts, for this smoothing."""
         return False
 
     def weigh_sparse(
-        self, counted: CountStatistics, l: Smoothing
+        self, counted: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         """As `weigh`, of many classes or labels with few counts that are not 0.
 
@@ -102,7 +102,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     # From counts to a form.
 
-    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+    def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
         from textnb.bayes.class_weight import with_class_weight
         from textnb.bayes.label_form import check_labels, derive_labels
         from textnb.bayes.sparse_forms import derive_sparse, stays_sparse
@@ -121,7 +121,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return form.of_presence() if binary else form
 
     def learn_counts(
-        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+        self, statistics: Counts, *, l: float | None = None, binary: bool = False
     ) -> Learned:
         from textnb.bayes.learned import Learned
         from textnb.bayes.statistics import is_auto
@@ -135,7 +135,7 @@ class CountModel(WeightedAdditiveModel, Model):
         model._check_room(statistics)
         return Learned(statistics, model.derive(statistics, binary=binary), chosen_l=chosen)
 
-    def _check_room(self, statistics: CountStatistics) -> None:
+    def _check_room(self, statistics: Counts) -> None:
         """Raises before memory is taken that is not there."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.label_form import check_labels
@@ -148,19 +148,17 @@ class CountModel(WeightedAdditiveModel, Model):
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         stored = None
         if stays_sparse(self, statistics, as_smoothing(self.l, self._n_features_of(statistics))):
-            stored = 4 * statistics.feature_count.nnz
+            stored = 4 * len(statistics.values)
         # A count, its weight, and the count times a class weight.
         check_room(len(statistics.classes), statistics.n_features,
-                   8 * (2 + (weights is not None)),
-                   "counts and weights", freed=statistics.feature_count.nbytes, log=True,
-                   stored=stored)
+                   8 * (2 + (weights is not None)), "counts and weights", log=True, stored=stored)
 
-    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+    def class_log_prior(self, statistics: Counts) -> Floats | None:
         from textnb.bayes.class_weight import with_class_weight
 
         return self.log_prior(with_class_weight(statistics, self.class_weight))
 
-    def log_prior(self, counted: CountStatistics) -> Floats:
+    def log_prior(self, counted: Counts) -> Floats:
         """log π of each class: float64 (n_classes,)."""
         from textnb.bayes.formulas import log_prior
         from textnb.bayes.statistics import as_class_prior
@@ -190,7 +188,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return None if self.class_weight is None else "class_weight"
 
     def leave_out(
-        self, statistics: CountStatistics, within: Within | None = None,
+        self, statistics: Counts, within: Within | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
         from textnb.bayes.statistics import as_class_prior
@@ -210,12 +208,12 @@ class CountModel(WeightedAdditiveModel, Model):
 
     # Rows of a matrix.
 
-    def fit_statistics(self, statistics: CountStatistics, *, l: float | None = None) -> Self:
+    def fit_statistics(self, statistics: Counts, *, l: float | None = None) -> Self:
         """Derive the weights from counts.
 
         Parameters
         ----------
-        statistics : CountStatistics
+        statistics : Counts
         l : float, optional
             The value of ``l`` if the parameter is "auto"; by default the one that `fit` chose.
 
@@ -230,18 +228,18 @@ class CountModel(WeightedAdditiveModel, Model):
 
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
-        before: CountStatistics | None,
-    ) -> CountStatistics:
+        before: Counts | None,
+    ) -> Counts:
         """The sum of the counts before and of those of these rows."""
+        from textnb.bayes.counts import Counts
         from textnb.bayes.features import presence_of
-        from textnb.bayes.statistics import CountStatistics
 
         self.check(X.shape[1], len(unique(classes)))
         if before is not None and self.above != self._form.presence_above:
             raise ParameterError(f"binarize was {self._form.presence_above} for the rows that were "
                                  f"learned and is {self.above} now: set it back, or fit again")
         rows = X if self.above is None else presence_of(X, self.above)
-        more = CountStatistics.from_matrix(rows, y, classes=classes, sample_weight=weight)
+        more = Counts.from_matrix(rows, y, classes=classes, sample_weight=weight)
         return more if before is None else before + more
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
@@ -256,7 +254,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return super().fit_rows(X, y, sample_weight)
 
     def _choose(
-        self, X: Any, y: NDArray[Any], statistics: CountStatistics, weight: Floats | None
+        self, X: Any, y: NDArray[Any], statistics: Counts, weight: Floats | None
     ) -> dict[str, Any]:
         """The value that "auto" stands for."""
         import scipy.sparse as sp
@@ -308,7 +306,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return np.asarray(self._form.weights).T
 
     @property
-    def _counted(self) -> CountStatistics:
+    def _counted(self) -> Counts:
         """The counts times the class weights."""
         from textnb.bayes.class_weight import with_class_weight
 

@@ -12,9 +12,9 @@ from textnb.runtime.settings import setting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.features import FeatureMap
     from textnb.bayes.forms import Floats, LinearForm
-    from textnb.bayes.statistics import CountStatistics
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -26,7 +26,7 @@ class RowModel(Model):
     # Why counts do not suffice.
     learns_from: ClassVar[str] = "learns from rows"
 
-    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+    def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
         raise ParameterError(f"{self.name} {self.learns_from}: counts alone don't give its weights")
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
@@ -61,7 +61,7 @@ class TfidfModel(RowModel):
         return 0.0 if self.tf == "presence" else None
 
     def form_of_weights(
-        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> LinearForm:
         import numpy as np
@@ -73,12 +73,12 @@ class TfidfModel(RowModel):
         return form(statistics.classes, np.ascontiguousarray(weights), intercept,
                     features=self.feature_map(statistics, binary))
 
-    def feature_map(self, statistics: CountStatistics, binary: bool = False) -> FeatureMap:
+    def feature_map(self, statistics: Counts, binary: bool = False) -> FeatureMap:
         """What stands between counts and weights.
 
         Parameters
         ----------
-        statistics : CountStatistics
+        statistics : Counts
             Documents of each class that hold each term.
         binary : bool
             Whether a term counts once per document, whatever ``tf`` is.
@@ -86,9 +86,9 @@ class TfidfModel(RowModel):
         Examples
         --------
         >>> import numpy as np
-        >>> from textnb.bayes.statistics import CountStatistics
+        >>> from textnb.bayes.counts import Counts
         >>> from textnb.models.nblinear import NBLinear
-        >>> documents = CountStatistics(np.array(["a"]), np.array([4]), np.array([[1, 3]]))
+        >>> documents = Counts.from_table(np.array(["a"]), np.array([4]), np.array([[1, 3]]))
         >>> model = NBLinear(tf="count", idf=False)
         >>> [step.name for step in model.feature_map(documents).steps]
         ['length']

@@ -10,12 +10,12 @@ from textnb.models.base import register_model
 from textnb.models.counts import CountModel
 
 if TYPE_CHECKING:
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.leave_one_out import LeaveOneOut
-    from textnb.bayes.sparse_table import SparseWeights
-    from textnb.bayes.statistics import CountStatistics
+    from textnb.bayes.sparse_weights import SparseWeights
 
 
 @register_model
@@ -73,23 +73,23 @@ class MultinomialNB(CountModel):
 
         return dirichlet_z
 
-    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import multinomial_form
 
         return multinomial_form(counted, l, log_prior)
 
-    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+    def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return True
 
     def weigh_sparse(
-        self, counted: CountStatistics, l: Smoothing
+        self, counted: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         import numpy as np
 
         from textnb.bayes.sparse_forms import label_weights, multinomial_weights
 
         weights = (label_weights(counted, l) if counted.is_multilabel
-                   else multinomial_weights(counted.feature_count, l))
+                   else multinomial_weights(counted, l))
         return weights, np.zeros(len(counted.classes))
 
     @property

@@ -20,9 +20,9 @@ from textnb.runtime.settings import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats
     from textnb.bayes.learned import Learned
-    from textnb.bayes.statistics import CountStatistics
     from textnb.bayes.warm_start import WarmStart
 
 
@@ -148,7 +148,7 @@ class NBLinear(TfidfModel):
     def learn_rows_from(
         self, start: WarmStart, rows: Any, labels: NDArray[Any],
         sample_weight: Floats | None = None, *, binary: bool = False, left_out: bool = False,
-        statistics: CountStatistics | None = None,
+        statistics: Counts | None = None,
     ) -> Learned:
         if statistics is not None:
             from textnb.bayes.linear import refit_sample

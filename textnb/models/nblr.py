@@ -23,9 +23,9 @@ from textnb.runtime.settings import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.learned import Learned
-    from textnb.bayes.statistics import CountStatistics
 
 
 @register_model
@@ -140,7 +140,7 @@ class NBLogisticRegression(RowModel):
         return replace(learned, form=learned.form.of_presence())
 
     def form_of_weights(
-        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> LinearForm:
         import numpy as np

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.bayes.sparse_table import SparseWeights
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
 from textnb.models.base import Model
 from textnb.runtime import notebook
@@ -24,7 +24,7 @@ _CELLS = 1 << 20
 
 
 def top_terms(
-    model: Model, statistics: CountStatistics, weights: Any, terms: pl.Series,
+    model: Model, statistics: Counts, weights: Any, terms: pl.Series,
     labels: pl.Series, k: int, label: Any,
 ) -> pl.DataFrame:
     """The k terms that distinguish each class best, class by class.
@@ -33,7 +33,7 @@ def top_terms(
     ----------
     model : Model
         Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
-    statistics : CountStatistics
+    statistics : Counts
     weights : float64 (n_terms, n_classes), or SparseWeights
         Log-odds, if documents have any number of labels.
     terms, labels : polars.Series
@@ -47,7 +47,6 @@ def top_terms(
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
     check_fork()
-    counts = statistics.feature_count
     # A single class has no other classes to compare with.
     term_z = model.term_z if len(classes) > 1 or statistics.is_multilabel else None
     total = statistics.all_counts
@@ -55,7 +54,7 @@ def top_terms(
     for number, name in enumerate(classes):
         if label is not None and name != label:
             continue
-        counted = counts[number]
+        counted = statistics.of_class(number)
         seen = np.flatnonzero(counted)
         own, place, weight = statistics, number, partial(weights_against_rest, weights, k=number)
         if statistics.is_multilabel:

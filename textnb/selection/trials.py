@@ -16,12 +16,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.learned import Learned
 from textnb.bayes.linear import Labels, PreparedRows
-from textnb.bayes.statistics import CountStatistics
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
 from textnb.learning.documents import document_term_matrix, label_lists
@@ -230,7 +230,7 @@ def learn(
     model.check(features.shape[1], 2)
     return model.learn_counts(
         labels.statistics(features) if isinstance(labels, LabelLists)
-        else CountStatistics.from_matrix(features, labels)), kept
+        else Counts.from_matrix(features, labels)), kept
 
 
 def _frequent_columns(

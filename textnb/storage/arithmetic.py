@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.cells import cells_of_keys, places_between
 from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
 from textnb.models.base import Model
@@ -37,14 +38,6 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 def smallest_index(n: int) -> type[np.integer[Any]]:
     """The smallest type of a file that holds integers below n."""
     return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
-
-
-def cells_by_term(
-    terms: NDArray[Any], classes: NDArray[Any], values: NDArray[Any], n_terms: int, n_classes: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Ends, classes and values as a file has them, of cells in the order of their terms."""
-    ends = np.cumsum(np.bincount(terms, minlength=n_terms))
-    return narrow(ends), classes.astype(smallest_index(n_classes)), values
 
 
 def check_ends(ends: NDArray[Any], length: int, what: str) -> NDArray[np.int64]:
@@ -111,9 +104,10 @@ def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     of_place = 8 + smallest_index(n_classes)().itemsize
     if n_classes <= 2 or len(places) * of_place + 4 * n_terms >= 8 * n_terms * n_classes:
         return {"weights": weights}
-    ends, classes, values = cells_by_term(
-        places // n_classes, places % n_classes, flat[places], n_terms, n_classes)
-    return {"weights/ends": ends, "weights/classes": classes, "weights/values": values}
+    ends, classes, values = cells_of_keys(places, flat[places], n_terms, n_classes)
+    return {"weights/ends": narrow(ends),
+            "weights/classes": classes.astype(smallest_index(n_classes)),
+            "weights/values": values}
 
 
 def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.float64]:
@@ -228,7 +222,5 @@ class _Sums:
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Every 256th term, as an array of bytes and an array of ends, like all terms."""
     begins = begins_of(ends)[::EVERY]
-    lengths = ends[::EVERY] - begins
-    own = np.cumsum(lengths)
-    within = np.arange(int(own[-1]) if len(own) else 0) - np.repeat(begins_of(own), lengths)
-    return text[np.repeat(begins, lengths) + within], narrow(own)
+    own = np.cumsum(ends[::EVERY] - begins)
+    return text[places_between(begins, ends[::EVERY])], narrow(own)

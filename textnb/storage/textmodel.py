@@ -20,13 +20,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.cells import is_sparse
 from textnb.bayes.class_weight import check_class_weight
+from textnb.bayes.counts import Counts, Pruned
 from textnb.bayes.decision import Decision
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.sparse_table import cells_of, is_sparse, table_of
-from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.bayes.statistics import check_int64
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.archive import LABEL_TYPES, MAX_BYTES, read_labels, write_labels
 from textnb.files.require import check_size, reading_errors, require
@@ -43,7 +44,6 @@ from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
     are_counts,
-    cells_by_term,
     check_counts,
     check_derived,
     check_ends,
@@ -63,7 +63,6 @@ from textnb.storage.document import (
     check_text_document,
 )
 from textnb.storage.layout import MULTILABEL, TEXT, check_arrays
-from textnb.text.term_counts import Pruned, TermCounts
 from textnb.text.tokens import Tokenizer, check_exact
 from textnb.text.utf8 import bytes_of, strings_of
 
@@ -193,31 +192,26 @@ def pack_text(fitted: Fitted) -> Packed:
     """
     settings, learned = fitted.settings, fitted.statistics
     check_exact(settings.tokenizer, "a model file")
-    counts, terms = (fitted.counts, fitted.terms) if learned is None else (
-        learned.counts, learned.terms)
+    counts, terms = (fitted.counts, fitted.terms) if learned is None else (learned, learned.terms)
     if learned is None:
         _check_features(fitted)
     document = {**begin_document("TextClassifier", settings.parameters, fitted.model,
                                  counts.classes, counts.class_count),
                 **_pack_choices(fitted), "layers": 1}
     if counts.class_count.dtype.kind == "f":
-        document["classes"]["rows"] = None if learned is None else learned.rows
+        document["classes"]["rows"] = counts.n_weighted
     if counts.is_multilabel:
         document["classes"]["total"] = counts.rows
     n_terms, n_classes = len(terms), len(counts.classes)
     text, ends = bytes_of(terms)
-    classes, columns, values = cells_of(counts.feature_count)
-    # The columns of each class are sorted, so that this stable sort is a merge.
-    order = np.argsort(columns, kind="stable")
-    ends_of_counts, classes, values = cells_by_term(
-        columns[order], classes[order], narrow(values[order]), n_terms, n_classes)
-    of_terms = {"documents": getattr(learned, "document_frequency", None),
-                "occurrences": getattr(learned, "occurrences", None), "total": counts.total}
+    of_terms = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
+                "total": counts.total}
     basic = {"terms/bytes": text, "terms/ends": narrow(ends),
              **{f"terms/{name}": narrow(each) for name, each in of_terms.items()
                 if each is not None},
-             "counts/ends": ends_of_counts[None, :], "counts/classes": classes,
-             "counts/values": values,
+             "counts/ends": narrow(counts.ends)[None, :],
+             "counts/classes": counts.codes.astype(smallest_index(n_classes)),
+             "counts/values": narrow(counts.values),
              **(weights_arrays(fitted.form.weights) if learned is None else {}),
              **_pack_sample(fitted.sample, n_classes)}
     return document, stored_arrays(document, fitted.model, fitted.solved_model.l, basic,
@@ -268,12 +262,12 @@ def _pack_sample(sample: RowSample | None, n_classes: int) -> dict[str, NDArray[
 
 
 def _within_limits(
-    settings: TextSettings, learned: TermCounts | None, n_terms: int
+    settings: TextSettings, learned: Counts | None, n_terms: int
 ) -> NDArray[np.bool_]:
     """Which terms a model of counts has within its limits; all of other models."""
     if learned is None or settings.vocabulary is not None:
         return np.ones(n_terms, dtype=np.bool_)
-    return learned.mask(settings.limits)
+    return settings.limits.within(learned)
 
 
 # Reading
@@ -304,9 +298,9 @@ def unpack_text(
         if model.from_counts:
             fitted = fit_from_file(settings, learned, document.get("l"))
         else:
-            weights = unpack_weights(arrays, *learned.counts.feature_count.shape[::-1])
+            weights = unpack_weights(arrays, learned.n_features, len(learned.classes))
             fitted = fit_from_weights(settings, learned.terms, model.restore(
-                learned.counts, weights, check_weights(weights, document["intercept"]),
+                learned.as_columns(), weights, check_weights(weights, document["intercept"]),
                 binary=settings.binary))
         since, sample = document.get("since_fit"), document.get("sample")
         fitted = replace(
@@ -350,7 +344,7 @@ def _unpack_terms(arrays: Arrays) -> pl.Series:
 def _unpack_counts(
     path: str, document: Mapping[str, Any], arrays: Arrays, found: TextDocument, model: Model,
     max_bytes: int,
-) -> TermCounts:
+) -> Counts:
     described = document["classes"]
     is_weighted, documents = "rows" in described, described.get("rows")
     classes = read_labels(described)
@@ -364,27 +358,27 @@ def _unpack_counts(
     total = arrays.get("terms/total")
     require((total is None or (total.dtype.kind == "f") == is_weighted) and are_counts(total),
             "the counts over all its documents are not counts")
-    counts = CountStatistics(
+    frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
+    pruned = document.get("pruned")
+    counts = Counts(
         classes, np.array(described["documents"], dtype=number),
-        table_of(arrays["counts/classes"].astype(np.int64), columns,
-                 arrays["counts/values"].astype(number), shape),
-        described.get("total"), None if total is None else total.astype(number))
+        arrays["counts/ends"][0].astype(np.int64), arrays["counts/classes"].astype(np.int32),
+        arrays["counts/values"].astype(number), described.get("total"),
+        None if total is None else total.astype(number), terms,
+        None if frequency is None else frequency.astype(np.int64),
+        None if occurrences is None else occurrences.astype(np.int64), documents,
+        None if pruned is None else Pruned.from_dict(pruned))
     require(not counts.has_less_than_a_label, "a label has more than all documents")
     solved = model if document.get("l") is None else model.with_smoothing(found.l)
     if few_counts and not (hasattr(model, "has_sparse_weights") and stays_sparse(
             solved, counts, np.asarray(solved.l, dtype=np.float64))):
         check_size(path, 8 * n_classes * len(terms), max_bytes)
-    frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
     most = int(counts.n_rows) if documents is None else documents
     require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= most),
             "a term is in more documents than there are")
     require(are_counts(occurrences),
             "occurrences are too large to add, or below 0")
-    pruned = document.get("pruned")
-    return TermCounts(
-        terms, counts, None if frequency is None else frequency.astype(np.int64),
-        None if occurrences is None else occurrences.astype(np.int64), documents,
-        None if pruned is None else Pruned.from_dict(pruned))
+    return counts
 
 
 def _check_room(

@@ -1,46 +1,120 @@
-"""Counts terms per class batch by batch, with expressions or with the kernel.
+"""Counts terms per class batch by batch: codes of terms, by the kernel or by expressions, are added
+up in tables of labels and codes.
 
 Both give the same counts. Labels are codes that count up from 0, in the order of their first use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.sparse_table import SparseCounts, is_sparse, may_be_sparse
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.cells import (
+    Cells,
+    added_up,
+    cells_of,
+    cells_of_keys,
+    is_sparse,
+    may_be_sparse,
+    places_between,
+)
+from textnb.bayes.counts import Counts
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.byte_keys import begins_of
-from textnb.text.compiled import Tables
-from textnb.text.counted_cells import CountedCells, arranged, few_cells
+from textnb.text.compiled import Tables, kernel_for
 from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
 from textnb.text.native.kernel import Kernel
-from textnb.text.term_counts import CountSpec, TermCounts
+from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 # The least width of a table, and the number of labels up to which it applies.
 _WIDE, _FEW_LABELS = 1 << 17, 32
 _MOST_32 = 2**31 - 1
+# A table of up to so many cells is counted in faster, whether or not its counts end as sparse ones.
+_DENSE = 1 << 26
+# The bits of a label in the key of a cell, code << _LABEL | label.
+_LABEL = 32
+# Cells of tables that are put in order at a time.
+_BLOCK = 1 << 18
 
 
-class Counting(Protocol):
-    """Counts batches: `read` runs in threads, and `add` in order in the thread of the caller."""
+@dataclass(frozen=True)
+class CountSpec:
+    """How to count documents: the columns, the tokens, and the sums to keep of each term.
+
+    Attributes
+    ----------
+    tokenizer : Tokenizer
+    text : str or sequence of str
+        The text columns.
+    label : str
+        The label column.
+    limits : Limits
+        Limits on terms. All terms are counted, and also the sums that the limits need.
+    presence_above : float or None
+        Count the documents in which a term occurs more often than this, instead of occurrences.
+    binary : bool
+        Whether a term counts once per document, even if limits rank terms by their counts.
+    multilabel : bool
+        Whether the label column holds lists of labels.
+    """
+
+    tokenizer: Tokenizer
+    text: TextColumns
+    label: str
+    limits: Limits = Limits()
+    presence_above: float | None = None
+    binary: bool = False
+    multilabel: bool = False
 
     @property
-    def threads(self) -> int: ...
+    def keeps_documents(self) -> bool:
+        """Whether the documents that hold each term are counted, because limits need them."""
+        return self.limits.need_document_frequency
+
+    @property
+    def keeps_occurrences(self) -> bool:
+        """Whether occurrences of each term are counted although the counts are of presence."""
+        return self.presence_above is not None and not self.binary
+
+    @property
+    def least(self) -> int:
+        """The least count of a term with which a document counts; 0 if occurrences count."""
+        limit, most = self.presence_above, 2**62
+        if limit is None:
+            return 0
+        return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
+
+
+class Counting:
+    """Counts batches; `read` runs in several threads, of which each has its own tables."""
+
+    def __init__(self, spec: CountSpec) -> None:
+        kernel = kernel_for(spec.tokenizer)
+        self._spec, self._rows = spec, None if kernel is None else kernel.rows
+        self._coder: _Coder = (_CodesOfExpressions(spec) if kernel is None
+                               else _CodesOfKernel(spec, kernel))
+        self._sums: dict[int, _Sums] = {}
+        self.threads = self._coder.threads
 
     def __len__(self) -> int:
         """An upper bound of the number of terms."""
+        return len(self._coder)
 
-    def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> Any:
-        """Read a batch, whose rows are sorted by label.
+    def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> None:
+        """Count a batch, whose rows are sorted by label.
 
         Parameters
         ----------
@@ -51,10 +125,19 @@ class Counting(Protocol):
             The row of each label, if rows have any number of labels. Each row counts in its labels,
             which count up from 1, and in the label 0. If not given, each row has one label.
         """
+        with self._coder.codes(frame) as (number, size, codes, ends):
+            sums = self._sums.setdefault(number, _Sums(self._spec, self._rows))
+            sums.widen(int(labels.max(initial=-1 if rows is None else 0)) + 1, size)
+            sums.make_room(len(codes))
+            begins = begins_of(ends)
+            if rows is None:
+                sums.add(codes, begins, ends, labels)
+            else:
+                sums.add(codes, begins, ends, np.zeros_like(ends))
+                # A document counts once among all of them.
+                sums.add(codes, begins[rows], ends[rows], labels, of_terms=False)
 
-    def add(self, found: Any) -> None: ...
-
-    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
+    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:
         """The counts; no batch can be read after this.
 
         Parameters
@@ -66,78 +149,72 @@ class Counting(Protocol):
         class_count : int64 (n_classes,)
             Number of documents.
         """
+        n_terms, strings, columns = self._coder.sorted()
+        tables = [(self._sums.pop(number), columns[number]) for number in [*self._sums]]
+        terms: list[pl.Series] = []
+        if any(own.cells is not None for own, _ in tables):
+            terms.append(strings())
+            cells = _add_cells(tables, labels, n_terms)
+        else:
+            cells = _add_tables(tables, labels, n_terms, lambda: terms.append(strings()))
+        documents, occurrences = np.zeros((2, n_terms), dtype=np.int64)
+        for own, column in tables:
+            seen = column >= 0
+            for sums, of_codes in zip((documents, occurrences), own.of_terms, strict=True):
+                sums[column[seen]] += of_codes[:len(column)][seen] if of_codes.size else 0
+        return Counts(
+            classes, class_count, *cells, terms=terms[0],
+            document_frequency=documents if self._spec.keeps_documents else None,
+            occurrences=occurrences if self._spec.keeps_occurrences else None)
 
 
-class ExpressionCounting:
-    """Counts with Polars' expressions, which use all threads by themselves."""
+class _Coder(Protocol):
+    """Gives codes to terms, in one table or in one for each thread."""
+
+    @property
+    def threads(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def codes(self, frame: pl.DataFrame) -> Any:
+        """Context of the number of a table that no other thread uses, its size, the codes of the
+        rows' terms, one after the other, and where those of each row end."""
+
+    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
+        """The number of terms, the sorted terms, and for each table the column of each code."""
+
+
+class _CodesOfExpressions:
+    """Codes by Polars' expressions, which use all threads by themselves."""
 
     # Two, so that one batch is read while another is added.
     threads = 2
 
     def __init__(self, spec: CountSpec) -> None:
-        self._spec = spec
-        self._words = Interner()
-        self._codes = code_expr(spec.tokenizer, spec.text, self._words)
-        self._table = _GrowingTable()
-        self._frequency, self._occurrences = np.zeros((2, 0), dtype=np.int64)
+        self._tokenizer, self._words, self._turn = spec.tokenizer, Interner(), Lock()
+        self._expr = code_expr(spec.tokenizer, spec.text, self._words)
 
     def __len__(self) -> int:
         return len(self._words)
 
-    def read(
-        self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None
-    ) -> tuple[pl.Series, Ints, Ints | None]:
-        coded = frame.lazy().select(self._codes.alias("codes")).collect()
-        return coded["codes"], labels, rows
+    @contextmanager
+    def codes(self, frame: pl.DataFrame) -> Iterator[tuple[int, int, NDArray[Any], Ints]]:
+        coded = frame.lazy().select(self._expr.alias("codes")).collect()
+        lengths, codes = flat_codes(coded["codes"])
+        with self._turn:
+            self._words.note_codes(codes)
+            yield 0, len(self._words), codes, np.cumsum(lengths)
 
-    def add(self, found: tuple[pl.Series, Ints, Ints | None]) -> None:
-        lengths, flat = flat_codes(found[0])
-        self._words.note_codes(flat)
-        above = self._spec.presence_above
-        if above is None and not self._spec.keeps_documents:
-            self._add(*found[1:], np.cumsum(lengths), flat)
-            return
-        counts = merge_tokens(lengths, flat, len(self._words))
-        if self._spec.keeps_documents:
-            self._frequency = add_at(self._frequency, counts.indices)
-        if above is None:
-            self._add(*found[1:], np.cumsum(lengths), flat)
-        else:
-            if self._spec.keeps_occurrences:
-                self._occurrences = add_at(self._occurrences, flat)
-            present = counts.data > above
-            before = np.append(0, np.cumsum(present))
-            self._add(*found[1:], before[counts.indptr[1:]], counts.indices[present])
-
-    def _add(self, labels: Ints, rows: Ints | None, ends: Ints, columns: NDArray[Any]) -> None:
-        if rows is not None:
-            self._table.add(np.zeros(len(ends), dtype=np.int64), ends, columns)
-            columns, ends = row_after_row(columns, begins_of(ends)[rows], ends[rows])
-        self._table.add(labels, ends, columns)
-
-    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
-        kept, terms = sorted_terms(self._words, self._spec.tokenizer)
-        counts = self._table.values(labels, kept)
-        del self._table
-        documents, occurrences = [
-            np.pad(sums, (0, len(self._words) - len(sums)))[kept] if wanted else None
-            for sums, wanted in ((self._frequency, self._spec.keeps_documents),
-                                 (self._occurrences, self._spec.keeps_occurrences))]
-        return TermCounts(terms, CountStatistics(classes, class_count, counts),
-                          documents, occurrences)
+    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
+        codes, terms = sorted_terms(self._words, self._tokenizer)
+        return len(terms), lambda: terms, [columns_of(codes, len(self._words))]
 
 
-class CompiledCounting:
-    """Counts with the kernel: each thread has its own table, and in the end they are added up."""
+class _CodesOfKernel:
+    """Codes by the kernel: each thread has its own table of terms."""
 
-    def __init__(self, kernel: Kernel, spec: CountSpec) -> None:
-        self._rows, self._spec = kernel.rows, spec
-        above = spec.presence_above
-        # The least count of a term with which a document counts; 0 if occurrences count.
-        self._least = 0 if above is None else _count_above(above)
-        self._both = above is not None or spec.keeps_documents
-        self._tables = Tables(kernel, spec.tokenizer)
-        self._sums: dict[int, _Sums] = {}
+    def __init__(self, spec: CountSpec, kernel: Kernel) -> None:
+        self._text, self._tables = spec.text, Tables(kernel, spec.tokenizer)
         # Each thread has counts of all classes and terms, so that many threads would take much
         # memory. The call starts Polars' threads, which an import must not do.
         self.threads = min(8, pl.thread_pool_size())
@@ -145,135 +222,54 @@ class CompiledCounting:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> None:
+    @contextmanager
+    def codes(self, frame: pl.DataFrame) -> Iterator[tuple[int, int, NDArray[Any], Ints]]:
         with self._tables.take() as (number, table):
-            codes, ends = table.add_texts(frame, self._spec.text)
-            sums = self._sums.setdefault(number, _Sums(self._both)).widen(
-                int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
-            sums.make_room(len(codes))
-            begins, of_terms = begins_of(ends), sums.of_terms
-            if rows is not None:
-                self._add(sums, codes, begins, ends, np.zeros_like(ends), of_terms)
-                begins, ends = begins[rows], ends[rows]
-                # A document counts once among all of them.
-                of_terms = np.zeros_like(of_terms)
-            self._add(sums, codes, begins, ends, labels, of_terms)
+            codes, ends = table.add_texts(frame, self._text)
+            yield number, len(table), codes, ends
 
-    def _add(
-        self, sums: _Sums, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints,
-        of_terms: Ints,
-    ) -> None:
-        if sums.cells is not None:
-            self._add_cells(sums.cells, *row_after_row(codes, begins, ends), labels, of_terms)
-        elif self._both:
-            self._rows.add_presence(codes, begins, ends, labels, sums.counts, self._least,
-                                    of_terms, sums.seen, sums.documents)
-            sums.documents += len(ends)
-        else:
-            self._rows.add_counts(codes, begins, ends, labels, sums.counts)
-
-    def _add_cells(
-        self, cells: CountedCells, codes: NDArray[Any], ends: Ints, labels: Ints, of_terms: Ints
-    ) -> None:
-        """As `_add`, where the table is sparse."""
-        if not self._both:
-            cells.add(labels, ends, codes)
-            return
-        counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=-1)) + 1)
-        width = counts.shape[1]
-        of_terms[0, :width] += np.bincount(counts.indices, minlength=width)
-        if self._least:
-            of_terms[1, :width] += np.bincount(codes, minlength=width)
-            present = counts.data >= self._least
-            before = np.append(0, np.cumsum(present))
-            codes, ends = counts.indices[present], before[counts.indptr[1:]]
-        cells.add(labels, ends, codes)
-
-    def add(self, found: None) -> None:
-        """Do nothing: `read` has added the batch."""
-
-    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
+    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
         whole, codes_of = self._tables.merge()
         order = whole.sort(whole.terms())
         columns = columns_of(order, len(whole))
-        of_terms = np.zeros((2, len(order)), dtype=np.int64)
-        tables = [(self._sums.pop(number).widen(0, len(codes)), columns[codes])
-                  for number, codes in enumerate(codes_of)]
-        strings: list[pl.Series] = []
-        counts: Any = self._sparse_counts(tables, labels, len(order))
-        if counts is not None:
-            strings.append(whole.strings(order))
-        else:
-            check_room(len(labels), len(order), 8, "their counts")
-            counts = np.zeros((len(labels), len(order)), dtype=np.int64)
-
-            def add(place: int) -> None:
-                label = int(labels[place])
-                for own, column in tables:
-                    # A thread may not have met a class that others have.
-                    self._rows.add_columns(
-                        counts[place:place + 1], own.counts[label:label + 1], column)
-
-            run_in_threads([lambda: strings.append(whole.strings(order)),
-                      *(partial(add, place) for place in range(len(labels)))])
-        if self._both:
-            for own, column in tables:
-                self._rows.add_columns(of_terms, own.of_terms, column)
-        documents, occurrences = of_terms
-        return TermCounts(strings[0], CountStatistics(classes, class_count, counts),
-                          documents if self._spec.keeps_documents else None,
-                          occurrences if self._spec.keeps_occurrences else None)
-
-
-    @staticmethod
-    def _sparse_counts(
-        tables: list[tuple[_Sums, NDArray[Any]]], labels: Ints, n_terms: int
-    ) -> SparseCounts | None:
-        """The counts, where the table of one thread is sparse or the whole one would be."""
-        height = len(labels)
-        if all(own.cells is None for own, _ in tables) and (
-                not may_be_sparse(height, n_terms) or not is_sparse(height, n_terms, sum(
-                    int(np.count_nonzero(own.counts)) for own, _ in tables))):
-            return None
-        total: SparseCounts | None = None
-        for own, column in tables:
-            cells = own.cells or CountedCells([SparseCounts.of(own.counts.astype(np.int64))])
-            own.cells, own.counts = None, own.counts[:0]
-            # A table is longer than its codes.
-            found = cells.total(height, len(column))
-            column = np.pad(column, (0, found.shape[1] - len(column)), constant_values=-1)
-            part = arranged(found, labels, column, n_terms)
-            total = part if total is None else total + part
-        return total
+        return len(order), lambda: whole.strings(order), [columns[codes] for codes in codes_of]
 
 
 class _Sums:
     """Counts per label and code, and sums per code: see `native.rows.add_presence`.
 
-    With many labels and codes, of which few are together, ``cells`` has the counts.
+    With many labels and codes, of which few are together, ``cells`` has the counts: sorted keys and
+    their counts, in several parts of which each is twice as large as the next or more. So each
+    count is copied a few times, however many batches there are.
     """
 
-    def __init__(self, per_code: bool) -> None:
+    def __init__(self, spec: CountSpec, rows: Any) -> None:
+        self._rows, self._least = rows, spec.least
+        self._both = spec.presence_above is not None or spec.keeps_documents
         # int32 takes half the memory of int64, and has half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
-        self.cells: CountedCells | None = None
+        self.cells: list[tuple[Ints, Ints]] | None = None
         self._most = 0
-        width = 1024 if per_code else 0
-        self.of_terms, self.seen = np.zeros((2, 2, width), dtype=np.int64)
+        self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._both else 0), dtype=np.int64)
         self.documents = 0
 
-    def widen(self, labels: int, codes: int) -> _Sums:
+    def widen(self, labels: int, codes: int) -> None:
         """Make the arrays large enough for this number of labels and codes."""
         if self.cells is None and (labels > len(self.counts) or codes > self.counts.shape[1]):
-            self.cells = few_cells(self.counts, labels, codes)
-            if self.cells is not None:
-                self.counts = self.counts[:0, :0].copy()
-        if self.cells is None:
-            self._widen_counts(labels, codes)
-        if self.seen.size:
-            self.of_terms = widen(self.of_terms, 2, codes)
-            self.seen = widen(self.seen, 2, codes)
-        return self
+            if self._has_few(max(labels, len(self.counts)), max(codes, self.counts.shape[1])):
+                self.to_cells()
+            else:
+                self._widen_counts(labels, codes)
+        if self._both:
+            self.of_terms, self.seen = widen(self.of_terms, 2, codes), widen(self.seen, 2, codes)
+
+    def _has_few(self, labels: int, codes: int) -> bool:
+        """Whether so large a table is better kept as the cells that are not 0."""
+        if not may_be_sparse(labels, codes) or not is_sparse(
+                labels, codes, int(np.count_nonzero(self.counts))):
+            return False
+        # With room for the tables of several threads, which grow by half.
+        return labels * codes > _DENSE or not has_room(64 * labels * codes)
 
     def _widen_counts(self, labels: int, codes: int) -> None:
         # A wide table from the start is faster than copies of a growing one. If more labels come
@@ -288,11 +284,115 @@ class _Sums:
         if self._most > _MOST_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
+    def add(
+        self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, of_terms: bool = True
+    ) -> None:
+        """Count the codes of documents in their labels, and by themselves unless that is done."""
+        if self.cells is None and self._rows is not None:
+            if self._both:
+                self._rows.add_presence(
+                    codes, begins, ends, labels, self.counts, self._least,
+                    self.of_terms if of_terms else np.zeros_like(self.of_terms), self.seen,
+                    self.documents)
+                self.documents += len(ends)
+            else:
+                self._rows.add_counts(codes, begins, ends, labels, self.counts)
+            return
+        codes, ends = row_after_row(codes, begins, ends)
+        if self._both:
+            codes, ends = self._present(codes, ends, of_terms)
+        row = np.repeat(labels, ends - begins_of(ends))
+        if self.cells is None:
+            cells = row * self.counts.shape[1] + codes
+            np.add.at(self.counts.reshape(-1), cells, self.counts.dtype.type(1))
+        elif len(codes):
+            self.cells.append(np.unique(
+                (codes.astype(np.int64) << _LABEL) | row, return_counts=True))
+            while len(self.cells) > 1 and 2 * len(self.cells[-1][0]) > len(self.cells[-2][0]):
+                self.cells.append(_added(self.cells.pop(), self.cells.pop()))
 
-def _count_above(limit: float) -> int:
-    """The least count above 0 that is above the limit."""
-    most = 2**62
-    return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
+    def _present(
+        self, codes: NDArray[Any], ends: Ints, of_terms: bool
+    ) -> tuple[NDArray[Any], Ints]:
+        """The codes that count, once in each document where presence counts."""
+        counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
+        width = counts.shape[1]
+        if of_terms:
+            self.of_terms[0, :width] += np.bincount(counts.indices, minlength=width)
+        if not self._least:
+            return codes, ends
+        if of_terms:
+            self.of_terms[1, :width] += np.bincount(codes, minlength=width)
+        present = counts.data >= self._least
+        return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
+
+    def to_cells(self) -> None:
+        """Keep the cells alone that are not 0."""
+        if self.cells is None:
+            ends, labels, values = cells_of(self.counts)
+            codes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+            self.cells = [((codes << _LABEL) | labels, values.astype(np.int64))]
+            self.counts = self.counts[:0, :0].copy()
+
+
+def _add_tables(
+    tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int, meanwhile: Callable[[], None]
+) -> Cells:
+    """The cells of these labels and all terms, from tables of all labels and codes."""
+    codes_of = []
+    for own, column in tables:
+        own.widen(int(labels.max(initial=-1)) + 1, len(column))
+        codes = np.full(n_terms, -1)
+        codes[column[column >= 0]] = np.flatnonzero(column >= 0)
+        codes_of.append(codes)
+    step = max(1, _BLOCK // max(1, len(labels)))
+    parts: dict[int, Cells] = {}
+
+    def put(start: int) -> None:
+        total = np.zeros((len(labels), min(step, n_terms - start)), dtype=np.int64)
+        for (own, _), codes in zip(tables, codes_of, strict=True):
+            part = codes[start:start + step]
+            total += own.counts[labels[:, None], part] * (part >= 0)
+        parts[start] = cells_of(total)
+
+    starts = range(0, n_terms, step)
+    # One thread does the other work meanwhile.
+    run_in_threads([meanwhile, *(partial(put, start) for start in starts)])
+    return joined([parts[start] for start in starts])
+
+
+def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
+    """As `_add_tables`, where the counts of a thread are cells."""
+    place = np.full(int(labels.max(initial=-1)) + 1, -1)
+    place[labels] = np.arange(len(labels))
+    total: list[tuple[Ints, Ints]] = []
+    for own, column in tables:
+        own.to_cells()
+        assert own.cells is not None
+        while len(own.cells) > 1:
+            own.cells.append(_added(own.cells.pop(), own.cells.pop()))
+        for keys, values in own.cells:
+            columns = column[keys >> _LABEL].astype(np.int64)
+            keys = columns * len(labels) + place[keys & ((1 << _LABEL) - 1)]
+            # Codes that are no terms come first.
+            order = np.argsort(keys)[int((columns < 0).sum()):]
+            total.append((keys[order], values[order]))
+        own.cells = []
+        if len(total) > 1:
+            total = [_added(*total)]
+    return cells_of_keys(*total[0], n_terms, len(labels))
+
+
+def _added(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    return added_up(*(np.concatenate(both) for both in zip(one, other, strict=True)))
+
+
+def joined(parts: list[Cells]) -> Cells:
+    """The cells of features that follow each other."""
+    sizes = [np.diff(ends, prepend=0) for ends, _, _ in parts]
+    ends = np.cumsum(np.concatenate([np.zeros(0, dtype=np.int64), *sizes]))
+    return (ends, np.concatenate([np.zeros(0, dtype=np.int32), *(part[1] for part in parts)]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *(part[2] for part in parts)]))
 
 
 def row_after_row(
@@ -308,11 +408,8 @@ def row_after_row(
     ([7, 5, 6, 7], [1, 3, 4])
     """
     own = np.cumsum(ends - begins)
-    if np.array_equal(own, ends):
-        return codes, ends
-    places = np.arange(own[-1] if len(own) else 0) + np.repeat(
-        begins - begins_of(own), ends - begins)
-    return codes[places], own
+    return (codes, ends) if np.array_equal(own, ends) else (
+        codes[places_between(begins, ends)], own)
 
 
 def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
@@ -341,51 +438,3 @@ def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDAr
     larger = np.zeros((height, width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts
     return larger
-
-
-class _GrowingTable:
-    """int64 counts (rows x columns) that grow in both directions."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((2, 1024), dtype=np.int64)
-        self._cells: CountedCells | None = None
-
-    def add(self, rows: Ints, ends: Ints, columns: NDArray[Any]) -> None:
-        """Count the columns of each row, up to its end; rows are sorted."""
-        if not len(columns):
-            return
-        height, width = int(rows.max()) + 1, int(columns.max()) + 1
-        if self._cells is None and (height > len(self._counts) or width > self._counts.shape[1]):
-            self._cells = few_cells(self._counts, height, width)
-        if self._cells is not None:
-            self._counts = self._counts[:0, :0].copy()
-            self._cells.add(rows, ends, columns)
-            return
-        self._counts = widen(self._counts, height, width)
-        last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
-        begin = 0
-        for row, end in zip(rows[last].tolist(), ends[last].tolist(), strict=True):
-            counts, own = self._counts[row], columns[begin:end]
-            if len(own) * 8 > len(counts):
-                counts += np.bincount(own, minlength=len(counts))
-            else:
-                np.add.at(counts, own, 1)
-            begin = end
-
-    def values(self, rows: Ints, columns: Ints) -> Ints | SparseCounts:
-        """The counts of these rows and columns, in their order."""
-        if self._cells is not None:
-            found = self._cells.total(len(rows), int(columns.max(initial=-1)) + 1)
-            place_of = np.full(found.shape[1], -1)
-            place_of[columns] = np.arange(len(columns))
-            return arranged(found, rows, place_of, len(columns))
-        check_room(len(rows), len(columns), 8, "their counts")
-        have_rows, have_columns = self._counts.shape
-        values = np.zeros((len(rows), len(columns)), dtype=np.int64)
-        inside = columns < have_columns
-        places = slice(None) if inside.all() else inside
-        for place, row in enumerate(rows.tolist()):
-            # A label has no row if its documents hold no term.
-            if row < have_rows:
-                values[place, places] = self._counts[row, columns[places]]
-        return values

@@ -12,25 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.cells import spread
+from textnb.bayes.counts import Counts
 from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import map_in_threads
-from textnb.text.compiled import kernel_for
-from textnb.text.counting import CompiledCounting, Counting, ExpressionCounting, add_at
+from textnb.text.counting import Counting, CountSpec, add_at
 from textnb.text.interner import Interner
-from textnb.text.term_counts import CountSpec, TermCounts
 
 Ints = NDArray[np.int64]
 
 
-def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> TermCounts:
+def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> Counts:
     """Term counts per class; memory depends on the vocabulary and one batch.
 
     Parameters
@@ -64,42 +62,39 @@ class LabelCounter:
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
         """Count batches, with the kernel if it runs the tokenizer."""
-        kernel = kernel_for(self._spec.tokenizer)
-        counting: Counting = self._counting or (
-            ExpressionCounting(self._spec) if kernel is None
-            else CompiledCounting(kernel, self._spec))
-        self._counting = counting
+        counting = self._counting = self._counting or Counting(self._spec)
         with clear_memory_errors(lambda: self.size):
             self._read(counting, frames)
 
     def _read(self, counting: Counting, frames: Iterable[pl.DataFrame]) -> None:
-        def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None, Any]:
+        def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None]:
             labels, rows = self._label_codes(frame[self._spec.label])
             if labels.null_count() or _repeated(labels, rows) is not None:
                 # The error names the row, whose number is known in this batch's turn.
-                return frame.height, labels, rows, None
+                return frame.height, labels, rows
             # One class after the other, because the counts of one class fit into the cache.
             order = labels.arg_sort()
             codes = labels.gather(order).to_numpy()
-            found = (counting.read(frame[order], codes) if rows is None
-                     else counting.read(frame, codes, rows[order.to_numpy()]))
-            return frame.height, labels, rows, found
+            if rows is None:
+                counting.read(frame[order], codes)
+            else:
+                counting.read(frame, codes, rows[order.to_numpy()])
+            return frame.height, labels, rows
 
-        for height, labels, rows, found in map_in_threads(count, frames, threads=counting.threads):
+        for height, labels, rows in map_in_threads(count, frames, threads=counting.threads):
             check_labels(labels, rows, self._spec.label, self.rows)
             self.rows += height
             codes = labels.to_numpy()
             self._labels.note_codes(codes - self._first)
             self._class_count = add_at(self._class_count, codes if rows is None else np.append(
                 codes, np.zeros(height, dtype=np.int64)))
-            counting.add(found)
 
     @property
     def size(self) -> tuple[int, int]:
         """The number of labels, and an upper bound of the number of terms."""
         return len(self._class_count), 0 if self._counting is None else len(self._counting)
 
-    def counts(self) -> TermCounts:
+    def counts(self) -> Counts:
         """The counts, sorted; no batch can be read after this."""
         if self._label_type is None or self._counting is None or not len(self._class_count):
             raise DataError.no_rows("the input")
@@ -111,8 +106,14 @@ class LabelCounter:
                 counts = self._counting.counts(classes, order, self._class_count[order])
             else:
                 codes = np.append(0, order + 1)
-                counts = _split_all(classes, self._counting.counts(
-                    codes, codes, self._class_count[codes]))
+                places = np.arange(len(codes))
+                counted = self._counting.counts(places, codes, self._class_count[codes])
+                # The first class is that of all documents.
+                of_all = counted.codes == 0
+                counts = replace(
+                    counted.without(places[:1]), classes=classes,
+                    rows=int(counted.class_count[0]), total=spread(
+                        counted.values[of_all], counted.columns[of_all], counted.n_features))
         del self._counting
         return counts
 
@@ -143,12 +144,19 @@ def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
     return narrow
 
 
-def _split_all(classes: NDArray[Any], counted: TermCounts) -> TermCounts:
-    """The counts of labels, of which the first row is that of all documents."""
-    counts = counted.counts
-    return replace(counted, counts=CountStatistics(
-        classes, counts.class_count[1:], counts.feature_count[1:], int(counts.class_count[0]),
-        counts.feature_count[0]))
+def check_complete(counts: Counts, spec: CountSpec) -> None:
+    """Raises DataError if counts that the settings need are not there, or contradict each other."""
+    if spec.keeps_documents and counts.document_frequency is None:
+        raise DataError("document frequencies are missing")
+    if spec.keeps_occurrences and counts.occurrences is None:
+        raise DataError("occurrences are missing")
+    # Sums of weights that were added in other orders differ in their last bits.
+    most = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
+    if spec.presence_above is not None and (counts.values > most[counts.codes]).any():
+        raise DataError("a term is in more documents than its class has")
+    if counts.has_less_than_a_label or (counts.is_multilabel and spec.presence_above is not None
+                                        and (counts.all_counts > counts.n_rows).any()):
+        raise DataError("a label has more documents, or more of a term, than all labels together")
 
 
 def _repeated(labels: pl.Series, rows: Ints | None) -> int | None:

@@ -5,29 +5,32 @@
 
 When the terms that were counted take half of the limit, their counts go to a temporary file and
 counting starts again. At the end the files are added, so every count is exact. Then the rarest
-terms are left out until the rest fits; terms that occur equally often stay or go together. What is
-kept depends on the documents alone: not on their order, on batches or on threads.
+terms are left out until the rest fits; terms that occur equally often stay or go together. What
+stays depends on the documents alone: not on their order, on batches or on threads.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import pickle
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
 from itertools import islice
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from textnb.bayes.sparse_table import cells_of, table_of
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.cells import sums_of
+from textnb.bayes.counts import Counts, Pruned
 from textnb.errors import SourceError, VocabularyError, first_line, quantity
+from textnb.text.counting import CountSpec, joined
 from textnb.text.counts import Ints, LabelCounter
-from textnb.text.term_counts import CountSpec, Pruned, TermCounts
 
 # Bytes of a term without its letters: entries in pools and vectors, and per class a count, a weight
 # and temporary copies of both. The numbers were measured; letters are in two pools.
@@ -38,16 +41,12 @@ _FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
 _BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
 _SHARES = 64
-# In place of the number of a label, for sums over all classes; where documents have lists of
-# labels, also for the counts of all documents.
-_DOCUMENTS, _OCCURRENCES, _ALL = -1, -2, -3
-_SCHEMA = {"term": pl.String, "label": pl.Int32, "count": pl.Int64}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def count_within(
     frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int
-) -> TermCounts:
+) -> Counts:
     """`count_by_label` within a limit of memory for the terms and their counts.
 
     If presence is counted, the rarity of a term depends on its occurrences if they are kept, else
@@ -69,7 +68,7 @@ def count_within(
     """
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
-        runs = _Runs(Path(folder), spec)
+        runs = _Runs(Path(folder))
         rest = _Peekable(_with_few_labels(frames, spec, memory))
         while True:
             counter = LabelCounter(spec, first_row)
@@ -86,7 +85,7 @@ def count_within(
             if ended:
                 break
         with _on_disk(folder):
-            return runs.add_up(memory)
+            return _keep(runs.shares, memory)
 
 
 def _with_few_labels(
@@ -145,15 +144,15 @@ def _cost(terms: Any, letters: Any, labels: int) -> Any:
     return terms * (_PER_TERM + _PER_CLASS * labels) + _PER_BYTE * letters
 
 
-def _cost_of_all(counts: TermCounts) -> int:
+def _cost_of_all(counts: Counts) -> int:
     letters = int(counts.terms.str.len_bytes().cast(pl.Int64).sum())
     cost: int = _cost(len(counts.terms), letters, _sums_of(counts))
     return cost
 
 
-def _sums_of(counts: TermCounts) -> int:
+def _sums_of(counts: Counts) -> int:
     """The number of counts of each term: for all classes, or also for all documents."""
-    return len(counts.counts.classes) + counts.counts.is_multilabel
+    return len(counts.classes) + counts.is_multilabel
 
 
 class _on_disk:
@@ -178,150 +177,97 @@ class _on_disk:
 
 
 class _Runs:
-    """Counts on disk, in several files that hold the same terms."""
+    """Counts on disk, in several files, each with the shares of its terms one after the other."""
 
-    def __init__(self, folder: Path, spec: CountSpec) -> None:
-        self._folder, self._spec = folder, spec
-        self._label_type: pl.DataType = pl.String()
-        self._labels: dict[str, int] = {}
-        self._documents: dict[str, int] = {}
-        self._rows = 0
-        # For each file, the begins of the shares of terms.
-        self._starts: list[Ints] = []
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # For each file, where its shares begin.
+        self._begins: list[list[int]] = []
 
     @property
     def count(self) -> int:
-        return len(self._starts)
+        return len(self._begins)
 
-    def write(self, counts: TermCounts) -> None:
-        labels = pl.Series(counts.counts.classes.tolist())
-        if len(labels):
-            self._label_type = labels.dtype
-        self._rows += int(counts.counts.n_rows)
-        names = labels.cast(pl.String).to_list()
-        for name, documents in zip(names, counts.counts.class_count.tolist(), strict=True):
-            self._labels.setdefault(name, len(self._labels))
-            self._documents[name] = self._documents.get(name, 0) + documents
-        cells = _cells_of(counts, [self._labels[name] for name in names])
+    def write(self, counts: Counts) -> None:
         # The hash, and so a term's share, is valid in this process only.
-        share = (pl.col("term").hash(seed=0) % _SHARES).cast(pl.UInt8).alias("share")
-        cells = cells.with_columns(share).sort("share")
-        sizes = np.bincount(cells["share"].to_numpy(), minlength=_SHARES)
-        cells.drop("share").write_parquet(
-            self._run(self.count), compression="lz4", row_group_size=1 << 16)
-        self._starts.append(np.concatenate([[0], np.cumsum(sizes)]))
+        share = (counts.terms.hash(seed=0) % _SHARES).to_numpy()
+        begins = []
+        with self._run(self.count).open("wb") as file:
+            for number in range(_SHARES):
+                begins.append(file.tell())
+                pickle.dump(counts.select(np.flatnonzero(share == number)), file, protocol=5)
+        self._begins.append(begins)
 
-    def add_up(self, memory: int) -> TermCounts:
-        """The sums of the terms that fit."""
-        frequencies = []
-        for share in range(_SHARES):
-            sums = self._sum(share)
-            sums.write_parquet(self._share(share), compression="lz4")
-            frequencies.append(_frequency(self._totals(sums)))
-        frequency = pl.concat(frequencies).group_by("total").sum()
-        at_most = _cutoff(frequency, memory, len(self._labels) + self._spec.multilabel)
-        kept = []
-        for share in range(_SHARES):
-            sums = pl.read_parquet(self._share(share), memory_map=False)
-            frequent = self._totals(sums).filter(pl.col("total") > at_most)
-            kept.append(sums.join(frequent, on="term", how="semi"))
-        return _note_pruned(self._assemble(pl.concat(kept)), frequency, at_most)
+    def shares(self) -> Iterator[Counts]:
+        """The sums of the files, a share of the terms at a time."""
+        for number in range(_SHARES):
+            yield reduce(add, (self._read(run, number) for run in range(self.count)))
 
-    def _sum(self, share: int) -> pl.DataFrame:
-        parts = [
-            pl.scan_parquet(self._run(run)).slice(
-                int(starts[share]), int(starts[share + 1] - starts[share])).collect()
-            for run, starts in enumerate(self._starts)]
-        return pl.concat(parts).group_by("term", "label").agg(pl.col("count").sum())
-
-    def _totals(self, sums: pl.DataFrame) -> pl.DataFrame:
-        """Terms and their occurrences over all classes."""
-        label = pl.col("label")
-        of_all = (label == _OCCURRENCES if self._spec.keeps_occurrences
-                  else label == _ALL if self._spec.multilabel else label >= 0)
-        return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
-
-    def _assemble(self, cells: pl.DataFrame) -> TermCounts:
-        terms = cells["term"].unique().sort()
-        column = terms.search_sorted(cells["term"]).to_numpy()
-        label, count = cells["label"].to_numpy(), cells["count"].to_numpy()
-        per_term = []
-        for number, wanted in ((_DOCUMENTS, self._spec.keeps_documents),
-                               (_OCCURRENCES, self._spec.keeps_occurrences),
-                               (_ALL, self._spec.multilabel)):
-            values = np.zeros(len(terms), dtype=np.int64)
-            values[column[label == number]] = count[label == number]
-            per_term.append(values if wanted else None)
-        names = pl.Series(list(self._labels), dtype=pl.String)
-        typed = names == "true" if self._label_type == pl.Boolean else names.cast(self._label_type)
-        order = typed.arg_sort().to_numpy()
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        of_class = label >= 0
-        table = table_of(place[label[of_class]], column[of_class], count[of_class],
-                         (len(order), len(terms)))
-        documents = np.array(list(self._documents.values()), dtype=np.int64)
-        documents_of, occurrences_of, total = per_term
-        counts = CountStatistics(typed.sort().to_numpy(), documents[order], table,
-                                 None if total is None else self._rows, total)
-        return TermCounts(terms.alias("term"), counts, documents_of, occurrences_of)
+    def _read(self, run: int, share: int) -> Counts:
+        with self._run(run).open("rb") as file:
+            file.seek(self._begins[run][share])
+            # This process wrote it, in a folder that is its user's alone.
+            counts: Counts = pickle.load(file)
+        return counts
 
     def _run(self, number: int) -> Path:
-        return self._folder / f"run-{number}.parquet"
-
-    def _share(self, number: int) -> Path:
-        return self._folder / f"share-{number}.parquet"
+        return self._folder / f"run-{number}"
 
 
-def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
-    """A row for each count that is not 0, and for each sum of a term over all classes."""
-    rows, columns, values = cells_of(counts.counts.feature_count)
-    parts = [pl.DataFrame({
-        "term": counts.terms.gather(pl.Series(columns)),
-        "label": np.array(labels, dtype=np.int32)[rows],
-        "count": values}, schema=_SCHEMA)]
-    for number, sums in ((_DOCUMENTS, counts.document_frequency),
-                         (_OCCURRENCES, counts.occurrences), (_ALL, counts.counts.total)):
-        if sums is not None:
-            parts.append(pl.DataFrame(
-                {"term": counts.terms, "label": np.full(len(sums), number, dtype=np.int32),
-                 "count": sums}, schema=_SCHEMA))
-    return pl.concat(parts)
+def keep_within(counts: Counts, memory: int) -> Counts:
+    """The counts of the terms that fit into the memory: the rarest ones are left out."""
+    return _keep(lambda: [counts], memory)
 
 
-def keep_within(counts: TermCounts, memory: int) -> TermCounts:
-    """Make the same choice for counts in memory."""
-    total = counts.total
-    frequency = _frequency(pl.DataFrame({"term": counts.terms, "total": total}))
-    at_most = _cutoff(frequency, memory, _sums_of(counts))
-    return _note_pruned(counts.select(total > at_most), frequency, at_most) if at_most else counts
-
-
-def _frequency(totals: pl.DataFrame) -> pl.DataFrame:
-    """The number of terms, and of their letters, for each total of a term."""
-    return totals.group_by("total").agg(
-        terms=pl.len().cast(pl.Int64),
-        letters=pl.col("term").str.len_bytes().cast(pl.Int64).sum())
-
-
-def _cutoff(frequency: pl.DataFrame, memory: int, labels: int) -> int:
-    """The count above which all terms fit into the memory; 0 if all terms fit."""
-    taken = _cost(pl.col("terms").cum_sum(), pl.col("letters").cum_sum(), labels)
-    beyond = frequency.sort("total", descending=True).filter(taken > memory)
-    if not beyond.height:
-        return 0
-    if beyond.height == frequency.height:
-        raise _none_fits(memory, labels)
-    return int(beyond["total"][0])
-
-
-def _note_pruned(counts: TermCounts, frequency: pl.DataFrame, at_most: int) -> TermCounts:
-    """The counts of the terms that fit, with what was left out: terms up to so frequent."""
+def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
+    """The counts of the terms that fit, from counts of shares of the terms, which are read twice.
+    """
+    frequency, labels = np.zeros((3, 0), dtype=np.int64), 0
+    for counts in shares():
+        labels = _sums_of(counts)
+        frequency = _by_total(np.concatenate([frequency, _frequency(counts)], axis=1))
+    at_most = _cutoff(frequency, memory, labels)
+    kept = _joined([counts.select(counts.all_occurrences > at_most) for counts in shares()])
     if not at_most:
-        return counts
-    gone = frequency.filter(pl.col("total") <= at_most)
-    pruned = Pruned(int(gone["terms"].sum()), int((gone["total"] * gone["terms"]).sum()), at_most)
-    return replace(counts, pruned=pruned if counts.pruned is None else counts.pruned + pruned)
+        return kept
+    totals, terms, _ = frequency[:, frequency[0] <= at_most]
+    pruned = Pruned(int(terms.sum()), int((totals * terms).sum()), at_most)
+    return replace(kept, pruned=pruned if kept.pruned is None else kept.pruned + pruned)
+
+
+def _frequency(counts: Counts) -> Ints:
+    """The occurrences of each term, 1, and the number of its letters: (3, n_terms)."""
+    letters = counts.terms.str.len_bytes().cast(pl.Int64).to_numpy()
+    return np.stack([counts.all_occurrences, np.ones_like(letters), letters])
+
+
+def _by_total(frequency: Ints) -> Ints:
+    """The number of terms, and of their letters, for each number of occurrences, ascending."""
+    totals, place = np.unique(frequency[0], return_inverse=True)
+    return np.stack([totals, *(sums_of(place, sums, len(totals)) for sums in frequency[1:])])
+
+
+def _cutoff(frequency: Ints, memory: int, labels: int) -> int:
+    """The number of occurrences above which all terms fit into the memory; 0 if all terms fit."""
+    totals, terms, letters = frequency[:, ::-1]
+    beyond = totals[_cost(terms.cumsum(), letters.cumsum(), labels) > memory]
+    if len(beyond) and len(beyond) == len(totals):
+        raise _none_fits(memory, labels)
+    return int(beyond[0]) if len(beyond) else 0
+
+
+def _joined(shares: list[Counts]) -> Counts:
+    """The counts of all shares of the terms."""
+    first = shares[0]
+    if len(shares) == 1:
+        return first
+    ends, codes, values = joined([(each.ends, each.codes, each.values) for each in shares])
+    every: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in shares])
+             for name in ("total", "document_frequency", "occurrences")
+             if getattr(first, name) is not None}
+    terms = pl.concat([each.terms for each in shares])
+    return replace(first, ends=ends, codes=codes, values=values, terms=terms, **every).select(
+        terms.arg_sort().cast(pl.Int64).to_numpy())
 
 
 def _none_fits(memory: int, labels: int) -> VocabularyError:

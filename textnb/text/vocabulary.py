@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError, quantity
 
 
@@ -78,6 +79,11 @@ class Limits:
                 documents=quantity(documents, "document"),
                 least=Mention("min_df", repr(self.min_df)))
         return least, most
+
+    def within(self, counts: Counts) -> NDArray[np.bool_]:
+        """A mask of the terms of counts that are within the limits; raises as `select`."""
+        return self.select(counts.n_features, counts.document_frequency, counts.all_occurrences,
+                           counts.documents)
 
     def select(
         self,

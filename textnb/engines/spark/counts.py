@@ -7,7 +7,7 @@
     (null), term, count, whole               all documents, if these have lists of labels
     (null), (null), count, whole             their number
     shuffle    ->  the same, once for each (label, term, whole)
-    driver     ->  TermCounts
+    driver     ->  Counts
 
 A task has the terms of its partition in memory, and the driver has the terms that are kept.
 """
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.sparse_table import cells_of
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.cells import spread
+from textnb.bayes.counts import Counts
 from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
@@ -38,7 +38,7 @@ from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches as bounded
 from textnb.learning.documents import LabelledBatches, count_documents
 from textnb.models.counts import CountModel
-from textnb.text.term_counts import CountSpec, TermCounts
+from textnb.text.counting import CountSpec
 from textnb.text.vocabulary import Limits, given_vocabulary
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _KEYS = ["label", "term", "error", "whole"]
 
 def term_statistics(
     model: TextClassifier, frame: DataFrame, estimator: CountModel, text: list[str], prune: bool
-) -> TermCounts:
+) -> Counts:
     """Count the rows of a Spark frame, as `TextClassifier.count` counts local ones.
 
     Parameters
@@ -154,24 +154,21 @@ def _rows(**columns: Any) -> pl.DataFrame:
                         for name, dtype in _COLUMNS.items())
 
 
-def _statistics_rows(statistics: TermCounts) -> pl.DataFrame:
-    counts = statistics.counts
+def _statistics_rows(counts: Counts) -> pl.DataFrame:
     labels = pl.Series(counts.classes.tolist()).cast(pl.String)
-    rows, columns, values = cells_of(counts.feature_count)
     parts = [
         _rows(label=labels, count=counts.class_count),
-        _rows(label=labels.gather(pl.Series(rows)),
-              term=statistics.terms.gather(pl.Series(columns)),
-              count=values)]
+        _rows(label=labels.gather(counts.codes), term=counts.terms.gather(counts.columns),
+              count=counts.values)]
     kept = {name: values for name, values in (
-        ("count", statistics.document_frequency), ("occurrences", statistics.occurrences))
+        ("count", counts.document_frequency), ("occurrences", counts.occurrences))
         if values is not None}
     if kept:
-        parts.append(_rows(term=statistics.terms, **kept))
+        parts.append(_rows(term=counts.terms, **kept))
     if counts.is_multilabel:
         parts += [_rows(count=[counts.rows], whole=[True]),
-                  _rows(term=statistics.terms, count=counts.total,
-                        whole=[True] * len(statistics.terms))]
+                  _rows(term=counts.terms, count=counts.total,
+                        whole=[True] * counts.n_features)]
     return pl.concat(parts)
 
 
@@ -228,7 +225,7 @@ def _collect(sums: DataFrame) -> pl.DataFrame:
 def _assemble(
     collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: CountModel,
     vocabulary: pl.Series | None,
-) -> TermCounts:
+) -> Counts:
     label, term = pl.col("label"), pl.col("term")
     errors = collected["error"].drop_nulls().sort()
     if len(errors):
@@ -245,25 +242,23 @@ def _assemble(
     order = names.arg_sort()
     terms = pl.concat([collected["term"], whole["term"]]).drop_nulls().unique().sort()
     cells = collected.filter(label.is_not_null() & term.is_not_null())
-    counts = np.zeros((len(names), len(terms)), dtype=np.int64)
-    counts[_codes(cells["label"], documents["label"].gather(order)),
-           _codes(cells["term"], terms)] = cells["count"].to_numpy()
     rows = total = None
     if whole.height:
         rows = whole.filter(term.is_null())["count"].item()
         of_terms = whole.drop_nulls("term")
-        total = np.zeros(len(terms), dtype=np.int64)
-        total[_codes(of_terms["term"], terms)] = of_terms["count"].to_numpy()
+        total = spread(of_terms["count"].to_numpy(), _codes(of_terms["term"], terms), len(terms))
     per_term = collected.filter(label.is_null() & term.is_not_null()).sort("term")
     limits = _limits(model)
     counts_presence = estimator.presence_above(model.binary) is not None
-    statistics = TermCounts(
-        terms, CountStatistics(names.gather(order).to_numpy(),
-                               documents["count"].gather(order).to_numpy(), counts, rows,
-                               total),
-        per_term["count"].to_numpy() if limits.need_document_frequency else None,
-        per_term["occurrences"].to_numpy() if counts_presence and not model.binary else None)
-    return statistics if vocabulary is None else statistics.over(vocabulary)
+    counts = Counts.from_cells(
+        names.gather(order).to_numpy(), documents["count"].gather(order).to_numpy(), len(terms),
+        _codes(cells["term"], terms), _codes(cells["label"], documents["label"].gather(order)),
+        cells["count"].to_numpy(), rows=rows, total=total, terms=terms,
+        document_frequency=(per_term["count"].to_numpy() if limits.need_document_frequency
+                            else None),
+        occurrences=(per_term["occurrences"].to_numpy() if counts_presence and not model.binary
+                     else None))
+    return counts if vocabulary is None else counts.over(vocabulary)
 
 
 def missing_labels(column: str, rows: int) -> DataError:

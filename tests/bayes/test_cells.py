@@ -11,11 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
-from textnb.bayes import sparse_table
-from textnb.bayes.sparse_table import SparseCounts, SparseWeights, as_sizes_say, is_sparse
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes import cells
+from textnb.bayes.cells import is_sparse
+from textnb.bayes.counts import Counts
+from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import DataError, ExportError
 from textnb.evaluation.comparison import compare_models
 from textnb.export.bundle import bundle_of
@@ -40,17 +42,18 @@ LISTS = [MultinomialNB(l=0.3), MultinomialNB(fit_prior=False), ComplementNB(l=0.
 def all_sparse() -> Iterator[None]:
     """As if any table were large."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse_table, "LARGE", 0)
-        patch.setattr(sparse_table, "ONE_IN", 1)
-        patch.setattr(sparse_table, "MANY", 0)
+        patch.setattr(cells, "LARGE", 0)
+        patch.setattr(cells, "ONE_IN", 1)
+        patch.setattr(cells, "MANY", 0)
         yield
 
 
-def statistics(model: CountModel, lists: bool) -> CountStatistics:
+def statistics(model: CountModel, lists: bool) -> Counts:
     rows = (DENSE > 0).astype(np.int64) if model.above is not None else DENSE
     if not lists:
-        return CountStatistics.from_matrix(sp.csr_array(rows), CODES)
-    return CountStatistics(np.arange(CLASSES), HAS.sum(axis=1), HAS @ rows, ROWS, rows.sum(axis=0))
+        return Counts.from_matrix(sp.csr_array(rows), CODES)
+    return Counts.from_table(
+        np.arange(CLASSES), HAS.sum(axis=1), HAS @ rows, ROWS, rows.sum(axis=0))
 
 
 @pytest.mark.parametrize(("model", "lists"), [
@@ -84,7 +87,7 @@ def test_weights_without_a_split_are_dense(
     dense = model.derive(statistics(model, lists))
     with all_sparse():
         counts = statistics(model, lists)
-        assert isinstance(counts.feature_count, SparseCounts)
+        assert counts.is_sparse
         np.testing.assert_allclose(np.asarray(model.derive(counts).weights), dense.weights,
                                    rtol=1e-12, atol=1e-12)
         # They are refused before they take memory.
@@ -94,28 +97,42 @@ def test_weights_without_a_split_are_dense(
             model.learn_counts(counts)
 
 
-@pytest.mark.parametrize("key", [
-    3, -1, slice(1, 4), np.array([0, 4]), np.arange(7) % 2 == 0, (2, slice(None)), (slice(None), 4),
-    (slice(None), np.arange(11) % 2 == 0), (slice(1, 3), slice(2, 5)),
-    (np.array([1, 2]), np.array([3, 4])), (np.array([], dtype=int), np.array([], dtype=int)),
-    (slice(None), np.array([4, 1]))], ids=str)
-def test_places_of_counts_are_those_of_an_array(key: Any) -> None:
-    dense = np.random.default_rng(1).poisson(0.3, (7, 11))
-    assert np.array_equal(np.asarray(SparseCounts.of(sp.csr_array(dense))[key]), dense[key])
+def random_counts(rng: np.random.Generator, classes: int = 7) -> Counts:
+    return Counts.from_table(
+        np.arange(classes), np.full(classes, 9), rng.poisson(0.3, (classes, 11)))
 
 
-def test_sums_and_arithmetic_of_counts() -> None:
+def test_cells_are_those_of_a_table() -> None:
     dense = np.random.default_rng(1).poisson(0.3, (7, 11))
-    counts = SparseCounts.of(sp.csr_array(dense))
-    for axis in (None, 0, 1):
-        assert np.array_equal(counts.sum(axis=axis), dense.sum(axis=axis))
-        assert np.array_equal(counts.max(axis=axis), dense.max(axis=axis))
-    assert np.array_equal(dense.sum(axis=0) - counts, dense.sum(axis=0) - dense)
-    assert np.array_equal(counts - np.ones(11), dense - np.ones(11))
-    assert (counts - counts).nnz == 0
-    assert np.array_equal(counts + counts, 2 * dense)
-    with pytest.raises(ValueError, match="read-only"):
-        counts.values[0] = 1
+    for table in (dense, sp.csr_array(dense), sp.coo_array(dense)):
+        counts = Counts.from_table(np.arange(7), np.full(7, 9), table)
+        assert np.array_equal(counts.feature_count, dense)
+        assert np.array_equal(counts.all_counts, dense.sum(axis=0))
+        assert np.array_equal(counts.class_totals, dense.sum(axis=1))
+        assert [counts.of_class(k).tolist() for k in range(7)] == dense.tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            counts.values[0] = 1
+    mixed = np.random.default_rng(2).permutation(len(counts.values))
+    again = Counts.from_cells(np.arange(7), np.full(7, 9), 11, *(
+        np.append(cells, cells)[np.append(mixed, mixed + len(mixed))]
+        for cells in (counts.columns, counts.codes, counts.values)))
+    assert np.array_equal(again.feature_count, 2 * dense)
+
+
+@pytest.mark.parametrize("features", [np.array([4, 1]), np.arange(11) % 2 == 0, np.arange(0)])
+def test_arithmetic_and_places_of_counts(features: NDArray[Any]) -> None:
+    a, b = (random_counts(np.random.default_rng(seed)) for seed in range(2))
+    assert np.array_equal((a + b).feature_count, a.feature_count + b.feature_count)
+    assert len((a - a).values) == 0
+    assert (a + b - b).equals(a)
+    assert np.array_equal(a.select(features).feature_count, a.feature_count[:, features])
+    assert np.array_equal(a.without(np.array([2, 5])).feature_count,
+                          np.delete(a.feature_count, [2, 5], axis=0))
+    more = a.with_classes([-1, 3, 20])
+    assert np.array_equal(np.delete(more.feature_count, [0, 8], axis=0), a.feature_count)
+    wide = a.widened(np.arange(11) * 2, 30)
+    assert np.array_equal(wide.feature_count[:, :22:2], a.feature_count)
+    assert wide.values.sum() == a.values.sum()
 
 
 def test_sizes_alone_decide() -> None:
@@ -124,10 +141,9 @@ def test_sizes_alone_decide() -> None:
     assert not is_sparse(511, 1_000_000, 1_000_000)
     assert is_sparse(4096, 4097, 4096 * 4097 // 16)
     assert not is_sparse(4096, 4097, 4096 * 4097 // 16 + 1)
-    table = np.zeros((4096, 4097), dtype=np.int64)
-    table[5, 6] = 2
-    assert isinstance(as_sizes_say(table), SparseCounts)
-    assert isinstance(as_sizes_say(as_sizes_say(table)[:10]), np.ndarray)
+    counts = Counts.empty(np.arange(4096), 4097)
+    assert counts.is_sparse
+    assert not counts.select(np.arange(10)).is_sparse
 
 
 FRAME = pl.DataFrame({
@@ -162,10 +178,10 @@ def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
         whole.save(tmp_path / "model.textnb")
         loaded = load(tmp_path / "model.textnb")
         for model in (whole, parts, merged, loaded):
-            counts = model.fitted_.statistics.counts
-            assert isinstance(counts.feature_count, SparseCounts)
-            expected = dense.fitted_.statistics.counts
-            assert np.array_equal(np.asarray(counts.feature_count), expected.feature_count)
+            counts = model.fitted_.statistics
+            assert counts.is_sparse
+            expected = dense.fitted_.statistics
+            assert np.array_equal(counts.feature_count, expected.feature_count)
             assert np.array_equal(counts.all_counts, expected.all_counts)
             np.testing.assert_allclose(
                 model.predict_joint_log_proba(frame), dense.predict_joint_log_proba(frame),

@@ -1,0 +1,128 @@
+"""The cells of a table of classes and features that are not 0, feature by feature.
+
+    ends      the number of cells up to the end of each feature
+    codes     the class of each cell, ascending within a feature
+    values    its count
+
+So counts are in memory and in a model file. While they are added up, a cell has one number for its
+feature and class, its key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
+# Counts of more cells than this are sparse if at most one in so many is not 0. So sizes alone
+# decide it, and the same counts have weights of the same bits in each way of training.
+LARGE, ONE_IN = 1 << 24, 16
+# With fewer classes dense weights score faster.
+MANY = 512
+
+
+def may_be_sparse(n_classes: int, n_features: int) -> bool:
+    """Whether counts of these sizes are sparse if few of them are not 0."""
+    return n_classes >= MANY and n_classes * n_features > LARGE
+
+
+def is_sparse(n_classes: int, n_features: int, n_cells: int) -> bool:
+    """Whether counts of these sizes, of which so many are not 0, have sparse weights.
+
+    Examples
+    --------
+    >>> is_sparse(10_000, 100_000, 10_000_000), is_sparse(20, 100_000, 100_000)
+    (True, False)
+    """
+    return may_be_sparse(n_classes, n_features) and n_cells * ONE_IN <= n_classes * n_features
+
+
+def cells_of(table: NDArray[Any]) -> Cells:
+    """Ends, codes and values of the cells of an array (n_classes, n_features) that are not 0.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in cells_of(np.array([[3, 0, 1], [0, 0, 2]]))]
+    [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
+    """
+    by_feature = np.ascontiguousarray(table.T)
+    found = by_feature != 0
+    ends = np.cumsum(np.count_nonzero(found, axis=1))
+    return ends, np.nonzero(found)[1].astype(np.int32), by_feature[found]
+
+
+def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """Sorted keys, each once, with the sum of its values in their order, if this is not 0.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in added_up(np.array([5, 2, 5, 7]), np.array([1, 2, 3, 0]))]
+    [[2, 5], [2, 4]]
+    """
+    if not len(keys):
+        return keys, values
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], values[order]
+    del order
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    keys, values = keys[first], np.add.reduceat(values, first)
+    return (keys, values) if values.all() else (keys[values != 0], values[values != 0])
+
+
+def places_between(begins: Ints, ends: Ints) -> Ints:
+    """The places from each begin to its end, one after the other.
+
+    Examples
+    --------
+    >>> places_between(np.array([2, 0, 7]), np.array([4, 1, 7])).tolist()
+    [2, 3, 0]
+    """
+    lengths = ends - begins
+    own = np.cumsum(lengths)
+    places: Ints = np.repeat(begins - (own - lengths), lengths)
+    places += np.arange(len(places))
+    return places
+
+
+def cells_of_keys(keys: Ints, values: NDArray[Any], n_features: int, n_classes: int) -> Cells:
+    """Ends, codes and values of cells with these keys, feature * n_classes + class, in order.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in cells_of_keys(np.array([1, 4, 5]), np.array([7, 8, 9]), 3, 2)]
+    [[1, 1, 3], [1, 0, 1], [7, 8, 9]]
+    """
+    columns, codes = np.divmod(keys, max(1, n_classes))
+    ends = np.cumsum(np.bincount(columns, minlength=n_features))
+    return ends, codes.astype(np.int32), values
+
+
+def find(keys: Ints, wanted: Ints) -> Ints:
+    """The place of each number among sorted keys; -1 for one that is not there.
+
+    Examples
+    --------
+    >>> find(np.array([2, 5]), np.array([5, 4, 9])).tolist()
+    [1, -1, -1]
+    """
+    if not len(keys):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, places, -1)
+
+
+def sums_of(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The sum of the values of each place, added in their order."""
+    sums = np.zeros(size, dtype=values.dtype)
+    np.add.at(sums, places, values)
+    return sums
+
+
+def spread(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
+    """An array of this size with the values at these places, and else 0."""
+    larger = np.zeros(size, dtype=values.dtype)
+    larger[places] = values
+    return larger

@@ -1,0 +1,575 @@
+"""Counts, which training learns: they add over disjoint sets of rows.
+
+Every mode of training is this sum reached another way: one batch or many, `partial_fit`, a merge of
+two models, a document forgotten. Integers, so the same bits in any order. The counts that are not 0
+are stored, term by term, in memory as in a model file.
+
+>>> import numpy as np
+>>> X, y = np.array([[1, 0], [2, 1], [0, 3]]), np.array(["a", "a", "b"])
+>>> whole = Counts.from_matrix(X, y)
+>>> halves = Counts.from_matrix(X[:1], y[:1]) + Counts.from_matrix(X[1:], y[1:])
+>>> halves.equals(whole)
+True
+>>> (whole - Counts.from_matrix(X[2:], y[2:])).class_count
+array([2, 0])
+
+Counts of texts know their terms, and are of all terms that occurred: the vocabulary is chosen from
+them at the end. So batches, merges and forgetting give the same as one `fit` on the same documents,
+under any limits.
+
+Where a row may have several labels, or none (multi-label), it counts in each of its labels, and
+once in the counts of all rows. The rest of a label needs no count of its own: rest = all - own.
+
+>>> labels = Counts.from_table(np.array(["a", "b"]), np.array([2, 1]), np.array([[3, 1], [2, 1]]),
+...                            rows=3, total=np.array([3, 4]))
+>>> labels.against_rest(1).feature_count.tolist()
+[[1, 3], [2, 1]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.cells import (
+    Ints,
+    added_up,
+    cells_of,
+    cells_of_keys,
+    is_sparse,
+    places_between,
+    spread,
+    sums_of,
+)
+from textnb.bayes.read_only import ReadOnly
+from textnb.bayes.statistics import as_counts, check_int64, class_codes, unite_labels
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.runtime.memory import check_room
+
+# SciPy is imported where rows are counted: a filter that scores one message starts without it.
+
+# Of sums of weights: the largest relative difference that is rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Terms that were left out of counts to save memory.
+
+    Attributes
+    ----------
+    terms : int
+        How many; one that was left out of two counts that were added is counted twice.
+    occurrences : int
+        Their occurrences (documents, where a term counts once in each).
+    at_most : int
+        No term has more occurrences that are not counted.
+
+    Examples
+    --------
+    >>> pruned = Pruned(terms=1000, occurrences=1200, at_most=2) + Pruned(800, 800, 1)
+    >>> pruned.describe()
+    'left out for the memory limit: 1,800 terms, with 2,000 occurrences, at most 3 each'
+    """
+
+    terms: int
+    occurrences: int
+    at_most: int
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(self.terms + other.terms, self.occurrences + other.occurrences,
+                      self.at_most + other.at_most)
+
+    def describe(self) -> str:
+        """One line of text for people."""
+        return (f"left out for the memory limit: {quantity(self.terms, 'term')}, with "
+                f"{quantity(self.occurrences, 'occurrence')}, at most {self.at_most:,} each")
+
+    def to_dict(self) -> dict[str, int]:
+        """JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Pruned:
+        """From `to_dict`; other values, such as those of older files, are ignored."""
+        return cls(*(values[name] for name in cls.__annotations__))
+
+
+@dataclass(frozen=True, eq=False)
+class Counts(ReadOnly):
+    """Counts per class and feature, the sufficient statistic of the discrete models.
+
+    Its arrays are read-only. The cells of a feature are those between the end of the feature before
+    it and its own, with its classes in ascending order.
+
+    Attributes
+    ----------
+    classes : (n_classes,)
+        Sorted labels.
+    class_count : int64 (n_classes,)
+        Rows per class; float64 under sample weights.
+    ends : int64 (n_features,)
+        The number of cells up to the end of each feature.
+    codes : int32 (n_cells,)
+        The class of each cell, by its index.
+    values : int64 (n_cells,)
+        Summed counts, or rows that hold the feature, where these are not 0; float64 under sample
+        weights or where the data themselves are fractions.
+    rows : int, float or None
+        The number of rows, or the sum of their weights, if rows have any number of labels
+        (multi-label): the classes are then labels, and a row counts in each of its labels. None if
+        each row has one class.
+    total : int64 (n_features,) or None
+        The counts of all rows, if they have any number of labels; float64 under sample weights.
+    terms : polars.Series of String, or None
+        The names of the features, sorted, if texts were counted; None of columns of a matrix.
+    document_frequency : int64 (n_features,) or None
+        Documents that hold the term, if limits need them.
+    occurrences : int64 (n_features,) or None
+        Occurrences of the term in all documents, if presence was counted.
+    n_weighted : int or None
+        The number of documents, if counts of texts have sample weights: limits on terms ignore
+        weights.
+    pruned : Pruned or None
+        What a limit of memory left out.
+    """
+
+    classes: NDArray[Any]
+    class_count: NDArray[Any]
+    ends: Ints
+    codes: NDArray[np.int32]
+    values: NDArray[Any]
+    rows: float | None = None
+    total: NDArray[Any] | None = None
+    terms: Any = None
+    document_frequency: Ints | None = None
+    occurrences: Ints | None = None
+    n_weighted: int | None = None
+    pruned: Pruned | None = None
+
+    def __repr__(self) -> str:
+        row, feature = ("row", "feature") if self.terms is None else ("document", "term")
+        return (f"Counts({quantity(self.documents, row)}, {quantity(self.n_features, feature)}, "
+                f"{quantity(len(self.classes), 'label' if self.is_multilabel else 'class')})")
+
+    def __post_init__(self) -> None:
+        check_int64(self.classes)
+        super().__post_init__()
+
+    # Counts of rows, tables and cells.
+
+    @classmethod
+    def from_matrix(
+        cls, X: Any, y: ArrayLike, *, classes: ArrayLike | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Counts:
+        """Counts of a matrix of rows.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+        y : array (n_rows,)
+        classes : array, optional
+            The classes, where ``y`` may lack some.
+        sample_weight : float64 (n_rows,), optional
+
+        Raises
+        ------
+        DataError
+            If ``y`` holds a label that is not among ``classes``.
+        """
+        import scipy.sparse as sp
+
+        for labels in (y, classes):
+            check_int64(labels)
+        y = np.asarray(y)
+        known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
+        codes = class_codes(y, known)
+        weight = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
+        membership = sp.csr_array(
+            (weight, (codes, np.arange(len(y)))), shape=(len(known), len(y)))
+        if not sp.issparse(X):
+            check_room(len(known), int(np.shape(X)[1]), 8, "their counts")
+        # Classes are added in the order of the rows, as the counts are: a feature that all rows of
+        # a class hold then has exactly the sum of the class, also with weights.
+        return cls.from_table(known, membership @ np.ones(len(y), dtype=weight.dtype),
+                              membership @ as_counts(X))
+
+    @classmethod
+    def from_table(
+        cls, classes: NDArray[Any], class_count: NDArray[Any], table: Any,
+        rows: float | None = None, total: NDArray[Any] | None = None,
+    ) -> Counts:
+        """Counts that are an array or sparse array (n_classes, n_features)."""
+        if not hasattr(table, "tocsc"):
+            return cls(classes, class_count, *cells_of(np.asarray(table)), rows, total)
+        by_feature = table.tocsc()
+        by_feature.sum_duplicates()
+        counts = cls(classes, class_count, by_feature.indptr[1:].astype(np.int64),
+                     by_feature.indices.astype(np.int32), by_feature.data, rows, total)
+        return counts if counts.values.all() else counts._only(counts.values != 0)
+
+    @classmethod
+    def from_cells(
+        cls, classes: NDArray[Any], class_count: NDArray[Any], n_features: int,
+        columns: NDArray[Any], codes: NDArray[Any], values: NDArray[Any], **more: Any,
+    ) -> Counts:
+        """Counts from cells in any order; those of a feature and class are added up.
+
+        Parameters
+        ----------
+        classes, class_count : (n_classes,)
+        n_features : int
+        columns, codes, values : (n_cells,)
+            Feature and class of each cell, by their indices, and its count.
+        **more
+            Other attributes.
+        """
+        keys = columns.astype(np.int64) * len(classes) + codes
+        return cls(classes, class_count, *cells_of_keys(
+            *added_up(keys, values), n_features, len(classes)), **more)
+
+    @classmethod
+    def empty(cls, classes: ArrayLike, n_features: int) -> Counts:
+        """No rows yet."""
+        check_int64(classes)
+        known, none = np.unique(np.asarray(classes)), np.zeros(0, dtype=np.int64)
+        return cls.from_cells(
+            known, np.zeros(len(known), dtype=np.int64), n_features, none, none, none)
+
+    # What they say.
+
+    @property
+    def n_features(self) -> int:
+        return len(self.ends)
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether a row has any number of labels, and not one class."""
+        return self.total is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether there are so many classes and features, and so few counts that are not 0, that
+        weights are sparse where a model has such: see `textnb.bayes.sparse_forms`."""
+        return is_sparse(len(self.classes), self.n_features, len(self.values))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether counts of texts are sums of sample weights, which are no integers."""
+        return self.n_weighted is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the cells."""
+        return int(self.ends.nbytes + self.codes.nbytes + self.values.nbytes)
+
+    @property
+    def n_rows(self) -> Any:
+        """The number of rows, or the sum of their weights."""
+        return self.class_count.sum() if self.rows is None else self.rows
+
+    @property
+    def documents(self) -> int:
+        """The number of rows, whatever their weights."""
+        return int(self.n_rows) if self.n_weighted is None else self.n_weighted
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The share of the rows that have each class or label: (n_classes,)."""
+        shares: NDArray[np.float64] = self.class_count / self.n_rows
+        return shares
+
+    @property
+    def columns(self) -> Ints:
+        """The feature of each cell, by its index: int64 (n_cells,)."""
+        return np.repeat(np.arange(self.n_features), np.diff(self.ends, prepend=0))
+
+    @property
+    def keys(self) -> Ints:
+        """A number of each cell, feature * n_classes + class, in ascending order."""
+        return self.columns * len(self.classes) + self.codes
+
+    @property
+    def feature_count(self) -> NDArray[Any]:
+        """All counts, as an array (n_classes, n_features) that is made each time.
+
+        Raises
+        ------
+        DataError
+            If memory has no room for it.
+        """
+        check_room(len(self.classes), self.n_features, 8, "their counts")
+        table = np.zeros((len(self.classes), self.n_features), dtype=self.values.dtype)
+        table[self.codes, self.columns] = self.values
+        return table
+
+    @property
+    def all_counts(self) -> NDArray[Any]:
+        """The counts of all rows: (n_features,)."""
+        return sums_of(self.columns, self.values, self.n_features) if (
+            self.total is None) else self.total
+
+    @property
+    def class_totals(self) -> NDArray[Any]:
+        """The sum of each class's counts: (n_classes,)."""
+        return sums_of(self.codes, self.values, len(self.classes))
+
+    @property
+    def all_occurrences(self) -> Ints:
+        """Occurrences of each term in all documents, also if presence was counted: (n_terms,)."""
+        return self.all_counts if self.occurrences is None else self.occurrences
+
+    def of_class(self, k: int) -> NDArray[Any]:
+        """The counts of one class: (n_features,)."""
+        begins, columns, values = self._by_class
+        own = slice(begins[k], begins[k + 1])
+        counts = np.zeros(self.n_features, dtype=values.dtype)
+        counts[columns[own]] = values[own]
+        return counts
+
+    @cached_property
+    def _by_class(self) -> tuple[Ints, Ints, NDArray[Any]]:
+        """Where the cells of each class begin, and their features and counts."""
+        few = len(self.classes) <= 1 << 16
+        # A stable sort of 16 bits takes linear time.
+        order = np.argsort(self.codes.astype(np.uint16) if few else self.codes, kind="stable")
+        begins = np.append(0, np.cumsum(np.bincount(self.codes, minlength=len(self.classes))))
+        return begins, self.columns[order], self.values[order]
+
+    @property
+    def has_less_than_a_label(self) -> bool:
+        """Whether counts contradict each other: all rows would have less than those of a label."""
+        if self.rows is None or self.total is None:
+            return False
+        # Sums of weights that were added in other orders differ in their last bits.
+        more = 1.0 if self.total.dtype.kind == "i" else 1.0 + _ROUNDING
+        return bool(self.rows < 0 or (self.total < 0).any()
+                    or (self.class_count > self.rows * more).any()
+                    or (self.values > (self.total * more)[self.columns]).any())
+
+    def equals(self, other: Counts) -> bool:
+        """Same classes and terms, and the same counts in the same types."""
+        return self.rows == other.rows and (
+            self.terms is other.terms if self.terms is None or other.terms is None
+            else self.terms.equals(other.terms)) and all(
+            mine is theirs if mine is None or theirs is None
+            else mine.dtype.kind == theirs.dtype.kind and np.array_equal(mine, theirs)
+            for mine, theirs in ((getattr(self, name), getattr(other, name)) for name in (
+                "classes", "class_count", "ends", "codes", "values", "total",
+                "document_frequency", "occurrences")))
+
+    def check_same_kind(self, other: Counts) -> None:
+        """Raise DataError if only one of them counts rows with any number of labels."""
+        if self.is_multilabel != other.is_multilabel:
+            raise DataError.with_advice(
+                "a model learns either one label per document or lists of labels, and these are "
+                "both: ", "give lists of labels, [label] where there is one, or one label, to all "
+                "of them", "give lists of labels, or one label, to all of them")
+
+    # Sums and differences.
+
+    def __add__(self, other: Counts) -> Counts:
+        left, right = self._align(other)
+        weighted = self.has_weights or other.has_weights
+        pruned = [each.pruned for each in (self, other) if each.pruned is not None]
+        return left._with_cells(
+            right, right.values, left.class_count + right.class_count,
+            rows=None if left.rows is None else left.rows + (right.rows or 0),
+            total=_combine(left.total, right.total, 1),
+            document_frequency=_combine(left.document_frequency, right.document_frequency, 1),
+            occurrences=(left.all_occurrences + right.all_occurrences if weighted
+                         else _combine(left.occurrences, right.occurrences, 1)),
+            n_weighted=self.documents + other.documents if weighted else None,
+            pruned=sum(pruned[1:], pruned[0]) if pruned else None)
+
+    def __sub__(self, other: Counts) -> Counts:
+        """Subtract; terms of texts and classes that are left without documents are removed.
+
+        Raises
+        ------
+        DataError
+            If more would be subtracted than was counted. A term that is not counted may have been
+            left out of counts that are `pruned`, and is ignored.
+        """
+        if self.has_weights or other.has_weights:
+            raise ParameterError("counts with sample weights are sums of real numbers, from which "
+                                 "documents can't be subtracted exactly: fit again without them")
+        self.check_same_kind(other)
+        if self.terms is None:
+            return self._less(other)
+        known = other.terms.is_in(self.terms.implode())
+        if not known.all() and self.pruned is None:
+            raise DataError.never_learned(f"term {other.terms.filter(~known)[0]!r} was never "
+                                          "learned")
+        rest = self._less(other.select(known.to_numpy()))
+        # A class that was announced stays.
+        before = self.with_classes(rest.classes).class_count
+        rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
+        return rest.select(rest.all_occurrences > 0)
+
+    def _less(self, other: Counts) -> Counts:
+        unknown = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
+        if len(unknown):
+            raise DataError.never_learned(f"class {unknown[0]!r} was never learned")
+        left, right = self._align(other)
+        class_count = left.class_count - right.class_count
+        rest = left._with_cells(
+            right, -right.values, class_count,
+            rows=None if left.rows is None else left.rows - (right.rows or 0),
+            total=_combine(left.total, right.total, -1),
+            document_frequency=_combine(left.document_frequency, right.document_frequency, -1),
+            occurrences=_combine(left.occurrences, right.occurrences, -1))
+        # Weighted sums cancel only to rounding; integers exactly.
+        slack = 0.0 if rest.values.dtype.kind == "i" and class_count.dtype.kind == "i" else 1e-9
+        if (class_count < -slack).any():
+            k = int(class_count.argmin())
+            raise DataError.never_learned(
+                f"class {left.classes.tolist()[k]!r} has learned "
+                f"{quantity(left.class_count[k], 'document')}, "
+                f"fewer than the {right.class_count[k]} given")
+        if (rest.values < -slack).any():
+            cell = int(rest.values.argmin())
+            k, column = int(rest.codes[cell]), int(rest.columns[cell])
+            raise DataError.never_learned(
+                f"class {left.classes.tolist()[k]!r} has counted feature {column} "
+                f"{left.of_class(k)[column]} times, fewer than the {right.of_class(k)[column]} "
+                "given")
+        if slack:
+            rest = replace(rest._only(rest.values > 0), class_count=np.maximum(class_count, 0))
+        if rest.has_less_than_a_label:
+            raise DataError.never_learned(
+                "the documents that would be left are fewer than those of a label: the documents "
+                "given were not learned with these labels")
+        return rest
+
+    def _with_cells(
+        self, other: Counts, values: NDArray[Any], class_count: NDArray[Any], **more: Any
+    ) -> Counts:
+        """The cells of both, of the same classes and features, with these values of the other."""
+        keys, sums = added_up(np.concatenate([self.keys, other.keys]),
+                              np.concatenate([self.values, values]))
+        ends, codes, sums = cells_of_keys(keys, sums, self.n_features, len(self.classes))
+        return replace(self, class_count=class_count, ends=ends, codes=codes, values=sums, **more)
+
+    def _align(self, other: Counts) -> tuple[Counts, Counts]:
+        """Both over the same features and classes."""
+        self.check_same_kind(other)
+        left, right = self, other
+        if self.terms is not None and other.terms is not None:
+            if not self.terms.equals(other.terms):
+                terms = self.terms.clone().append(other.terms).unique().sort()
+                left, right = left._among(terms), right._among(terms)
+        elif self.n_features != other.n_features:
+            raise DataError(f"counts of {self.n_features} and {other.n_features} features "
+                            "can't be combined")
+        return left.with_classes(other.classes), right.with_classes(self.classes)
+
+    # Other classes, and other features.
+
+    def with_classes(self, classes: ArrayLike) -> Counts:
+        """The same counts among more classes."""
+        known = unite_labels(self.classes, classes)
+        if len(known) == len(self.classes):
+            return self
+        place = class_codes(self.classes, known)
+        return replace(self, classes=known, codes=place[self.codes].astype(np.int32),
+                       class_count=spread(self.class_count, place, len(known)))
+
+    def without(self, classes: NDArray[Any]) -> Counts:
+        """The counts of the other classes."""
+        keep = ~np.isin(self.classes, classes)
+        if keep.all():
+            return self
+        left = self._only(keep[self.codes])
+        place = (np.cumsum(keep) - 1).astype(np.int32)
+        return replace(left, classes=self.classes[keep], class_count=self.class_count[keep],
+                       codes=place[left.codes])
+
+    def against_rest(self, k: int) -> Counts:
+        """The counts of a label's two classes: False, the rows without it, and True, its own."""
+        if self.rows is None or self.total is None:
+            raise ParameterError("a class has a rest of its own only where rows have any number of "
+                                 "labels; here each has one class")
+        own, counts = self.class_count[k], self.of_class(k)
+        ends, codes, values = cells_of(np.stack([difference(self.total, counts), counts]))
+        return replace(self, classes=np.array([False, True]), class_count=np.append(
+            difference(np.array([self.rows]), own), own),
+            ends=ends, codes=codes, values=values, rows=None, total=None)
+
+    def scaled(self, weights: NDArray[np.float64]) -> Counts:
+        """Each class's counts times a number: float64."""
+        if self.is_multilabel:
+            raise ParameterError("labels overlap: their counts have no weights of their own")
+        return replace(self, class_count=self.class_count * weights,
+                       values=self.values * weights[self.codes])
+
+    def select(self, features: NDArray[Any]) -> Counts:
+        """The counts of some features (mask or indices)."""
+        if features.dtype.kind == "b":
+            if features.all():
+                return self
+            features = np.flatnonzero(features)
+        begins, ends = (self.ends - np.diff(self.ends, prepend=0))[features], self.ends[features]
+        cells = places_between(begins, ends)
+        return replace(
+            self, ends=np.cumsum(ends - begins), codes=self.codes[cells],
+            values=self.values[cells],
+            terms=None if self.terms is None else self.terms.gather(features),
+            **{name: values[features] for name, values in self._of_features.items()})
+
+    def widened(self, columns: Ints, n_features: int) -> Counts:
+        """The same counts among more features: feature ``i`` moves to ``columns[i]``, which
+        ascend."""
+        if len(columns) == n_features and np.array_equal(columns, np.arange(n_features)):
+            return self
+        sizes = spread(np.diff(self.ends, prepend=0), columns, n_features)
+        wide: dict[str, Any] = {name: spread(values, columns, n_features)
+                                for name, values in self._of_features.items()}
+        return replace(self, ends=np.cumsum(sizes), **wide)
+
+    def over(self, terms: Any) -> Counts:
+        """The counts of a given vocabulary; terms that were not seen have count 0."""
+        return self.select(self.terms.is_in(terms.implode()).to_numpy())._among(terms)
+
+    def as_columns(self) -> Counts:
+        """The same counts of features without names, as those of a matrix."""
+        return replace(self, terms=None, document_frequency=None, occurrences=None,
+                       n_weighted=None, pruned=None)
+
+    def _among(self, terms: Any) -> Counts:
+        """The same counts among more terms."""
+        columns = terms.search_sorted(self.terms).to_numpy().astype(np.int64)
+        return replace(self.widened(columns, len(terms)), terms=terms)
+
+    def _only(self, cells: NDArray[np.bool_]) -> Counts:
+        """Some of the cells."""
+        before = np.append(0, np.cumsum(cells))
+        return replace(self, ends=before[self.ends], codes=self.codes[cells],
+                       values=self.values[cells])
+
+    @property
+    def _of_features(self) -> dict[str, Any]:
+        """The other attributes that have a number per feature."""
+        named = {name: getattr(self, name) for name in (
+            "total", "document_frequency", "occurrences")}
+        return {name: values for name, values in named.items() if values is not None}
+
+
+def difference(total: NDArray[Any], own: Any) -> NDArray[Any]:
+    """What is left of sums; of sums of weights, a difference within rounding is 0."""
+    rest: NDArray[Any] = total - own
+    if rest.dtype.kind == "f":
+        rest[rest <= _ROUNDING * total] = 0.0
+    return rest
+
+
+def _combine(
+    left: NDArray[Any] | None, right: NDArray[Any] | None, sign: int
+) -> NDArray[Any] | None:
+    return None if left is None or right is None else left + sign * right

@@ -1,0 +1,160 @@
+"""Weights of many classes and terms, of which few are stored.
+
+    weights[t, k] = shared[t] + default[k] + excess[t, k]
+
+A class has a weight for a term that it never had, all classes share a part, and the excess is
+stored where a count is above 0. `textnb.bayes.sparse_forms` derives them.
+
+>>> cells = np.array([1, 2]), np.array([0, 1], dtype=np.int32), np.array([1.0, 2.0])
+>>> weights = SparseWeights(*cells, np.array([-1.0, -2.0]), np.array([0.5, 0.0]))
+>>> np.asarray(weights).tolist()
+[[0.5, -1.5], [-1.0, 0.0]]
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.cells import Ints, find, places_between
+from textnb.bayes.read_only import read_only
+from textnb.runtime.memory import check_room
+
+# SciPy is imported where rows are scored: a filter that scores one message starts without it.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+Floats = NDArray[np.float64]
+
+
+class SparseWeights:
+    """Weights (n_terms, n_classes), most of which are a sum of one number per term and per class.
+
+    NumPy makes an array of them, if there is room.
+
+    Parameters
+    ----------
+    ends : int64 (n_terms,)
+    codes : int32 (n_cells,)
+    excess : float64 (n_cells,)
+        What a weight is above that sum: the cells as in `textnb.bayes.cells`.
+    default : float64 (n_classes,)
+        Of each class.
+    shared : float64 (n_terms,), optional
+        Of each term, for all classes; by default 0.
+    """
+
+    dtype = np.dtype(np.float64)
+    ndim = 2
+
+    def __init__(
+        self, ends: Ints, codes: NDArray[np.int32], excess: Floats, default: Floats,
+        shared: Floats | None = None,
+    ) -> None:
+        self._ends, self._codes, self._excess = (
+            read_only(each) for each in (ends, codes, excess))
+        self._default, self._shared = read_only(default), read_only(shared)
+        self.shape = len(ends), len(default)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        check_room(self.shape[1], self.shape[0], 8, "their weights")
+        dense = self[np.arange(len(self))]
+        return dense if dtype is None else dense.astype(dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> Floats:
+        """Weights of some terms, or of pairs of terms and classes; ``[:, k]`` are of one class."""
+        if isinstance(key, tuple):
+            terms, classes = np.broadcast_arrays(
+                np.arange(len(self))[key[0]] if isinstance(key[0], slice) else key[0], key[1])
+            return self._pairs(terms, classes)
+        terms = np.asarray(key)
+        begins, ends = self._begins[terms], self._ends[terms]
+        weights = np.zeros((len(terms), self.shape[1]))
+        cells = places_between(begins, ends)
+        weights[np.repeat(np.arange(len(terms)), ends - begins), self._codes[cells]] = (
+            self._excess[cells])
+        weights += self._default
+        return weights if self._shared is None else weights + self._shared[terms][:, None]
+
+    def _pairs(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
+        weights: Floats = self._excess_of(terms, classes) + self._default[classes]
+        return weights if self._shared is None else weights + self._shared[terms]
+
+    def _excess_of(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
+        if not len(self._excess):
+            return np.zeros(len(terms))
+        places = find(self._keys, terms.astype(np.int64) * self.shape[1] + classes)
+        return np.where(places >= 0, self._excess[places], 0.0)
+
+    def product(self, rows: Any) -> Floats:
+        """The product of rows with the weights: float64 (n_rows, n_classes).
+
+        Only the weights that are stored for the terms of a row are visited.
+
+        Parameters
+        ----------
+        rows : csr_array (n_rows, n_terms)
+        """
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        # One after the other, as in `product_of_one`, on which a sum of floats depends.
+        lengths = np.bincount(row, weights=rows.data, minlength=rows.shape[0])
+        scores: Floats = np.multiply.outer(lengths, self._default)
+        if self._shared is not None:
+            scores += np.bincount(row, weights=rows.data * self._shared[rows.indices],
+                                  minlength=rows.shape[0])[:, None]
+        found = rows @ self._matrix
+        if found.nnz:
+            scores += found.toarray()
+        return scores
+
+    def product_of_one(self, columns: Ints, values: Floats) -> Floats:
+        """The product of one row, without SciPy: float64 (n_classes,)."""
+        row = np.zeros(len(values), dtype=np.int64)
+        scores: Floats = np.bincount(row, weights=values, minlength=1) * self._default
+        if self._shared is not None:
+            scores += np.bincount(row, weights=values * self._shared[columns], minlength=1)
+        found = np.zeros(self.shape[1])
+        for term, value in zip(columns.tolist(), values.tolist(), strict=True):
+            stored = slice(self._begins[term], self._ends[term])
+            found[self._codes[stored]] += value * self._excess[stored]
+        scores += found
+        return scores
+
+    def against_rest(self, terms: Ints, k: int | Ints) -> Floats:
+        """Weights of terms for a class, less the mean of their weights for the other classes.
+
+        With an array of as many classes as terms, each term has its own.
+        """
+        default, own = self._default, self._excess_of(terms, np.broadcast_to(k, terms.shape))
+        others = (default.sum() - default[k] + self._excess_of_terms[terms] - own) / (
+            self.shape[1] - 1)
+        difference: Floats = default[k] + own - others
+        return difference
+
+    @cached_property
+    def _begins(self) -> Ints:
+        begins: Ints = self._ends - np.diff(self._ends, prepend=0)
+        return begins
+
+    @cached_property
+    def _keys(self) -> Ints:
+        terms = np.repeat(np.arange(len(self)), self._ends - self._begins)
+        keys: Ints = terms * self.shape[1] + self._codes
+        return keys
+
+    @cached_property
+    def _matrix(self) -> sp.csr_array:
+        import scipy.sparse as sp
+
+        return sp.csr_array(
+            (self._excess, self._codes, np.append(0, self._ends)), shape=self.shape)
+
+    @cached_property
+    def _excess_of_terms(self) -> Floats:
+        return np.asarray(self._matrix.sum(axis=1)).reshape(-1)
