@@ -101,9 +101,14 @@ class TestLabels:
         with pytest.raises(DataError, match=f"2 documents and {quantity(len(labels), 'label')}"):
             with_labels(TWO, labels, "y")
 
+    def test_lists(self) -> None:
+        lists = pl.Series([["a"], ["a", "b"]])
+        for labels in (lists, lists.to_list()):
+            assert with_labels(TWO, labels, "y")["y"].to_list() == lists.to_list()
+
     def test_one_dimension(self) -> None:
-        with pytest.raises(DataError, match=r"one-dimensional.*y holds lists"):
-            with_labels(TWO, [["a"], ["b"]], "y")
+        with pytest.raises(DataError, match="one-dimensional; got shape"):
+            with_labels(TWO, np.array([["a"], ["b"]]), "y")
 
     @pytest.mark.parametrize("labels", ["ab", {"a", "b"}, {"a": 1, "b": 2}, 5],
                              ids=["string", "set", "mapping", "number"])
@@ -114,7 +119,7 @@ class TestLabels:
 
     @pytest.mark.parametrize("labels", [
         [1.5, 2.5], [b"a", b"b"], np.array([1.0, 2.0]), [object(), object()],
-        pl.Series([1.5, 2.5]), pl.Series([["a"], ["b"]]), pl.Series([b"a", b"b"]),
+        pl.Series([1.5, 2.5]), pl.Series([[1.5], [2.5]]), pl.Series([b"a", b"b"]),
     ])
     def test_types_that_are_no_labels(self, labels: Any) -> None:
         expected = "strings, integers or booleans|label column"
