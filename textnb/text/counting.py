@@ -157,15 +157,11 @@ class Counting:
             cells = _add_cells(tables, labels, n_terms)
         else:
             cells = _add_tables(tables, labels, n_terms, lambda: terms.append(strings()))
-        documents, occurrences = np.zeros((2, n_terms), dtype=np.int64)
-        for own, column in tables:
-            seen = column >= 0
-            for sums, of_codes in zip((documents, occurrences), own.of_terms, strict=True):
-                sums[column[seen]] += of_codes[:len(column)][seen] if of_codes.size else 0
         return Counts(
             classes, class_count, *cells, terms=terms[0],
-            document_frequency=documents if self._spec.keeps_documents else None,
-            occurrences=occurrences if self._spec.keeps_occurrences else None)
+            document_frequency=_of_terms(tables, 0, n_terms) if (
+                self._spec.keeps_documents) else None,
+            occurrences=_of_terms(tables, 1, n_terms) if self._spec.keeps_occurrences else None)
 
 
 class _Coder(Protocol):
@@ -335,27 +331,40 @@ class _Sums:
             self.counts = self.counts[:0, :0].copy()
 
 
+def _of_terms(tables: list[tuple[_Sums, Codes]], which: int, n_terms: int) -> Ints:
+    """Sums of all terms: documents, or occurrences."""
+    total = np.zeros(n_terms, dtype=np.int64)
+    for own, column in tables:
+        seen = np.flatnonzero(column >= 0)
+        total[column[seen]] += own.of_terms[which, seen]
+    return total
+
+
 def _add_tables(
     tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int, meanwhile: Callable[[], None]
 ) -> Cells:
     """The cells of these labels and all terms, from tables of all labels and codes."""
-    codes_of = []
+    codes_of, height = [], int(labels.max(initial=-1)) + 1
     for own, column in tables:
-        own.widen(int(labels.max(initial=-1)) + 1, len(column))
-        codes = np.full(n_terms, -1)
-        codes[column[column >= 0]] = np.flatnonzero(column >= 0)
+        own.widen(height, len(column))
+        seen = np.flatnonzero(column >= 0)
+        codes = np.full(n_terms, -1, dtype=np.int32)
+        codes[column[seen]] = seen
         codes_of.append(codes)
     step = max(1, _BLOCK // max(1, len(labels)))
     parts: dict[int, Cells] = {}
 
     def put(start: int) -> None:
-        total = np.zeros((len(labels), min(step, n_terms - start)), dtype=np.int64)
+        total = np.zeros((height, min(step, n_terms - start)), dtype=np.int64)
         for (own, _), codes in zip(tables, codes_of, strict=True):
             part = codes[start:start + step]
-            total += own.counts[labels[:, None], part] * (part >= 0)
-        parts[start] = cells_of(total)
+            counts, unknown = own.counts[:height].take(part, axis=1), part < 0
+            if unknown.any():
+                counts[:, unknown] = 0
+            total += counts
+        parts[start] = cells_of(total[labels])
 
-    starts = range(0, n_terms, step)
+    starts = range(0, max(1, n_terms), step)
     # One thread does the other work meanwhile.
     run_in_threads([meanwhile, *(partial(put, start) for start in starts)])
     return joined([parts[start] for start in starts])
@@ -389,10 +398,10 @@ def _added(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints
 
 def joined(parts: list[Cells]) -> Cells:
     """The cells of features that follow each other."""
-    sizes = [np.diff(ends, prepend=0) for ends, _, _ in parts]
-    ends = np.cumsum(np.concatenate([np.zeros(0, dtype=np.int64), *sizes]))
-    return (ends, np.concatenate([np.zeros(0, dtype=np.int32), *(part[1] for part in parts)]),
-            np.concatenate([np.zeros(0, dtype=np.int64), *(part[2] for part in parts)]))
+    ends, codes, values = zip(*parts, strict=True)
+    before = np.cumsum([0, *map(len, values)])
+    return (np.concatenate([own + begin for own, begin in zip(ends, before, strict=False)]),
+            np.concatenate(codes), np.concatenate(values))
 
 
 def row_after_row(
