@@ -66,7 +66,8 @@ def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     """
     if not len(keys):
         return keys, values
-    order = np.argsort(keys, kind="stable")
+    # Sums of whole numbers are the same in any order.
+    order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
     keys, values = keys[order], values[order]
     del order
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
