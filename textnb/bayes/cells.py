@@ -48,10 +48,12 @@ def cells_of(table: NDArray[Any]) -> Cells:
     >>> [each.tolist() for each in cells_of(np.array([[3, 0, 1], [0, 0, 2]]))]
     [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
     """
-    by_feature = np.ascontiguousarray(table.T)
+    n_classes, n_features = table.shape
+    by_feature = np.ascontiguousarray(table.T).reshape(-1)
     found = by_feature != 0
-    ends = np.cumsum(np.count_nonzero(found, axis=1))
-    return ends, np.nonzero(found)[1].astype(np.int32), by_feature[found]
+    ends = np.cumsum(found)[n_classes - 1::n_classes] if n_classes else np.zeros(n_features, int)
+    places = np.flatnonzero(found)
+    return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
 
 
 def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
@@ -64,7 +66,8 @@ def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     """
     if not len(keys):
         return keys, values
-    order = np.argsort(keys, kind="stable")
+    # Sums of whole numbers are the same in any order.
+    order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
     keys, values = keys[order], values[order]
     del order
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))

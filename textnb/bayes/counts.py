@@ -101,6 +101,26 @@ class Pruned:
 
 
 @dataclass(frozen=True, eq=False)
+class CountTable(ReadOnly):
+    """Counts as an array, from which the formulas of models make dense weights.
+
+    Attributes
+    ----------
+    classes, class_count : (n_classes,)
+    feature_count : (n_classes, n_features)
+    """
+
+    classes: NDArray[Any]
+    class_count: NDArray[Any]
+    feature_count: NDArray[Any]
+
+    def scaled(self, weights: NDArray[np.float64]) -> CountTable:
+        """Each class's counts times a number: float64."""
+        return CountTable(self.classes, self.class_count * weights,
+                          self.feature_count * weights[:, None])
+
+
+@dataclass(frozen=True, eq=False)
 class Counts(ReadOnly):
     """Counts per class and feature, the sufficient statistic of the discrete models.
 
@@ -296,6 +316,11 @@ class Counts(ReadOnly):
         return self.columns * len(self.classes) + self.codes
 
     @property
+    def table(self) -> CountTable:
+        """The counts as an array, for formulas."""
+        return CountTable(self.classes, self.class_count, self.feature_count)
+
+    @property
     def feature_count(self) -> NDArray[Any]:
         """All counts, as an array (n_classes, n_features) that is made each time.
 
@@ -309,11 +334,18 @@ class Counts(ReadOnly):
         table[self.codes, self.columns] = self.values
         return table
 
-    @property
+    @cached_property
     def all_counts(self) -> NDArray[Any]:
         """The counts of all rows: (n_features,)."""
-        return sums_of(self.columns, self.values, self.n_features) if (
-            self.total is None) else self.total
+        if self.total is not None:
+            return self.total
+        if self.values.dtype.kind == "f":
+            # One after the other, on which a sum of such numbers depends.
+            sums = sums_of(self.columns, self.values, self.n_features)
+        else:
+            sums = np.diff(np.append(0, np.cumsum(self.values))[self.ends], prepend=0)
+        sums.flags.writeable = False
+        return sums
 
     @property
     def class_totals(self) -> NDArray[Any]:
@@ -493,14 +525,20 @@ class Counts(ReadOnly):
 
     def against_rest(self, k: int) -> Counts:
         """The counts of a label's two classes: False, the rows without it, and True, its own."""
+        sides = self.table_against_rest(k)
+        ends, codes, values = cells_of(sides.feature_count)
+        return replace(self, classes=sides.classes, class_count=sides.class_count,
+                       ends=ends, codes=codes, values=values, rows=None, total=None)
+
+    def table_against_rest(self, k: int) -> CountTable:
+        """As `against_rest`, for formulas."""
         if self.rows is None or self.total is None:
             raise ParameterError("a class has a rest of its own only where rows have any number of "
                                  "labels; here each has one class")
         own, counts = self.class_count[k], self.of_class(k)
-        ends, codes, values = cells_of(np.stack([difference(self.total, counts), counts]))
-        return replace(self, classes=np.array([False, True]), class_count=np.append(
-            difference(np.array([self.rows]), own), own),
-            ends=ends, codes=codes, values=values, rows=None, total=None)
+        return CountTable(
+            np.array([False, True]), np.append(difference(np.array([self.rows]), own), own),
+            np.stack([difference(self.total, counts), counts]))
 
     def scaled(self, weights: NDArray[np.float64]) -> Counts:
         """Each class's counts times a number: float64."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes import ratios
-from textnb.bayes.counts import Counts
+from textnb.bayes.counts import CountTable
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
@@ -155,13 +155,12 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     return logged
 
 
-def multinomial_form(counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
+def multinomial_form(counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
     """The linear form of multinomial: w = log θ, b = log π.
 
     Examples
     --------
-    >>> counts = Counts.from_table(
-    ...     np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
+    >>> counts = CountTable(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
     >>> np.exp(multinomial_form(counts, 1.0, np.zeros(2)).weights).round(3).tolist()
     [[0.667, 0.25], [0.333, 0.75]]
     """
@@ -170,7 +169,7 @@ def multinomial_form(counted: Counts, l: Smoothing, log_prior: Floats) -> Linear
 
 
 def complement_form(
-    counted: Counts, l: Smoothing, log_prior: Floats, norm: bool
+    counted: CountTable, l: Smoothing, log_prior: Floats, norm: bool
 ) -> LinearForm:
     """The linear form of complement; its scores hold no prior, but for one class alone."""
     if norm and np.min(l) == 0:
@@ -205,7 +204,7 @@ def categorical_log_prob(
 
 
 def categorical_form(
-    counted: Counts, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
+    counted: CountTable, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
 ) -> LinearForm:
     """The linear form of categories, over one indicator column per category."""
     log_prob = categorical_log_prob(counted.feature_count, n_categories, l)
@@ -213,11 +212,10 @@ def categorical_form(
 
 
 def bernoulli_form(
-    statistics: Counts, l: Smoothing, prior: Floats, presence_above: float | None
+    counted: CountTable, l: Smoothing, prior: Floats, presence_above: float | None
 ) -> LinearForm:
     """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p)."""
-    feature_count = statistics.feature_count
-    n_classes, n_features = feature_count.shape
+    n_classes, n_features = counted.feature_count.shape
     weights = np.empty((n_features, n_classes))
     absent = np.empty(n_classes)
     # Pages of zeros take no memory until they are written, which happens for l = 0 alone.
@@ -225,7 +223,7 @@ def bernoulli_form(
 
     def derive(classes: slice) -> None:
         log_p, log_not_p = bernoulli_log_prob(
-            feature_count[classes], statistics.class_count[classes], l)
+            counted.feature_count[classes], counted.class_count[classes], l)
         # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
         # log 1 = 0, and its absence rules the class out, which no finite weight and intercept can
         # say.
@@ -247,8 +245,8 @@ def bernoulli_form(
     run_in_threads(partial(derive, slice(start, start + step))
                    for start in range(0, n_classes, step))
     intercept = prior + absent
-    intercept[(statistics.class_count == 0) & always.any(axis=1)] = -np.inf
-    form = LinearForm(statistics.classes, weights, intercept, features=presence_map(presence_above))
+    intercept[(counted.class_count == 0) & always.any(axis=1)] = -np.inf
+    form = LinearForm(counted.classes, weights, intercept, features=presence_map(presence_above))
     if not always.any():
         return form
     # Imported here: this is rare, and a filter starts without it.

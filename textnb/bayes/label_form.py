@@ -57,7 +57,7 @@ def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
     return model if weight is model.class_weight else replace(model, class_weight=weight)
 
 
-def derive_labels(model: Any, statistics: Counts, binary: bool = False) -> LabelForm:
+def derive_labels(model: Any, statistics: Counts, l: Any) -> LabelForm:
     """The form of labels, each of which is derived as two classes.
 
     Parameters
@@ -66,8 +66,7 @@ def derive_labels(model: Any, statistics: Counts, binary: bool = False) -> Label
         Not imported here, as it imports this module.
     statistics : Counts
         Of rows with any number of labels.
-    binary : bool
-        Whether a term counts once per document.
+    l : float or float64 (n_features,)
 
     Raises
     ------
@@ -90,8 +89,8 @@ def derive_labels(model: Any, statistics: Counts, binary: bool = False) -> Label
     features: list[Any] = [None] * n_labels
 
     def put(k: int) -> None:
-        form = model_of_label(model, statistics.classes, k).derive(
-            statistics.against_rest(k), binary=binary)
+        form = model_of_label(model, statistics.classes, k).derive_dense(
+            statistics.table_against_rest(k), l)
         np.subtract(form.weights[:, 1], form.weights[:, 0], out=weights[:, k])
         intercept[k] = form.intercept[1] - form.intercept[0]
         features[k] = form.features

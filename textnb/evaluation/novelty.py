@@ -36,7 +36,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import find, sums_of
+from textnb.bayes.cells import find
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
@@ -210,8 +210,7 @@ def _rates(counts: Counts) -> Floats:
     >>> _rates(Counts.from_table(np.arange(2), np.ones(2), table)).tolist()
     [0.2, 0.25]
     """
-    n_classes, total = len(counts.classes), sums_of(
-        counts.columns, counts.values, counts.n_features)
+    n_classes, total = len(counts.classes), counts.all_counts
     # Sums of weights have no singletons.
     if not np.issubdtype(counts.values.dtype, np.integer) or not len(total):
         return np.zeros(n_classes)

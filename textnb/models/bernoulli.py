@@ -13,7 +13,7 @@ from textnb.models.protocol import derived
 from textnb.runtime.settings import AT_LEAST_0, setting
 
 if TYPE_CHECKING:
-    from textnb.bayes.counts import Counts
+    from textnb.bayes.counts import Counts, CountTable
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.keyness import TermZ
@@ -79,7 +79,7 @@ class BernoulliNB(CountModel):
                 "{binary=True} in TextClassifier")
         return super().presence_above(binary)
 
-    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import bernoulli_form
 
         return bernoulli_form(counted, l, log_prior, self.above)

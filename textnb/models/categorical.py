@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
-    from textnb.bayes.counts import Counts
+    from textnb.bayes.counts import Counts, CountTable
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
 
@@ -61,7 +61,7 @@ class CategoricalNB(FittedArrays, CountModel):
 
     min_categories: Any = setting(None, "Number of categories per feature.", is_option=False)
 
-    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import categorical_form
 
         return categorical_form(counted, self.n_categories_, l, log_prior)

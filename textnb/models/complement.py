@@ -15,7 +15,7 @@ from textnb.runtime.settings import setting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from textnb.bayes.counts import Counts
+    from textnb.bayes.counts import Counts, CountTable
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.keyness import TermZ
@@ -80,7 +80,7 @@ class ComplementNB(CountModel):
                 "{l='auto'} leaves rows out by subtraction, which {norm=True} does not allow: give "
                 "{l} as a number, or {norm=False}")
 
-    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import complement_form
 
         return complement_form(counted, l, log_prior, bool(self.norm))

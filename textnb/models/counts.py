@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from textnb.bayes.counts import Counts
+    from textnb.bayes.counts import Counts, CountTable
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.learned import Learned
@@ -43,12 +43,12 @@ class CountModel(WeightedAdditiveModel, Model):
 
     # The formula, which each model has.
 
-    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         """The form of counts.
 
         Parameters
         ----------
-        counted : Counts
+        counted : CountTable
             Counts times the class weights.
         l : float or float64 (n_features,)
             Already checked.
@@ -103,7 +103,6 @@ class CountModel(WeightedAdditiveModel, Model):
     # From counts to a form.
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
-        from textnb.bayes.class_weight import with_class_weight
         from textnb.bayes.label_form import check_labels, derive_labels
         from textnb.bayes.sparse_forms import derive_sparse, stays_sparse
         from textnb.bayes.statistics import as_smoothing
@@ -114,11 +113,17 @@ class CountModel(WeightedAdditiveModel, Model):
         if stays_sparse(self, statistics, l):
             form = derive_sparse(self, statistics, l)
         elif statistics.is_multilabel:
-            return derive_labels(self, statistics, binary)
+            form = derive_labels(self, statistics, l)
         else:
-            counted = with_class_weight(statistics, self.class_weight)
-            form = self.weigh(counted, l, self.log_prior(counted))
+            form = self.derive_dense(statistics.table, l)
         return form.of_presence() if binary else form
+
+    def derive_dense(self, table: CountTable, l: Smoothing) -> LinearForm:
+        """The form of counts of classes that exclude each other, by `weigh`."""
+        from textnb.bayes.class_weight import with_class_weight
+
+        counted = with_class_weight(table, self.class_weight)
+        return self.weigh(counted, l, self.log_prior(counted))
 
     def learn_counts(
         self, statistics: Counts, *, l: float | None = None, binary: bool = False
@@ -158,7 +163,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
         return self.log_prior(with_class_weight(statistics, self.class_weight))
 
-    def log_prior(self, counted: Counts) -> Floats:
+    def log_prior(self, counted: Counts | CountTable) -> Floats:
         """log π of each class: float64 (n_classes,)."""
         from textnb.bayes.formulas import log_prior
         from textnb.bayes.statistics import as_class_prior

@@ -10,7 +10,7 @@ from textnb.models.base import register_model
 from textnb.models.counts import CountModel
 
 if TYPE_CHECKING:
-    from textnb.bayes.counts import Counts
+    from textnb.bayes.counts import Counts, CountTable
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.keyness import TermZ
@@ -73,7 +73,7 @@ class MultinomialNB(CountModel):
 
         return dirichlet_z
 
-    def weigh(self, counted: Counts, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import multinomial_form
 
         return multinomial_form(counted, l, log_prior)

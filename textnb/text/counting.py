@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol
 
@@ -46,8 +47,8 @@ _MOST_32 = 2**31 - 1
 _DENSE = 1 << 26
 # The bits of a label in the key of a cell, code << _LABEL | label.
 _LABEL = 32
-# Cells of tables that are put in order at a time.
-_BLOCK = 1 << 18
+# Cells of tables that are put in order at a time; and shares of the terms, of sparse ones.
+_BLOCK, _SHARES = 1 << 18, 8
 
 
 @dataclass(frozen=True)
@@ -157,15 +158,11 @@ class Counting:
             cells = _add_cells(tables, labels, n_terms)
         else:
             cells = _add_tables(tables, labels, n_terms, lambda: terms.append(strings()))
-        documents, occurrences = np.zeros((2, n_terms), dtype=np.int64)
-        for own, column in tables:
-            seen = column >= 0
-            for sums, of_codes in zip((documents, occurrences), own.of_terms, strict=True):
-                sums[column[seen]] += of_codes[:len(column)][seen] if of_codes.size else 0
         return Counts(
             classes, class_count, *cells, terms=terms[0],
-            document_frequency=documents if self._spec.keeps_documents else None,
-            occurrences=occurrences if self._spec.keeps_occurrences else None)
+            document_frequency=_of_terms(tables, 0, n_terms) if (
+                self._spec.keeps_documents) else None,
+            occurrences=_of_terms(tables, 1, n_terms) if self._spec.keeps_occurrences else None)
 
 
 class _Coder(Protocol):
@@ -238,8 +235,8 @@ class _CodesOfKernel:
 class _Sums:
     """Counts per label and code, and sums per code: see `native.rows.add_presence`.
 
-    With many labels and codes, of which few are together, ``cells`` has the counts: sorted keys and
-    their counts, in several parts of which each is twice as large as the next or more. So each
+    With many labels and codes, of which few are together, ``cells`` has the counts: keys and their
+    counts, in parts that are added up when the others have become larger than the first. So each
     count is copied a few times, however many batches there are.
     """
 
@@ -248,7 +245,7 @@ class _Sums:
         self._both = spec.presence_above is not None or spec.keeps_documents
         # int32 takes half the memory of int64, and has half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
-        self.cells: list[tuple[Ints, Ints]] | None = None
+        self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
         self._most = 0
         self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._both else 0), dtype=np.int64)
         self.documents = 0
@@ -306,10 +303,12 @@ class _Sums:
             cells = row * self.counts.shape[1] + codes
             np.add.at(self.counts.reshape(-1), cells, self.counts.dtype.type(1))
         elif len(codes):
-            self.cells.append(np.unique(
-                (codes.astype(np.int64) << _LABEL) | row, return_counts=True))
-            while len(self.cells) > 1 and 2 * len(self.cells[-1][0]) > len(self.cells[-2][0]):
-                self.cells.append(_added(self.cells.pop(), self.cells.pop()))
+            keys, counts = np.unique(
+                (codes.astype(np.int64) << _LABEL) | row, return_counts=True)
+            self.cells.append((keys, counts.astype(self.counts.dtype)))
+            if sum(len(keys) for keys, _ in self.cells[1:]) > len(self.cells[0][0]):
+                keys, counts = _added(self.cells)
+                self.cells = [(keys, counts.astype(self.counts.dtype))]
 
     def _present(
         self, codes: NDArray[Any], ends: Ints, of_terms: bool
@@ -331,31 +330,44 @@ class _Sums:
         if self.cells is None:
             ends, labels, values = cells_of(self.counts)
             codes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-            self.cells = [((codes << _LABEL) | labels, values.astype(np.int64))]
+            self.cells = [((codes << _LABEL) | labels, values)]
             self.counts = self.counts[:0, :0].copy()
+
+
+def _of_terms(tables: list[tuple[_Sums, Codes]], which: int, n_terms: int) -> Ints:
+    """Sums of all terms: documents, or occurrences."""
+    total = np.zeros(n_terms, dtype=np.int64)
+    for own, column in tables:
+        seen = np.flatnonzero(column >= 0)
+        total[column[seen]] += own.of_terms[which, seen]
+    return total
 
 
 def _add_tables(
     tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int, meanwhile: Callable[[], None]
 ) -> Cells:
     """The cells of these labels and all terms, from tables of all labels and codes."""
-    codes_of = []
+    codes_of, height = [], int(labels.max(initial=-1)) + 1
     for own, column in tables:
-        own.widen(int(labels.max(initial=-1)) + 1, len(column))
-        codes = np.full(n_terms, -1)
-        codes[column[column >= 0]] = np.flatnonzero(column >= 0)
+        own.widen(height, len(column))
+        seen = np.flatnonzero(column >= 0)
+        codes = np.full(n_terms, -1, dtype=np.int32)
+        codes[column[seen]] = seen
         codes_of.append(codes)
     step = max(1, _BLOCK // max(1, len(labels)))
     parts: dict[int, Cells] = {}
 
     def put(start: int) -> None:
-        total = np.zeros((len(labels), min(step, n_terms - start)), dtype=np.int64)
+        total = np.zeros((height, min(step, n_terms - start)), dtype=np.int64)
         for (own, _), codes in zip(tables, codes_of, strict=True):
             part = codes[start:start + step]
-            total += own.counts[labels[:, None], part] * (part >= 0)
-        parts[start] = cells_of(total)
+            counts, unknown = own.counts[:height].take(part, axis=1), part < 0
+            if unknown.any():
+                counts[:, unknown] = 0
+            total += counts
+        parts[start] = cells_of(total[labels])
 
-    starts = range(0, n_terms, step)
+    starts = range(0, max(1, n_terms), step)
     # One thread does the other work meanwhile.
     run_in_threads([meanwhile, *(partial(put, start) for start in starts)])
     return joined([parts[start] for start in starts])
@@ -365,34 +377,37 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
     """As `_add_tables`, where the counts of a thread are cells."""
     place = np.full(int(labels.max(initial=-1)) + 1, -1)
     place[labels] = np.arange(len(labels))
-    total: list[tuple[Ints, Ints]] = []
+    parts: list[tuple[Ints, NDArray[Any]]] = []
     for own, column in tables:
         own.to_cells()
-        assert own.cells is not None
-        while len(own.cells) > 1:
-            own.cells.append(_added(own.cells.pop(), own.cells.pop()))
-        for keys, values in own.cells:
-            columns = column[keys >> _LABEL].astype(np.int64)
-            keys = columns * len(labels) + place[keys & ((1 << _LABEL) - 1)]
-            # Codes that are no terms come first.
-            order = np.argsort(keys)[int((columns < 0).sum()):]
-            total.append((keys[order], values[order]))
-        own.cells = []
-        if len(total) > 1:
-            total = [_added(*total)]
-    return cells_of_keys(*total[0], n_terms, len(labels))
+        while own.cells:
+            keys, values = own.cells.pop()
+            of_label = place[keys & ((1 << _LABEL) - 1)]
+            # Codes that are no terms get keys below 0.
+            parts.append((column[keys >> _LABEL] * np.int64(len(labels)) + of_label, values))
+
+    def put(begin: int, end: int) -> Cells:
+        low, high = begin * len(labels), end * len(labels)
+        inside = [(keys >= low) & (keys < high) for keys, _ in parts]
+        some = [(keys[own] - low, values[own])
+                for (keys, values), own in zip(parts, inside, strict=True)]
+        return cells_of_keys(*_added(some), end - begin, len(labels))
+
+    # A share of the terms at a time, which bounds the memory.
+    ends = [n_terms * share // _SHARES for share in range(_SHARES + 1)]
+    return joined([put(*both) for both in pairwise(ends)])
 
 
-def _added(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    return added_up(*(np.concatenate(both) for both in zip(one, other, strict=True)))
+def _added(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
+    return added_up(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def joined(parts: list[Cells]) -> Cells:
     """The cells of features that follow each other."""
-    sizes = [np.diff(ends, prepend=0) for ends, _, _ in parts]
-    ends = np.cumsum(np.concatenate([np.zeros(0, dtype=np.int64), *sizes]))
-    return (ends, np.concatenate([np.zeros(0, dtype=np.int32), *(part[1] for part in parts)]),
-            np.concatenate([np.zeros(0, dtype=np.int64), *(part[2] for part in parts)]))
+    ends, codes, values = zip(*parts, strict=True)
+    before = np.cumsum([0, *map(len, values)])
+    return (np.concatenate([own + begin for own, begin in zip(ends, before, strict=False)]),
+            np.concatenate(codes), np.concatenate(values).astype(np.int64, copy=False))
 
 
 def row_after_row(
