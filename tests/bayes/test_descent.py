@@ -195,7 +195,7 @@ def test_several_problems_where_rows_cost_nothing_or_passes_are_few():
 @needs_compiler
 @pytest.mark.parametrize("tol", [1e-2, 1e-10])
 def test_without_the_compiled_loops_the_optimum_is_the_same(tol, monkeypatch):
-    monkeypatch.setattr(linear_solver, "_FEW", 0)
+    monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
     rows, scale, y, cost = problem(6, n_rows=300, n_features=200)
     found = []
     for asked in ("on", "off"):

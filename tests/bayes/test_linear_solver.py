@@ -21,7 +21,7 @@ LOSSES = ("hinge", "log")
 @pytest.fixture(params=["as the size decides", "descent first"], autouse=True)
 def _solvers(request, monkeypatch):
     if request.param == "descent first":
-        monkeypatch.setattr(linear_solver, "_FEW", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
 
 
 def some_rows(seed: int, n_rows: int = 120, n_features: int = 300):
