@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.bayes.test_linear_solver import some_rows
+from tests.bayes.test_linear_solver import solve, some_rows
 from textnb import NBLinear, NBLogisticRegression
 from textnb.bayes import linear_solver
 from textnb.bayes.label_lists import LabelLists
@@ -135,7 +135,7 @@ def test_a_tight_tolerance_is_the_optimum_whatever_rows_weigh(loss, weight):
 def test_scales_and_features_of_one_row_change_nothing(loss, weight):
     rows, positive, scale = some_rows(2, n_rows=80, n_features=60)
     cost = np.where(positive, weight, 1.0)
-    found = LinearSolver(loss).solve(SolverRows.of(rows, loss), positive, cost, scale)
+    found = solve(LinearSolver(loss), SolverRows.of(rows, loss), positive, cost, scale)
     assert found.converged
     assert_solved(Objective(rows, positive, cost, loss, scale),
                   np.append(found.weights / scale, found.intercept))

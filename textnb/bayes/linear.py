@@ -393,7 +393,7 @@ class _Problems:
         """
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
-            return self.solver.solve_classes(
+            return self.solver.solve(
                 self.rows, [rows_of(self.codes, k) for k in classes],
                 [self._cost_of(k) for k in classes], [self.scales.of(k) for k in classes],
                 None if starts is None else [starts[place] for place in places],

@@ -104,14 +104,6 @@ class LinearSolution:
         self.put(weights)
         return weights
 
-    @property
-    def margins(self) -> Floats:
-        """Scores of the rows: float64 (n_rows,)."""
-        rows = self.rows
-        own = np.bincount(rows.row, weights=rows.value * self.alone, minlength=len(self.duals))
-        margins: Floats = rows.shared @ self.shared + own + self.intercept
-        return margins
-
     def put(self, column: Floats) -> None:
         """Put the weights of all columns into an array of zeros."""
         column[self.rows.columns] = self.shared
@@ -146,62 +138,46 @@ class LinearSolver:
     tol: float = 1e-2
     max_iter: int = 100
 
-    def solve(
-        self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats, scale: Floats,
-        start: tuple[Floats, float] | None = None,
-    ) -> LinearSolution:
-        """The weights of the optimum.
-
-        Parameters
-        ----------
-        rows : SolverRows
-            Prepared for this loss.
-        positive : bool (n_rows,)
-            Both values must occur.
-        cost : float64 (n_rows,)
-            C times the weights of the rows, each >= 0.
-        scale : float64 (n_features,)
-            Finite factors of the features.
-        start : (float64 (n_features,), float), optional
-            Weights and intercept to start from: those of a solution of nearly the same rows.
-            Without, and without descent, a multiple of the scale itself, which is naive Bayes where
-            the scale is a log-count ratio.
-        """
-        problem = self._problem(rows, positive, cost, (scale[rows.columns], scale[rows.column]))
-        point = None if start is None else problem.at(start[0][rows.columns], start[1])
-        return self._solve([problem], None, [point])[0]
-
     def classes_at_once(self, rows: SolverRows) -> int:
-        """How many classes `solve_classes` solves in less time than one after the other."""
+        """How many classes `solve` solves in less time than one after the other."""
         return 1 if self._loops(rows.shared) is None else LANES
 
-    def solve_classes(
+    def solve(
         self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], costs: Sequence[Floats],
         scales: Sequence[tuple[Floats, Floats]],
         duals: Sequence[Floats | None] | None = None,
         starts: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> list[LinearSolution]:
-        """As `solve`, for several classes of the same rows, each against the rest.
+        """The weights of the optimum of several classes of the same rows, each against the rest.
 
         Parameters
         ----------
-        rows
+        rows : SolverRows
+            Prepared for this loss.
         positives : sequence of bool (n_rows,)
-            At most `classes_at_once` of them.
+            At most `classes_at_once` of them. Both values must occur.
         costs : sequence of float64 (n_rows,)
+            C times the weights of the rows, each >= 0.
         scales : sequence of (float64 (n_shared,), float64 (n_own,))
-            Scales of the shared columns, and of the columns that one row holds.
+            Finite factors of the shared columns, and of the columns that one row holds.
         duals : sequence of float64 (n_rows,), optional
             Those of solutions of nearly the same rows, to start from.
         starts : sequence of (float64 (n_shared,), float) or None, optional
-            Their weights of the shared columns and their intercepts.
+            Their weights of the shared columns and their intercepts. Without either, and without
+            descent, a multiple of the scale, which is naive Bayes where that is a log-count ratio.
         """
         problems = [self._problem(rows, *each)
                     for each in zip(positives, costs, scales, strict=True)]
+        duals, starts = duals or [None for _ in problems], starts or [None for _ in problems]
         points = [None if start is None else problem.at(*start)
-                  for problem, start in zip(problems, starts or [None for _ in problems],
-                                            strict=True)]
-        return self._solve(problems, duals, points)
+                  for problem, start in zip(problems, starts, strict=True)]
+        loops = self._loops(rows.shared)
+        ends: list[DualPoint | None] = [None] * len(problems)
+        if loops is not None and not (self._tight and all(p is not None for p in points)):
+            ends = [*self._descend(loops, problems, [
+                d if p is None else problem.duals(p)
+                for problem, d, p in zip(problems, duals, points, strict=True)])]
+        return [self._finish(*each) for each in zip(problems, ends, duals, points, strict=True)]
 
     def _problem(
         self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
@@ -217,21 +193,6 @@ class LinearSolver:
     def _loops(self, rows: sp.csr_array) -> Any | None:
         by_descent = self.loss == "hinge" and rows.nnz >= _MIN_VALUES
         return compiled_descent() if by_descent else None
-
-    def _solve(
-        self, problems: list[_Problem], duals: Sequence[Floats | None] | None,
-        points: list[_Point | None],
-    ) -> list[LinearSolution]:
-        """Each from duals, or from a point, or from nothing."""
-        if duals is None:
-            duals = [None for _ in problems]
-        loops = self._loops(problems[0].rows)
-        ends: list[DualPoint | None] = [None] * len(problems)
-        if loops is not None and not (self._tight and all(p is not None for p in points)):
-            starts = [d if p is None else problem.duals(p)
-                      for problem, d, p in zip(problems, duals, points, strict=True)]
-            ends = [*self._descend(loops, problems, starts)]
-        return [self._finish(*each) for each in zip(problems, ends, duals, points, strict=True)]
 
     @property
     def _tight(self) -> bool:
