@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import textnb
+from tests.bayes.test_linear_solver import solve
 from textnb.bayes import linear_solver
 from textnb.bayes.dual_descent import descend, descend_together
 from textnb.bayes.linear_solver import LinearSolver
@@ -195,12 +196,12 @@ def test_several_problems_where_rows_cost_nothing_or_passes_are_few():
 @needs_compiler
 @pytest.mark.parametrize("tol", [1e-2, 1e-10])
 def test_without_the_compiled_loops_the_optimum_is_the_same(tol, monkeypatch):
-    monkeypatch.setattr(linear_solver, "_FEW", 0)
+    monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
     rows, scale, y, cost = problem(6, n_rows=300, n_features=200)
     found = []
     for asked in ("on", "off"):
         monkeypatch.setenv("TEXTNB_KERNEL", asked)
-        found.append(LinearSolver("hinge", tol).solve(
+        found.append(solve(LinearSolver("hinge", tol),
             SolverRows.of(rows, "hinge"), y > 0, cost, scale))
     one, other = (objective(rows, scale, y, cost, each.weights, each.intercept) for each in found)
     assert one == pytest.approx(other, rel=0.03 if tol == 1e-2 else 1e-10)

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.bayes.test_linear_solver import some_rows
+from tests.bayes.test_linear_solver import solve, some_rows
 from textnb import NBLinear, NBLogisticRegression
 from textnb.bayes import linear_solver
 from textnb.bayes.label_lists import LabelLists
@@ -33,7 +33,7 @@ def _solvers(request, monkeypatch):
     if request.param == "descent first":
         if compiled_descent() is None:
             pytest.skip("the solver is not compiled")
-        monkeypatch.setattr(linear_solver, "_FEW", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
 
 
 class Objective:
@@ -135,7 +135,7 @@ def test_a_tight_tolerance_is_the_optimum_whatever_rows_weigh(loss, weight):
 def test_scales_and_features_of_one_row_change_nothing(loss, weight):
     rows, positive, scale = some_rows(2, n_rows=80, n_features=60)
     cost = np.where(positive, weight, 1.0)
-    found = LinearSolver(loss).solve(SolverRows.of(rows, loss), positive, cost, scale)
+    found = solve(LinearSolver(loss), SolverRows.of(rows, loss), positive, cost, scale)
     assert found.converged
     assert_solved(Objective(rows, positive, cost, loss, scale),
                   np.append(found.weights / scale, found.intercept))
@@ -167,7 +167,7 @@ def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, weight):
     start = WarmStart(of_even.form, np.arange(counts.shape[1]))
     cost = np.where(labels == "b", weight, 1.0)
     for counted in (None, of_even.counts):
-        form = model.learn_rows_from(start, counts, labels, statistics=counted).form
+        form = model.learn_rows(counts, labels, start=start, statistics=counted).form
         assert_solved(Objective(form.features.sparse(counts), labels == "b", cost, loss),
                       np.append(form.weights[:, 1], form.intercept[1]))
 
@@ -182,7 +182,7 @@ def test_descent_solves_heavy_rows_alone(monkeypatch):
 
 
 def test_conjugate_gradients_that_end_too_soon_are_no_convergence(monkeypatch):
-    monkeypatch.setattr(linear_solver, "_MOST_PRODUCTS", 1)
+    monkeypatch.setattr(linear_solver, "_MAX_PRODUCTS", 1)
     counts, labels = some_texts()
     with pytest.warns(ConvergenceWarning, match="smaller weights of rows and classes"):
         NBLinear(loss="log", class_weight={"b": 1e5}).fit(counts, labels)

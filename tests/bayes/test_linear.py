@@ -297,7 +297,7 @@ def test_learning_more_is_refused_and_says_what_is_needed():
 @pytest.mark.parametrize("descent", [False, True])
 def test_a_warm_start_reaches_the_optimum_of_a_refit(train, loss, descent, monkeypatch):
     if descent:
-        monkeypatch.setattr(linear_solver, "_FEW", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
     settings = NBLinear(loss=loss, tol=1e-9)
     for before, after in ((train.head(100), train), (train, train.head(100))):
         cold = TextClassifier(settings).fit(after)

@@ -21,7 +21,7 @@ LOSSES = ("hinge", "log")
 @pytest.fixture(params=["as the size decides", "descent first"], autouse=True)
 def _solvers(request, monkeypatch):
     if request.param == "descent first":
-        monkeypatch.setattr(linear_solver, "_FEW", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
 
 
 def some_rows(seed: int, n_rows: int = 120, n_features: int = 300):
@@ -31,6 +31,13 @@ def some_rows(seed: int, n_rows: int = 120, n_features: int = 300):
     rows = sp.csr_array(sp.hstack([rows, rng.random((n_rows, 4))], format="csr"))
     positive = rows @ rng.normal(size=n_features + 4) + 0.3 * rng.normal(size=n_rows) > 0.2
     return rows, np.asarray(positive), rng.uniform(-2.0, 2.0, n_features + 4)
+
+
+def solve(solver, rows, positive, cost, scale, start=None):
+    """The solution of one class against the rest, from weights of all columns."""
+    starts = None if start is None else [(start[0][rows.columns], start[1])]
+    return solver.solve(rows, [positive], [cost],
+                        [(scale[rows.columns], scale[rows.column])], starts=starts)[0]
 
 
 def objective(rows, positive, cost, scale, weights, bias, loss):
@@ -54,22 +61,20 @@ def test_the_optimum_is_liblinears(loss, C):
     for seed in range(3):
         rows, positive, scale = some_rows(seed)
         weight = np.random.default_rng(seed).integers(1, 4, rows.shape[0]).astype(float)
-        found = LinearSolver(loss, 1e-10).solve(
+        found = solve(LinearSolver(loss, 1e-10),
             SolverRows.of(rows, loss), positive, C * weight, scale)
         scaled = sp.csr_matrix(rows @ sp.diags_array(scale))
         expected = liblinear(loss, scaled, positive, C, weight)
         assert found.converged
         np.testing.assert_allclose(found.weights, scale * expected.coef_[0], rtol=0, atol=1e-6)
         np.testing.assert_allclose(found.intercept, expected.intercept_[0], rtol=0, atol=1e-6)
-        np.testing.assert_allclose(
-            found.margins, rows @ found.weights + found.intercept, rtol=0, atol=1e-12)
 
 
 def test_one_feature_by_hand():
     # |v|²/2 + b²/2 + Σ (1 - y(2v x + b))² of x = 1, -1 and scale 2: b = 0, v/2 = 4 (1 - 2v),
     # so v = 8/17 and the weight 2v.
     rows = sp.csr_array(np.array([[1.0], [-1.0]]))
-    found = LinearSolver("hinge", 1e-12).solve(
+    found = solve(LinearSolver("hinge", 1e-12),
         SolverRows.of(rows, "hinge"), np.array([True, False]), np.ones(2), np.array([2.0]))
     np.testing.assert_allclose([found.weights[0], found.intercept], [16 / 17, 0], atol=1e-12)
 
@@ -77,7 +82,7 @@ def test_one_feature_by_hand():
 def test_features_of_one_row_alone_by_hand():
     # Each row has one own feature of scaled value 2: v = 2·2(1 - 2v), so v = 4/9; b = 0.
     rows = sp.csr_array(np.eye(2))
-    found = LinearSolver("hinge", 1e-12).solve(
+    found = solve(LinearSolver("hinge", 1e-12),
         SolverRows.of(rows, "hinge"), np.array([True, False]), np.ones(2), np.full(2, 2.0))
     np.testing.assert_allclose(found.weights, [8 / 9, -8 / 9], atol=1e-12)
     np.testing.assert_allclose(found.intercept, 0, atol=1e-12)
@@ -89,7 +94,7 @@ def test_a_looser_tolerance_is_a_worse_objective_and_none_is_below_the_optimum(l
     cost = np.ones(rows.shape[0])
     values = []
     for tol in (1e-1, 1e-2, 1e-4, 1e-10):
-        found = LinearSolver(loss, tol).solve(SolverRows.of(rows, loss), positive, cost, scale)
+        found = solve(LinearSolver(loss, tol), SolverRows.of(rows, loss), positive, cost, scale)
         values.append(objective(rows, positive, cost, scale, found.weights, found.intercept, loss))
     assert all(a >= b - 1e-9 for a, b in pairwise(values))
     assert values[1] <= 1.05 * values[-1]
@@ -99,13 +104,13 @@ def test_a_looser_tolerance_is_a_worse_objective_and_none_is_below_the_optimum(l
 def test_a_solution_of_fewer_rows_is_a_start(loss):
     rows, positive, scale = some_rows(3, n_rows=400)
     solver, cost = LinearSolver(loss, 1e-8), np.ones(400)
-    few = solver.solve(SolverRows.of(rows[:390], loss), positive[:390], cost[:390], scale)
+    few = solve(solver, SolverRows.of(rows[:390], loss), positive[:390], cost[:390], scale)
     whole = SolverRows.of(rows, loss)
-    cold = solver.solve(whole, positive, cost, scale)
-    warm = solver.solve(whole, positive, cost, scale, (few.weights, few.intercept))
+    cold = solve(solver, whole, positive, cost, scale)
+    warm = solve(solver, whole, positive, cost, scale, (few.weights, few.intercept))
     np.testing.assert_allclose(warm.weights, cold.weights, rtol=0, atol=1e-6)
     assert warm.n_iter <= cold.n_iter
-    again = solver.solve(whole, positive, cost, scale, (cold.weights, cold.intercept))
+    again = solve(solver, whole, positive, cost, scale, (cold.weights, cold.intercept))
     assert again.n_iter <= 1
 
 
@@ -114,10 +119,10 @@ def test_the_bits_are_the_same_whatever_runs_beside():
     prepared, cost = SolverRows.of(rows, "hinge"), np.ones(2000)
     found = []
 
-    def solve():
-        found.append(LinearSolver().solve(prepared, positive, cost, scale).weights)
+    def in_thread():
+        found.append(solve(LinearSolver(), prepared, positive, cost, scale).weights)
 
-    threads = [threading.Thread(target=solve) for _ in range(4)]
+    threads = [threading.Thread(target=in_thread) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -130,15 +135,15 @@ def test_the_order_of_rows_changes_rounding_alone():
     order = np.random.default_rng(0).permutation(rows.shape[0])
     cost = np.ones(rows.shape[0])
     solver = LinearSolver(tol=1e-10)
-    one = solver.solve(SolverRows.of(rows, "hinge"), positive, cost, scale)
-    other = solver.solve(SolverRows.of(rows[order], "hinge"), positive[order], cost, scale)
+    one = solve(solver, SolverRows.of(rows, "hinge"), positive, cost, scale)
+    other = solve(solver, SolverRows.of(rows[order], "hinge"), positive[order], cost, scale)
     np.testing.assert_allclose(one.weights, other.weights, rtol=0, atol=1e-8)
 
 
 def test_rows_without_features_and_scales_of_zero_have_a_solution():
     rows = sp.csr_array(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
     for loss in LOSSES:
-        found = LinearSolver(loss, 1e-10).solve(
+        found = solve(LinearSolver(loss, 1e-10),
             SolverRows.of(rows, loss), np.array([True, False, False]), np.ones(3), np.zeros(3))
         assert found.converged
         assert not found.weights.any()
@@ -151,14 +156,14 @@ def test_a_cost_of_zero_is_a_row_that_is_not_there():
     cost[50:] = 0.0
     for loss in LOSSES:
         solver = LinearSolver(loss, 1e-10)
-        with_zero = solver.solve(SolverRows.of(rows, loss), positive, cost, scale)
-        without = solver.solve(SolverRows.of(rows[:50], loss), positive[:50], cost[:50], scale)
+        with_zero = solve(solver, SolverRows.of(rows, loss), positive, cost, scale)
+        without = solve(solver, SolverRows.of(rows[:50], loss), positive[:50], cost[:50], scale)
         np.testing.assert_allclose(with_zero.weights, without.weights, rtol=0, atol=1e-6)
 
 
 def test_steps_that_end_too_soon_are_no_convergence():
     rows, positive, scale = some_rows(9)
-    found = LinearSolver("hinge", 1e-12, max_iter=1).solve(
+    found = solve(LinearSolver("hinge", 1e-12, max_iter=1),
         SolverRows.of(rows, "hinge"), positive, np.ones(rows.shape[0]), scale)
     assert not found.converged
     assert found.n_iter == 1

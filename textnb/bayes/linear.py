@@ -41,11 +41,11 @@ from textnb.runtime.threads import map_in_threads
 
 # The largest C times the weight of a row. Beyond it, rounding is larger than what the
 # regularisation says, and weights would be noise.
-MOST_COST = 1e10
+MAX_COST = 1e10
 # With larger values, squares and their sums would overflow.
-_LARGEST = 1e30
-# The least number of held-out rows that a temperature is fitted on.
-_LEAST_HELD_OUT = 20
+_MAX_VALUE = 1e30
+# The fewest held-out rows that a temperature is fitted on.
+_MIN_HELD_OUT = 20
 # Parts of the rows, each of which is scored by what was learned from the others.
 _FOLDS = 3
 Labels = NDArray[Any] | LabelLists
@@ -129,8 +129,8 @@ def _features_and_rows(
 def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
     start: WarmStart | None = None, of_more_rows: bool = False,
-) -> tuple[Learned, dict[int, Pulls]]:
-    """What is learned, and how much each row pulls in the solution of each class.
+) -> tuple[Learned, dict[int, DualCoefficients]]:
+    """What is learned, and the dual coefficients of each class.
 
     ``of_more_rows`` is whether the statistics count rows that are not among those to learn.
     """
@@ -141,16 +141,16 @@ def _fit(
                             statistics if of_more_rows else None)
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = _without_problem(labels, len(classes))
-    pulls, taken = dict[int, Pulls](), 0
+    duals, taken = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, found in problems.solve(points=begin):
         found.put(weights[:, k])
         intercept[k] = found.intercept
-        pulls[k] = Pulls.of(found.duals)
+        duals[k] = DualCoefficients.of(found.duals)
         taken = max(taken, found.n_iter)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
-    return Learned(statistics, form, taken), pulls
+    return Learned(statistics, form, taken), duals
 
 
 def refit_sample(
@@ -191,20 +191,20 @@ def learn_and_calibrate(
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
-    learned, pulls = _fit(model, prepared, labels, weight, binary, start)
+    learned, duals = _fit(model, prepared, labels, weight, binary, start)
     del prepared
     if isinstance(labels, LabelLists):
-        return _with_thresholds(model, learned, counts, labels, weight, binary, pulls)
+        return _with_thresholds(model, learned, counts, labels, weight, binary, duals)
     parts = _divide(labels, model.held_out)
     if parts is None:
         return learned
     judge = parts == parts.max()
     if weight is not None and not weight[~judge].any():
         return learned
-    scores = _scores_of_others(model, counts, labels, weight, judge, binary, pulls)
+    scores = _scores_of_others(model, counts, labels, weight, judge, binary, duals)
     if left_out and weight is None and _has_rows_in_each(labels, parts):
         learned = replace(learned, left_out=_scores_of_parts(
-            model, counts, labels, parts, scores, binary, pulls))
+            model, counts, labels, parts, scores, binary, duals))
     codes = np.searchsorted(learned.counts.classes, labels[judge])
     judged = np.ones(len(codes)) if weight is None else weight[judge]
     documents, method = int(judge.sum()), "rows held out by fit"
@@ -228,7 +228,7 @@ def _has_rows_in_each(labels: NDArray[Any], parts: NDArray[np.int64]) -> bool:
 
 def _scores_of_parts(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], parts: NDArray[np.int64],
-    of_last: Floats, binary: bool, pulls: dict[int, Pulls],
+    of_last: Floats, binary: bool, duals: dict[int, DualCoefficients],
 ) -> LeftOutScores:
     """Scores of each part by a model of the others; those of the last part are known."""
     last = int(parts.max())
@@ -236,27 +236,27 @@ def _scores_of_parts(
     scores[parts == last] = of_last
     for part in range(last):
         judge = parts == part
-        scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, pulls)
+        scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, duals)
     return LeftOutScores(scores, np.unique(labels, return_inverse=True)[1], last + 1)
 
 
 def _with_thresholds(
     model: Any, learned: Learned, counts: sp.csr_array, labels: LabelLists,
-    weight: Floats | None, binary: bool, pulls: dict[int, Pulls],
+    weight: Floats | None, binary: bool, duals: dict[int, DualCoefficients],
 ) -> Learned:
     """The thresholds with which each label has the best F1 on rows that were held out.
 
     Each third of the rows is scored by what was learned from the others. Without ``held_out``, or
     with too few rows, there are none.
     """
-    if not model.held_out or len(labels) < _FOLDS * _LEAST_HELD_OUT:
+    if not model.held_out or len(labels) < _FOLDS * _MIN_HELD_OUT:
         return learned
     scores = np.empty((len(labels), len(labels.classes)))
     for fold in range(_FOLDS):
         judge = np.arange(len(labels)) % _FOLDS == fold
         if weight is not None and not weight[~judge].any():
             return learned
-        scores[judge] = _scores_of_others(model, counts, labels, weight, judge, binary, pulls)
+        scores[judge] = _scores_of_others(model, counts, labels, weight, judge, binary, duals)
     thresholds = {label: steady_threshold(scores[:, k], labels.has(k), weight)
                   for k, label in enumerate(labels.classes.tolist())}
     return replace(learned, decision=Decision(thresholds, evidence={
@@ -272,7 +272,7 @@ def _without_problem(labels: Labels, n_classes: int) -> Floats:
 
 def _scores_of_others(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None,
-    judge: NDArray[np.bool_], binary: bool, pulls: dict[int, Pulls],
+    judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients],
 ) -> Floats:
     """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
     weight = None if weight is None else weight[~judge]
@@ -288,20 +288,20 @@ def _scores_of_others(
     problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
     scores = np.zeros((judged.shape[0], problems.n_classes))
     scores[:] = _without_problem(own, problems.n_classes)
-    starts = [pulls[k].of_rows(~judge) for k in problems.positives]
+    starts = [duals[k].of_rows(~judge) for k in problems.positives]
     for k, found in problems.solve(starts):
         scores[:, k] = judged @ found.weights + found.intercept
     return scores
 
 
 @dataclass(frozen=True, eq=False)
-class Pulls:
-    """How much rows pull in a solution; most don't.
+class DualCoefficients:
+    """How much rows pull in a solution: 0 of most.
 
     Attributes
     ----------
-    rows : int64 (n_pulling,)
-    values : float64 (n_pulling,)
+    rows : int64 (n_above_0,)
+    values : float64 (n_above_0,)
     n_rows : int
     """
 
@@ -310,7 +310,7 @@ class Pulls:
     n_rows: int
 
     @classmethod
-    def of(cls, duals: Floats) -> Pulls:
+    def of(cls, duals: Floats) -> DualCoefficients:
         rows = np.flatnonzero(duals)
         return cls(rows, duals[rows], len(duals))
 
@@ -393,7 +393,7 @@ class _Problems:
         """
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
-            return self.solver.solve_classes(
+            return self.solver.solve(
                 self.rows, [rows_of(self.codes, k) for k in classes],
                 [self._cost_of(k) for k in classes], [self.scales.of(k) for k in classes],
                 None if starts is None else [starts[place] for place in places],
@@ -423,21 +423,21 @@ class _Problems:
 
 
 def _check_cost(largest: float) -> None:
-    if not largest <= MOST_COST:
+    if not largest <= MAX_COST:
         raise ParameterError(
-            f"C times the weights of rows and classes must be at most {MOST_COST:g} (so little "
+            f"C times the weights of rows and classes must be at most {MAX_COST:g} (so little "
             f"regularisation is none); it is {largest:g}. Give smaller weights, or a smaller C")
 
 
-def even_blocks(size: int, most: int) -> list[range]:
-    """Cut ``range(size)`` into the fewest blocks of at most ``most``, of nearly equal sizes.
+def even_blocks(size: int, max_size: int) -> list[range]:
+    """Cut ``range(size)`` into the fewest blocks of at most ``max_size``, of nearly equal sizes.
 
     Examples
     --------
     >>> even_blocks(5, 4)
     [range(0, 2), range(2, 5)]
     """
-    n_blocks = -(-size // most)
+    n_blocks = -(-size // max_size)
     ends = [size * block // n_blocks for block in range(n_blocks + 1)]
     return [range(a, b) for a, b in pairwise(ends)]
 
@@ -468,8 +468,8 @@ def _statistics(
 
 def _check_values(rows: sp.csr_array) -> None:
     largest = np.max(rows.data, initial=0.0)
-    if not largest <= _LARGEST:
-        raise DataError(f"features must be finite and at most {_LARGEST:g}; one is {largest:g}. "
+    if not largest <= _MAX_VALUE:
+        raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
                         "Scale the rows down, or take unit_length=True")
 
 
@@ -493,6 +493,6 @@ def _divide(labels: NDArray[Any], share: float) -> NDArray[np.int64] | None:
     place[rare] = np.arange(len(rare))
     parts: NDArray[np.int64] = place % step
     judge = parts == step - 1
-    if judge.sum() < _LEAST_HELD_OUT or len(np.unique(codes[judge])) < 2:
+    if judge.sum() < _MIN_HELD_OUT or len(np.unique(codes[judge])) < 2:
         return None
     return parts

@@ -39,12 +39,12 @@ from textnb.bayes.native.kernel import compiled_descent
 from textnb.bayes.solver_rows import SolverRows
 
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
-_REST = 0.1
+_CG_SHARE = 0.1
 # The most conjugate gradients in a step, and the most steps of a search along a line.
-_MOST_PRODUCTS = 5000
-_MOST_TRIALS = 50
+_MAX_PRODUCTS = 5000
+_MAX_TRIALS = 50
 # The slope along a line, relative to where the search begins, at which it ends.
-_FLAT = 1e-3
+_SLOPE_SHARE = 1e-3
 # Below this tolerance Newton's method is quicker than coordinate descent.
 _LOOSE = 1e-2
 # How far apart projected gradients may be, for a tolerance: accuracy on held-out rows is then that
@@ -52,21 +52,21 @@ _LOOSE = 1e-2
 _RANGE = 50.0
 # Of fewer values Newton's method is quick enough. Its steps are the same, to rounding, for a row of
 # weight two and for that row twice, and in any order of the rows.
-_FEW = 1 << 17
+_MIN_VALUES = 1 << 17
 # Rows that descent can't learn in so many passes (C is large, say) are left to Newton's method.
-_MOST_PASSES = 50
+_MAX_PASSES = 50
 # Where rows cost much, a Newton step takes as long as many passes: of these, so many times more.
-_MORE_PASSES = 5
+_HEAVY_FACTOR = 5
 # What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
 # of the tolerance, as what is left does with the square of the gradient.
-_LEFT = 0.1
+_GAIN_SHARE = 0.1
 # The same share of bias² / 2 is nothing.
-_ROUNDING = 1e-12
+_BIAS_SHARE = 1e-12
 # Where rows cost no more than this, margins near those of the optimum are losses near its own.
-_CHEAP = 1.0
+_MAX_LIGHT = 1.0
 # Costs beyond this are approached by this factor at a time. At once, the first models of Newton's
 # method would hold nearly every row, and be too steep for conjugate gradients.
-_MILD = 100.0
+_COST_FACTOR = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +104,6 @@ class LinearSolution:
         self.put(weights)
         return weights
 
-    @property
-    def margins(self) -> Floats:
-        """Scores of the rows: float64 (n_rows,)."""
-        rows = self.rows
-        own = np.bincount(rows.row, weights=rows.value * self.alone, minlength=len(self.duals))
-        margins: Floats = rows.shared @ self.shared + own + self.intercept
-        return margins
-
     def put(self, column: Floats) -> None:
         """Put the weights of all columns into an array of zeros."""
         column[self.rows.columns] = self.shared
@@ -146,62 +138,46 @@ class LinearSolver:
     tol: float = 1e-2
     max_iter: int = 100
 
-    def solve(
-        self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats, scale: Floats,
-        start: tuple[Floats, float] | None = None,
-    ) -> LinearSolution:
-        """The weights of the optimum.
-
-        Parameters
-        ----------
-        rows : SolverRows
-            Prepared for this loss.
-        positive : bool (n_rows,)
-            Both values must occur.
-        cost : float64 (n_rows,)
-            C times the weights of the rows, each >= 0.
-        scale : float64 (n_features,)
-            Finite factors of the features.
-        start : (float64 (n_features,), float), optional
-            Weights and intercept to start from: those of a solution of nearly the same rows.
-            Without, and without descent, a multiple of the scale itself, which is naive Bayes where
-            the scale is a log-count ratio.
-        """
-        problem = self._problem(rows, positive, cost, (scale[rows.columns], scale[rows.column]))
-        point = None if start is None else problem.at(start[0][rows.columns], start[1])
-        return self._solve([problem], None, [point])[0]
-
     def classes_at_once(self, rows: SolverRows) -> int:
-        """How many classes `solve_classes` solves in less time than one after the other."""
+        """How many classes `solve` solves in less time than one after the other."""
         return 1 if self._loops(rows.shared) is None else LANES
 
-    def solve_classes(
+    def solve(
         self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], costs: Sequence[Floats],
         scales: Sequence[tuple[Floats, Floats]],
         duals: Sequence[Floats | None] | None = None,
         starts: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> list[LinearSolution]:
-        """As `solve`, for several classes of the same rows, each against the rest.
+        """The weights of the optimum of several classes of the same rows, each against the rest.
 
         Parameters
         ----------
-        rows
+        rows : SolverRows
+            Prepared for this loss.
         positives : sequence of bool (n_rows,)
-            At most `classes_at_once` of them.
+            At most `classes_at_once` of them. Both values must occur.
         costs : sequence of float64 (n_rows,)
+            C times the weights of the rows, each >= 0.
         scales : sequence of (float64 (n_shared,), float64 (n_own,))
-            Scales of the shared columns, and of the columns that one row holds.
+            Finite factors of the shared columns, and of the columns that one row holds.
         duals : sequence of float64 (n_rows,), optional
             Those of solutions of nearly the same rows, to start from.
         starts : sequence of (float64 (n_shared,), float) or None, optional
-            Their weights of the shared columns and their intercepts.
+            Their weights of the shared columns and their intercepts. Without either, and without
+            descent, a multiple of the scale, which is naive Bayes where that is a log-count ratio.
         """
         problems = [self._problem(rows, *each)
                     for each in zip(positives, costs, scales, strict=True)]
+        duals, starts = duals or [None for _ in problems], starts or [None for _ in problems]
         points = [None if start is None else problem.at(*start)
-                  for problem, start in zip(problems, starts or [None for _ in problems],
-                                            strict=True)]
-        return self._solve(problems, duals, points)
+                  for problem, start in zip(problems, starts, strict=True)]
+        loops = self._loops(rows.shared)
+        ends: list[DualPoint | None] = [None] * len(problems)
+        if loops is not None and not (self._tight and all(p is not None for p in points)):
+            ends = [*self._descend(loops, problems, [
+                d if p is None else problem.duals(p)
+                for problem, d, p in zip(problems, duals, points, strict=True)])]
+        return [self._finish(*each) for each in zip(problems, ends, duals, points, strict=True)]
 
     def _problem(
         self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
@@ -215,23 +191,8 @@ class LinearSolver:
         return _Problem(rows, rows.shared, scales, own, y, reduced, LOSSES[self.loss])
 
     def _loops(self, rows: sp.csr_array) -> Any | None:
-        by_descent = self.loss == "hinge" and rows.nnz >= _FEW
+        by_descent = self.loss == "hinge" and rows.nnz >= _MIN_VALUES
         return compiled_descent() if by_descent else None
-
-    def _solve(
-        self, problems: list[_Problem], duals: Sequence[Floats | None] | None,
-        points: list[_Point | None],
-    ) -> list[LinearSolution]:
-        """Each from duals, or from a point, or from nothing."""
-        if duals is None:
-            duals = [None for _ in problems]
-        loops = self._loops(problems[0].rows)
-        ends: list[DualPoint | None] = [None] * len(problems)
-        if loops is not None and not (self._tight and all(p is not None for p in points)):
-            starts = [d if p is None else problem.duals(p)
-                      for problem, d, p in zip(problems, duals, points, strict=True)]
-            ends = [*self._descend(loops, problems, starts)]
-        return [self._finish(*each) for each in zip(problems, ends, duals, points, strict=True)]
 
     @property
     def _tight(self) -> bool:
@@ -240,7 +201,7 @@ class LinearSolver:
     def _descend(
         self, loops: Any, problems: list[_Problem], starts: list[Floats | None]
     ) -> list[DualPoint]:
-        end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MOST_PASSES)
+        end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MAX_PASSES)
         if len(problems) == 1:
             found = [_descend(loops, problems[0], *end, starts[0])]
         else:
@@ -251,9 +212,9 @@ class LinearSolver:
 
     def _nearer(self, loops: Any, problem: _Problem, found: DualPoint) -> DualPoint:
         """Where rows cost much, descent goes on until the losses are near those of the optimum."""
-        if problem.cost.max() <= _CHEAP:
+        if problem.cost.max() <= _MAX_LIGHT:
             return found
-        tol, most = max(self.tol, _LOOSE), _MORE_PASSES * self.max_iter
+        tol, most = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
         range_ = _RANGE * tol
         while not (near := problem.is_near(found, tol)) and found.passes < most:
             range_ *= 0.5 if found.converged else 1.0
@@ -268,7 +229,7 @@ class LinearSolver:
         """The solution, by Newton's method where descent did not find it."""
         if found is not None and found.converged and not self._tight:
             return problem.solution(found.weights, found.bias, found.duals, found.passes, True)
-        more = 0 if found is None else max(found.passes - _MOST_PASSES, 0)
+        more = 0 if found is None else max(found.passes - _MAX_PASSES, 0)
         end = _newton(problem, self._start(problem, found, duals, point), self.tol,
                       self.max_iter + more)
         return problem.solution(problem.scale * end.point.v, end.point.bias,
@@ -298,13 +259,13 @@ class _Point:
     def penalty(self) -> float:
         return 0.5 * (_dot(self.v, self.v) + self.bias**2)
 
-    def little(self, tol: float) -> float:
+    def allowed_gain(self, tol: float) -> float:
         """What may be left to gain: little beside the penalty of the weights.
 
         The bias alone says which side costs more, and its penalty may be nearly all.
         """
-        weights = 0.5 * (_dot(self.v, self.v) + _ROUNDING * self.bias**2)
-        return _LEFT * (tol / _LOOSE) ** 2 * weights
+        weights = 0.5 * (_dot(self.v, self.v) + _BIAS_SHARE * self.bias**2)
+        return _GAIN_SHARE * (tol / _LOOSE) ** 2 * weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +342,7 @@ class _Problem:
     def is_near(self, found: DualPoint, tol: float) -> bool:
         """Whether the losses of descent are near those of the optimum."""
         point = self.at(found.weights, found.bias)
-        return self.gap(point, found.duals) <= point.little(tol)
+        return self.gap(point, found.duals) <= point.allowed_gain(tol)
 
     def gap(self, point: _Point, duals: Floats) -> float:
         """How far the squared hinge's objective is above its dual, at the point of the duals."""
@@ -437,11 +398,11 @@ class _Problem:
         """
         start, change = self.y * margins, self.y * ahead
         low, high, t = 0.0, np.inf, 1.0
-        for _ in range(_MOST_TRIALS):
+        for _ in range(_MAX_TRIALS):
             slope, curvature = self.loss.derivatives(start + t * change)
             weighted = self.cost * change
             first = across + t * square + _dot(weighted, slope)
-            if abs(first) <= _FLAT * abs(descent):
+            if abs(first) <= _SLOPE_SHARE * abs(descent):
                 break
             low, high = (t, high) if first < 0 else (low, t)
             t -= first / (square + _dot(weighted * change, curvature))
@@ -459,11 +420,11 @@ def _descend(
 
 def _approach(problem: _Problem, tol: float, most: int) -> _State:
     """Where to begin with nothing known: near the optimum of smaller costs, if costs are large."""
-    cap = _MILD
+    cap = _COST_FACTOR
     state = _State.at(problem.capped(cap).multiple_of_scale())
     while cap < problem.cost.max():
         state = _newton(problem.capped(cap), state, tol, most)
-        cap *= _MILD
+        cap *= _COST_FACTOR
     return state
 
 
@@ -478,9 +439,9 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         gradient = point.v - problem.scale * (model.columns @ model.pull)
         of_bias = point.bias - float(model.pull.sum())
         square = _dot(gradient, gradient) + of_bias * of_bias
-        is_flat, little = bool(np.sqrt(square) <= tolerance), point.little(tol)
+        is_flat, allowed = bool(np.sqrt(square) <= tolerance), point.allowed_gain(tol)
         # The penalty alone bends the objective by 1.
-        if is_flat and 0.5 * square <= little:
+        if is_flat and 0.5 * square <= allowed:
             return _State(point, unknowns, step, True)
         if step >= most and not is_flat:
             break
@@ -488,7 +449,7 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         direction = problem.scale * (model.columns @ found) - point.v
         bias_direction = float(found.sum()) - point.bias
         descent = _dot(gradient, direction) + of_bias * bias_direction
-        if is_flat and is_minimum and -descent <= little:
+        if is_flat and is_minimum and -descent <= allowed:
             return _State(point, unknowns, step, True)
         if not descent < 0:
             # The model's minimum is this point, to rounding, if conjugate gradients found it.
@@ -546,7 +507,7 @@ class _Model:
         scaled = self.bend * rest
         direction, square = scaled.copy(), _dot(scaled, rest)
         enough = 1e-30 * square
-        for _ in range(_MOST_PRODUCTS):
+        for _ in range(_MAX_PRODUCTS):
             if square <= enough:
                 return unknowns, True
             image = self._products(direction) + ridge * direction
@@ -560,7 +521,7 @@ class _Model:
             norm = _dot(unknowns, self.target - misses)
             primal = 0.5 * (norm + _dot(self.bend * misses, misses))
             dual = _dot(unknowns, self.target) - 0.5 * (norm + _dot(ridge * unknowns, unknowns))
-            if primal - dual <= _REST * (here - dual):
+            if primal - dual <= _CG_SHARE * (here - dual):
                 return unknowns, True
             direction *= square / before
             direction += scaled

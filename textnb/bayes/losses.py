@@ -11,7 +11,7 @@ from textnb.bayes.forms import Floats
 
 # Under the logistic loss a row far on the wrong side has no curvature left, and a model of the
 # objective would know nothing of it.
-_LEAST_CURVATURE = 1e-8
+_MIN_CURVATURE = 1e-8
 
 
 class Loss(Protocol):
@@ -65,7 +65,7 @@ class Logistic:
         # exp of what is not above 0, so that nothing overflows.
         small = np.exp(-np.abs(margins))
         wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
-        return -wrong, np.maximum(small / (1.0 + small) ** 2, _LEAST_CURVATURE)
+        return -wrong, np.maximum(small / (1.0 + small) ** 2, _MIN_CURVATURE)
 
 
 LOSSES: dict[str, Loss] = {"hinge": SquaredHinge(), "log": Logistic()}

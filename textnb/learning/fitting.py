@@ -336,7 +336,7 @@ def _fit_from_rows(
     with clear_memory_errors(lambda: (rows.n_classes, len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
-            learn = partial(settings.model.learn_rows_from, start_of(start, rows.terms))
+            learn = partial(learn, start=start_of(start, rows.terms))
         if left_out and settings.model.scores_left_out:
             learn = partial(learn, left_out=True)
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)

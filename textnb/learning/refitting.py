@@ -118,9 +118,9 @@ def _refit(
     before: Fitted, fitted: Fitted, rows: SparseRows, codes: NDArray[np.int64]
 ) -> Fitted:
     """Weights of the model's counts and of rows, from the weights before; and the next sample."""
-    learned = fitted.model.learn_rows_from(
-        start_of(before, fitted.terms), rows.to_csr(), before.classes[codes],
-        statistics=fitted.counts, binary=fitted.settings.binary)
+    learned = fitted.model.learn_rows(
+        rows.to_csr(), before.classes[codes], binary=fitted.settings.binary,
+        start=start_of(before, fitted.terms), statistics=fitted.counts)
     return keep_choices(before, replace(
         fitted, learned=learned,
         sample=RowSample.of(_sample(before).most, rows, codes, learned.form)), LEARNED_SINCE)

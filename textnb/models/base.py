@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.learned import Learned
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
-    from textnb.bayes.warm_start import WarmStart
 
 M = TypeVar("M", bound="type[FormClassifier]")
 
@@ -143,7 +142,7 @@ class Model(LinearMixin, ClassWeighted):
 
     def learn_rows(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
-        binary: bool = False,
+        binary: bool = False, **more: Any,
     ) -> Learned:
         """Learn from a document-term matrix, if a model needs all rows at once.
 
@@ -155,16 +154,12 @@ class Model(LinearMixin, ClassWeighted):
         sample_weight : float64 (n_rows,), optional
         binary : bool
             Whether a term counts once per document.
+        **more
+            ``start``, a `WarmStart`, of a model that `starts_warm`, and ``statistics`` beside it if
+            rows are a sample of those that were counted; ``left_out`` of one that
+            `scores_left_out`.
         """
         raise self._undefined("how it learns from rows")
-
-    def learn_rows_from(
-        self, start: WarmStart, rows: Any, labels: NDArray[Any],
-        sample_weight: Floats | None = None, *, binary: bool = False,
-        statistics: Counts | None = None,
-    ) -> Learned:
-        """As `learn_rows`, from other weights; with statistics, by a sample of the rows in them."""
-        raise self._undefined("how its solver begins from other weights")
 
     def restore(
         self, statistics: Counts, weights: Floats, intercept: Floats, *,

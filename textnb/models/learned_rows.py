@@ -15,19 +15,33 @@ if TYPE_CHECKING:
     from textnb.bayes.counts import Counts
     from textnb.bayes.features import FeatureMap
     from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.learned import Learned
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowModel(Model):
     """A model whose weights are learned from rows, and kept in its file beside the counts."""
 
-    required: ClassVar[tuple[str, ...]] = ("learn_rows",)
+    required: ClassVar[tuple[str, ...]] = ("_learn",)
     from_counts: ClassVar[bool] = False
     # Why counts do not suffice.
     learns_from: ClassVar[str] = "learns from rows"
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
         raise ParameterError(f"{self.name} {self.learns_from}: counts alone don't give its weights")
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False, **more: Any,
+    ) -> Learned:
+        self.check(rows.shape[1], 2)
+        return self._learn(rows, labels, sample_weight, binary, **more)
+
+    def _learn(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool,
+    ) -> Learned:
+        """As `learn_rows`, after a check of the settings."""
+        raise self._undefined("how it learns from rows")
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
         import numpy as np

@@ -139,32 +139,16 @@ class NBLinear(TfidfModel):
         check_above_0(self.l, n_features)
         super().check(n_features, n_classes)
 
-    def learn_rows(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
-        binary: bool = False, left_out: bool = False,
-    ) -> Learned:
-        return self._learn(None, rows, labels, sample_weight, binary, left_out)
-
-    def learn_rows_from(
-        self, start: WarmStart, rows: Any, labels: NDArray[Any],
-        sample_weight: Floats | None = None, *, binary: bool = False, left_out: bool = False,
+    def _learn(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool, *,
+        start: WarmStart | None = None, left_out: bool = False,
         statistics: Counts | None = None,
     ) -> Learned:
-        if statistics is not None:
-            from textnb.bayes.linear import refit_sample
-
-            self.check(rows.shape[1], len(statistics.classes))
-            return refit_sample(self, start, rows, labels, statistics, binary)
-        return self._learn(start, rows, labels, sample_weight, binary, left_out)
-
-    def _learn(
-        self, start: WarmStart | None, rows: Any, labels: NDArray[Any],
-        sample_weight: Floats | None, binary: bool, left_out: bool,
-    ) -> Learned:
         from textnb.bayes.label_lists import LabelLists
-        from textnb.bayes.linear import learn_and_calibrate
+        from textnb.bayes.linear import learn_and_calibrate, refit_sample
 
-        self.check(rows.shape[1], 2)
+        if start is not None and statistics is not None:
+            return refit_sample(self, start, rows, labels, statistics, binary)
         if isinstance(labels, LabelLists) and start is not None:
             raise ParameterError.multilabel(f"warm_start of {self.name}")
         return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)

@@ -109,13 +109,11 @@ class NBLogisticRegression(RowModel):
         check_above_0(self.l, n_features)
         super().check(n_features, n_classes)
 
-    def learn_rows(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
-        binary: bool = False,
+    def _learn(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool
     ) -> Learned:
         from textnb.bayes.ratio import learn_from_rows, rows_as_used
 
-        self.check(rows.shape[1], 2)
         learned = learn_from_rows(
             self, rows_as_used(rows, bool(self.binarize)), labels, sample_weight)
         if not binary:

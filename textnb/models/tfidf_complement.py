@@ -93,11 +93,9 @@ class TfidfComplementNB(TfidfModel):
             raise ParameterError(INFINITE_NORM)
         super().check(n_features, n_classes)
 
-    def learn_rows(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
-        binary: bool = False,
+    def _learn(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool
     ) -> Learned:
         from textnb.bayes.tfidf_complement import learn_from_rows
 
-        self.check(rows.shape[1], 2)
         return learn_from_rows(self, rows, labels, sample_weight, binary)
