@@ -22,7 +22,7 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import map_in_threads
-from textnb.text.compiled import kernel_for
+from textnb.text.compiled import usable_kernel
 from textnb.text.counting import CompiledCounting, Counting, ExpressionCounting, add_at
 from textnb.text.interner import Interner
 from textnb.text.term_counts import CountSpec, TermCounts
@@ -64,7 +64,7 @@ class LabelCounter:
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
         """Count batches, with the kernel if it runs the tokenizer."""
-        kernel = kernel_for(self._spec.tokenizer)
+        kernel = usable_kernel()
         counting: Counting = self._counting or (
             ExpressionCounting(self._spec) if kernel is None
             else CompiledCounting(kernel, self._spec))

@@ -44,9 +44,9 @@ class Interner:
     def __len__(self) -> int:
         return self._size
 
-    def strings(self) -> pl.Series:
-        """The strings, in the order of their codes."""
-        codes = pl.int_range(0, self._size, dtype=pl.UInt32, eager=True)
+    def strings(self, first: int = 0) -> pl.Series:
+        """The strings in the order of their codes, from a first code on."""
+        codes = pl.int_range(first, self._size, dtype=pl.UInt32, eager=True)
         return codes.cat.to(self.dtype).cast(pl.String)
 
 
