@@ -12,6 +12,14 @@ from hypothesis import strategies as st
 from textnb import Tokenizer
 from textnb.text.kept import KINDS
 
+
+class OwnTokenizer(Tokenizer):
+    """A subclass with an expression of its own, of which no plan tells."""
+
+    def expr(self, text: Any) -> pl.Expr:
+        return super().expr(text).list.eval(pl.element().filter(pl.element().str.len_chars() < 9))
+
+
 SERVED = {
     "default": Tokenizer(),
     "scikit-learn": Tokenizer.sklearn(),
@@ -41,8 +49,21 @@ SERVED = {
     "prefixed characters": Tokenizer(analyzer="char", ngram_range=(1, 2), field_prefix=True),
     "prefixed within words": Tokenizer(analyzer="char_wb", ngram_range=(2, 3), field_prefix=True),
 }
+# Expressions find their words.
 NOT_SERVED = [Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"), Tokenizer("[^,]+"),
               Tokenizer("[^,]+", field_prefix=True), Tokenizer(r"\d+(?:\.\d+)?")]
+LISTS = {
+    "tokens": Tokenizer(token_columns=True),
+    "tokens as they are": Tokenizer(token_columns=True, lowercase=False),
+    "pairs of tokens": Tokenizer(token_columns=True, ngram_range=(1, 2), strip_accents="unicode"),
+    "pairs of tokens alone": Tokenizer(token_columns=True, ngram_range=(2, 2), normalize="NFKC"),
+    "prefixed tokens": Tokenizer(token_columns=True, ngram_range=(1, 3), field_prefix=True,
+                                 stop_words=("the", "a b")),
+    "matches": Tokenizer("[^,]+", ngram_range=(1, 2), stop_words=("the cat",)),
+    "prefixed matches": Tokenizer("[^,]+", ngram_range=(2, 3), field_prefix=True),
+    "a segmenter": Tokenizer(segmenter=str.split, ngram_range=(1, 2)),
+    "own code": OwnTokenizer(ngram_range=(1, 2)),
+}
 # The last before the surrogates and the first behind, the last of all; one, two, three and four
 # bytes; marks, joiners and what folds; NUL; white space of many kinds; unassigned.
 ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"

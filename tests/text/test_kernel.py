@@ -24,6 +24,7 @@ from polars.testing import assert_frame_equal
 import textnb
 from tests.text.kernel_cases import (
     DOCUMENTS,
+    LISTS,
     NOT_SERVED,
     SERVED,
     TEXTS,
@@ -37,7 +38,7 @@ from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import compiled, counting
 from textnb.text.character_class import CharacterClass
-from textnb.text.compiled import kernel_for, why_expressions
+from textnb.text.compiled import usable_kernel, why_expressions
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
@@ -73,7 +74,7 @@ def both(run: Callable[[], T]) -> tuple[T, T]:
 
 
 def table_of(tokenizer: Tokenizer, secret: Any = None) -> TermTable:
-    kernel = kernel_for(tokenizer)
+    kernel = usable_kernel()
     assert kernel is not None
     return TermTable(kernel, tokenizer, secret)
 
@@ -103,6 +104,43 @@ class TestEquality:
         terms = listed.drop_nulls().unique().sort().gather_every(2)
         assert_same_rows(*both(
             lambda: Vocabulary(tokenizer, terms).counts(frame_of(unseen), "text")))
+
+    @pytest.mark.sweep(4)
+    @pytest.mark.parametrize("name", LISTS)
+    @settings(deadline=None, max_examples=examples(30))
+    @given(texts=TEXTS, unseen=TEXTS)
+    @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen, words \U0001f642", "a\\ b a\x01b"])
+    def test_words_that_expressions_find(
+        self, name: str, texts: list[str | None], unseen: list[str | None]
+    ) -> None:
+        tokenizer, columns = LISTS[name], ["text", "other"]
+
+        def rows(listed: list[str | None]) -> pl.DataFrame:
+            frame = frame_of(listed, other=[text and text[::-1] for text in listed]).cast(pl.String)
+            return frame.select(pl.all().str.split(" ")) if tokenizer.token_columns else frame
+
+        assert why_expressions(tokenizer)
+        whole, other = both(lambda: count_matrix([rows(texts)], tokenizer, columns))
+        assert_same_matrix(whole, other)
+        if not isinstance(whole[0], type):
+            # What no text can hold, as its words are escaped, is a term of no text.
+            terms = pl.Series(sorted({*whole[1].gather_every(2), "a  b", "a\\", " ", "", "x  "}))
+            assert_same_rows(*both(
+                lambda: Vocabulary(tokenizer, terms).counts(rows(unseen), columns)))
+            one, other = both(
+                lambda: Vocabulary(tokenizer, terms).counts_of_known(rows(texts), columns))
+            if isinstance(one, tuple):
+                assert one == other
+            else:
+                assert_same_rows(one, other)
+
+    def test_texts_beside_lists_of_tokens(self) -> None:
+        frame = pl.DataFrame({
+            "title": ["ab cd", None, "ef ef", "x y"],
+            "words": [["New York", "cd"], ["ab", None, ""], None, ["A b", "c\x01"]]})
+        tokenizer = Tokenizer(token_columns=("words",), field_prefix=("words",), ngram_range=(1, 2))
+        assert_same_matrix(*both(lambda: count_matrix(
+            [frame[:2], frame[2:]], tokenizer, ["title", "words"])))
 
     def test_terms_that_no_text_can_hold(self) -> None:
         terms = pl.Series(sorted(["", " ", "a  b", "ab cd", "don't", "Upper", "ab", "x", "cd  ab"]))
@@ -321,8 +359,8 @@ class TestCollisions:
 
 class TestChoice:
     @pytest.mark.parametrize("tokenizer", NOT_SERVED)
-    def test_other_tokenizers_run_by_expressions(self, tokenizer: Tokenizer) -> None:
-        assert kernel_for(tokenizer) is None
+    def test_expressions_find_the_words_of_other_tokenizers(self, tokenizer: Tokenizer) -> None:
+        assert why_expressions(tokenizer)
         assert re.match(r"the pattern .* is no run of one class of characters$",
                         why_expressions(tokenizer))
 
@@ -343,10 +381,10 @@ class TestChoice:
 
     def test_an_empty_setting_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TEXTNB_KERNEL", "")
-        assert kernel_for(Tokenizer()) is build().kernel
+        assert usable_kernel() is build().kernel
 
     def test_a_table_that_failed_is_not_used_again(self) -> None:
-        kernel = kernel_for(Tokenizer())
+        kernel = usable_kernel()
         assert kernel is not None
         tables = compiled.Tables(kernel, Tokenizer())
         with pytest.raises(MemoryError), tables.take():

@@ -27,13 +27,13 @@ from textnb.export.targets.onnx_split import split_of
 from textnb.export.targets.polars_code import source_of
 from textnb.export.targets.python import Python
 from textnb.filter.mailfilter import MailFilter
-from textnb.text.compiled import kernel_for, why_expressions
-from textnb.text.compiled_plan import clean_ascii, compiled_plan
+from textnb.text.compiled import usable_kernel, why_expressions
+from textnb.text.compiled_plan import compiled_plan
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.expressions import separators, split_expr
 from textnb.text.matrix import count_matrix
-from textnb.text.plain import plain_tokens
+from textnb.text.plain import clean, plain_tokens
 from textnb.text.plan import (
     Characters,
     Cleaning,
@@ -274,7 +274,7 @@ class TestEveryFieldAndEngine:
             assert split_of(SPLIT.plan(), ["text"]).separator == " "
         elif engine == "portable":
             check_tokens(by_a_portable_program(Tokenizer(), tmp_path), Tokenizer())
-        elif engine == "compiled kernel" and kernel_for(Tokenizer()) is None:
+        elif engine == "compiled kernel" and usable_kernel() is None:
             pytest.skip(why_expressions(Tokenizer()))
         else:
             check_tokens(ENGINES[engine](Tokenizer()), Tokenizer())
@@ -399,11 +399,11 @@ class TestUnknownSteps:
         assert (compiled_plan(plan) is None) != known_after_cleaning
         assert (separators(plan) is None) != known_after_cleaning
         if known_after_cleaning:
-            assert clean_ascii(plan, "a") is None
+            assert clean(plan, "a") is None
             with pytest.raises(ParameterError, match=UNKNOWN[case][1]):
                 split_expr(plan, "text")
         else:
-            assert kernel_for(ByPlan(stop_words=(case,))) is None
+            assert why_expressions(ByPlan(stop_words=(case,)))
 
     def test_an_option_whose_plan_says_it(self) -> None:
         with pytest.raises(ParameterError, match=r"ToyLength\(most=4\)"):
@@ -421,7 +421,7 @@ class TestUnknownSteps:
         name = type(tokenizer).__name__
         plan, said = tokenizer.plan(), rf"{name}, a class of its own"
         assert separators(plan) is None
-        assert kernel_for(tokenizer) is None
+        assert why_expressions(tokenizer)
         for run in (lambda: portable(plan, ["text"]), lambda: source_of(plan, ["text"]),
                     lambda: plain_tokens(plan, {"text": "a"})):
             with pytest.raises(Refusal, match=said):

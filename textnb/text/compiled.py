@@ -1,7 +1,7 @@
-"""Decides which tokenizers the compiled kernel runs, and divides its work among threads.
+"""Decides whether the compiled kernel reads texts, and divides its work among threads.
 
-The kernel runs tokenizers of runs of one class of characters, and of n-grams of characters. Polars'
-expressions run all others, and all of them if the kernel was not compiled. Both find the same
+The kernel finds words that are runs of one class of characters, and n-grams of characters. Polars'
+expressions find all other words, and all terms if the kernel was not compiled. Both find the same
 terms. ``TEXTNB_KERNEL=off`` in the environment turns the kernel off, to compare; with ``on`` it is
 an error if there is no kernel.
 """
@@ -10,31 +10,31 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textnb.errors import ParameterError
 from textnb.text.compiled_plan import why_unknown
+from textnb.text.expression_table import ExpressionTable
 from textnb.text.native.kernel import Kernel, build
 from textnb.text.plan import Lowercase
-from textnb.text.termtable import Codes, Ints, TermTable, random_hash_keys
+from textnb.text.termtable import Codes, Table, TermTable, random_hash_keys
 from textnb.text.tokens import Tokenizer
 
 
-def kernel_for(tokenizer: Tokenizer) -> Kernel | None:
-    """The compiled kernel, if it runs the tokenizer.
+def usable_kernel() -> Kernel | None:
+    """The compiled kernel, unless there is none or ``TEXTNB_KERNEL`` turns it off.
 
     Raises
     ------
     ParameterError
         If ``TEXTNB_KERNEL`` is neither on nor off, or is on and there is no kernel.
     """
-    return None if why_expressions(tokenizer) else build().kernel
+    return None if why_no_kernel() else build().kernel
 
 
 def reading(tokenizer: Tokenizer) -> str:
@@ -62,7 +62,7 @@ def why_expressions(tokenizer: Tokenizer) -> str:
     Raises
     ------
     ParameterError
-        See `kernel_for`.
+        See `usable_kernel`.
     """
     return why_no_kernel() or why_unknown(tokenizer.plan())
 
@@ -73,7 +73,7 @@ def why_no_kernel() -> str:
     Raises
     ------
     ParameterError
-        See `kernel_for`.
+        See `usable_kernel`.
     """
     asked = os.environ.get("TEXTNB_KERNEL", "")
     if asked not in ("", "on", "off"):
@@ -84,69 +84,54 @@ def why_no_kernel() -> str:
     return "TEXTNB_KERNEL=off" if asked == "off" else build().reason
 
 
-class RowMaker:
-    """Makes CSR rows with a number of columns from codes, in any thread.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    width : int
-    """
-
-    def __init__(self, kernel: Kernel, width: int):
-        self._rows, self._bits = kernel.rows, max(1, (width - 1).bit_length())
-
-    def entries(self, codes: Codes, ends: Ints, columns: Codes) -> Ints:
-        """Replace codes by columns, ``columns[code]`` or -1, for `fill`.
-
-        Returns the number of entries of each row.
-        """
-        entries = np.empty(len(ends), dtype=np.int64)
-        self._rows.sort_rows(codes, ends, columns, self._bits, entries)
-        return entries
-
-    def fill(
-        self, columns: Codes, ends: Ints, indptr: Ints, indices: Codes, data: NDArray[Any]
-    ) -> None:
-        """Write the rows into arrays of the right sizes; ``indptr`` begins with a 0."""
-        self._rows.fill_rows(columns, ends, indptr, indices, data)
-
-
 class Tables:
-    """A table of terms for each thread that counts; `merge` makes one of them.
+    """Tables of terms for threads that count; `merge` makes one of them.
+
+    With a kernel each thread has its own. Without one all share a table, and two threads are
+    enough, because expressions use all processors by themselves.
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel or None
     tokenizer : Tokenizer
+
+    Attributes
+    ----------
+    threads : int or None
+        The most threads that should take tables; None for as many as there are.
     """
 
-    def __init__(self, kernel: Kernel, tokenizer: Tokenizer):
-        self._kernel, self._tokenizer, self._secret = kernel, tokenizer, random_hash_keys()
-        self._tables: list[TermTable] = []
+    def __init__(self, kernel: Kernel | None, tokenizer: Tokenizer):
+        self.threads = 2 if kernel is None else None
+        if kernel is None:
+            shared = ExpressionTable(tokenizer)
+            self._new: Callable[[], Table] = lambda: shared
+        else:
+            self._new = partial(TermTable, kernel, tokenizer, random_hash_keys())
+        self._tables: list[Table] = []
         self._idle: deque[int] = deque()
         self._turn = Lock()
 
     def __len__(self) -> int:
         """An upper bound of the number of terms."""
-        return sum(map(len, self._tables))
+        return sum(map(len, set(self._tables)))
 
     @contextmanager
-    def take(self) -> Iterator[tuple[int, TermTable]]:
+    def take(self) -> Iterator[tuple[int, Table]]:
         """Take a table that no other thread uses during the block, and its number."""
         with self._turn:
             if not self._idle:
                 self._idle.append(len(self._tables))
-                self._tables.append(TermTable(self._kernel, self._tokenizer, self._secret))
+                self._tables.append(self._new())
             number = self._idle.popleft()
         yield number, self._tables[number]
         # A table that failed half-way (without memory) does not get here, and is never used again.
         self._idle.append(number)
 
-    def merge(self) -> tuple[TermTable, list[Codes]]:
+    def merge(self) -> tuple[Table, list[Codes]]:
         """One table of all terms, and for each table the new code of each of its codes."""
         if not self._tables:
-            return TermTable(self._kernel, self._tokenizer), []
+            return self._new(), []
         first, *others = self._tables
         own = np.arange(len(first), dtype=np.int32)
         codes = [own, *(first.absorb(other) for other in others)]

@@ -12,15 +12,11 @@ from textnb.text.plan import (
     CharactersInWords,
     Escape,
     FieldPrefix,
-    Lowercase,
     Matches,
     NGrams,
-    Normalize,
     Plan,
     Runs,
     StopWords,
-    StripAccents,
-    TurkicLowercase,
     WordsAndKept,
     WordsAndPairs,
 )
@@ -122,24 +118,13 @@ def why_unknown(plan: Plan) -> str:
     return f"the kernel does not know {unknown}"
 
 
-def clean_ascii(plan: Plan, text: str) -> str | None:
-    """Cleaned text of ASCII characters; None if this module does not know a step.
+def ngrams_of(plan: Plan) -> tuple[int, int]:
+    """The lengths of n-grams that the kernel makes of a plan's words; (1, 1) if it joins none.
 
     Examples
     --------
-    >>> clean_ascii(Plan((Normalize("NFC"), Lowercase(), Runs("[a-z]+", "a-z", 1))), "A B")
-    'a b'
+    >>> ngrams_of(Plan((Matches("[^,]+"), NGrams(1, 2))))
+    (1, 2)
     """
-    for step in plan.cleaning:
-        match step:
-            case Lowercase():
-                text = text.lower()
-            case TurkicLowercase(language="tr" | "az") if "I" not in text:
-                text = text.lower()
-            case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
-                pass
-            case StripAccents(kind="unicode" | "ascii" | "marks"):
-                pass
-            case _:
-                return None
-    return text
+    last = plan.steps[-1]
+    return (last.least, last.most) if isinstance(last, NGrams) else (1, 1)

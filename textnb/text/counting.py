@@ -6,13 +6,11 @@ Both give the same counts. Labels are codes that count up from 0, in the order o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,10 +29,8 @@ from textnb.bayes.counts import Counts
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.byte_keys import begins_of
-from textnb.text.compiled import Tables, kernel_for
-from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
+from textnb.text.compiled import Tables, usable_kernel
 from textnb.text.matrix import columns_of, merge_tokens
-from textnb.text.native.kernel import Kernel
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
@@ -103,16 +99,17 @@ class Counting:
     """Counts batches; `read` runs in several threads, of which each has its own tables."""
 
     def __init__(self, spec: CountSpec) -> None:
-        kernel = kernel_for(spec.tokenizer)
+        kernel = usable_kernel()
         self._spec, self._rows = spec, None if kernel is None else kernel.rows
-        self._coder: _Coder = (_CodesOfExpressions(spec) if kernel is None
-                               else _CodesOfKernel(spec, kernel))
+        self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
-        self.threads = self._coder.threads
+        # Each thread has counts of all classes and terms, so that many threads would take much
+        # memory. The call starts Polars' threads, which an import must not do.
+        self.threads = self._tables.threads or min(8, pl.thread_pool_size())
 
     def __len__(self) -> int:
         """An upper bound of the number of terms."""
-        return len(self._coder)
+        return len(self._tables)
 
     def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> None:
         """Count a batch, whose rows are sorted by label.
@@ -126,9 +123,10 @@ class Counting:
             The row of each label, if rows have any number of labels. Each row counts in its labels,
             which count up from 1, and in the label 0. If not given, each row has one label.
         """
-        with self._coder.codes(frame) as (number, size, codes, ends):
+        with self._tables.take() as (number, table):
+            codes, ends = table.add_texts(frame, self._spec.text)
             sums = self._sums.setdefault(number, _Sums(self._spec, self._rows))
-            sums.widen(int(labels.max(initial=-1 if rows is None else 0)) + 1, size)
+            sums.widen(int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
             sums.make_room(len(codes))
             begins = begins_of(ends)
             if rows is None:
@@ -150,86 +148,21 @@ class Counting:
         class_count : int64 (n_classes,)
             Number of documents.
         """
-        n_terms, strings, columns = self._coder.sorted()
-        tables = [(self._sums.pop(number), columns[number]) for number in [*self._sums]]
+        whole, codes_of = self._tables.merge()
+        order = whole.sort(whole.terms())
+        n_terms, columns = len(order), columns_of(order, len(whole))
+        tables = [(self._sums.pop(number), columns[codes_of[number]]) for number in [*self._sums]]
         terms: list[pl.Series] = []
         if any(own.cells is not None for own, _ in tables):
-            terms.append(strings())
+            terms.append(whole.strings(order))
             cells = _add_cells(tables, labels, n_terms)
         else:
-            cells = _add_tables(tables, labels, n_terms, lambda: terms.append(strings()))
+            cells = _add_tables(tables, labels, n_terms, lambda: terms.append(whole.strings(order)))
         return Counts(
             classes, class_count, *cells, terms=terms[0],
             document_frequency=_of_terms(tables, 0, n_terms) if (
                 self._spec.keeps_documents) else None,
             occurrences=_of_terms(tables, 1, n_terms) if self._spec.keeps_occurrences else None)
-
-
-class _Coder(Protocol):
-    """Gives codes to terms, in one table or in one for each thread."""
-
-    @property
-    def threads(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def codes(self, frame: pl.DataFrame) -> Any:
-        """Context of the number of a table that no other thread uses, its size, the codes of the
-        rows' terms, one after the other, and where those of each row end."""
-
-    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
-        """The number of terms, the sorted terms, and for each table the column of each code."""
-
-
-class _CodesOfExpressions:
-    """Codes by Polars' expressions, which use all threads by themselves."""
-
-    # Two, so that one batch is read while another is added.
-    threads = 2
-
-    def __init__(self, spec: CountSpec) -> None:
-        self._tokenizer, self._words, self._turn = spec.tokenizer, Interner(), Lock()
-        self._expr = code_expr(spec.tokenizer, spec.text, self._words)
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    @contextmanager
-    def codes(self, frame: pl.DataFrame) -> Iterator[tuple[int, int, NDArray[Any], Ints]]:
-        coded = frame.lazy().select(self._expr.alias("codes")).collect()
-        lengths, codes = flat_codes(coded["codes"])
-        with self._turn:
-            self._words.note_codes(codes)
-            yield 0, len(self._words), codes, np.cumsum(lengths)
-
-    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
-        codes, terms = sorted_terms(self._words, self._tokenizer)
-        return len(terms), lambda: terms, [columns_of(codes, len(self._words))]
-
-
-class _CodesOfKernel:
-    """Codes by the kernel: each thread has its own table of terms."""
-
-    def __init__(self, spec: CountSpec, kernel: Kernel) -> None:
-        self._text, self._tables = spec.text, Tables(kernel, spec.tokenizer)
-        # Each thread has counts of all classes and terms, so that many threads would take much
-        # memory. The call starts Polars' threads, which an import must not do.
-        self.threads = min(8, pl.thread_pool_size())
-
-    def __len__(self) -> int:
-        return len(self._tables)
-
-    @contextmanager
-    def codes(self, frame: pl.DataFrame) -> Iterator[tuple[int, int, NDArray[Any], Ints]]:
-        with self._tables.take() as (number, table):
-            codes, ends = table.add_texts(frame, self._text)
-            yield number, len(table), codes, ends
-
-    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
-        whole, codes_of = self._tables.merge()
-        order = whole.sort(whole.terms())
-        columns = columns_of(order, len(whole))
-        return len(order), lambda: whole.strings(order), [columns[codes] for codes in codes_of]
 
 
 class _Sums:

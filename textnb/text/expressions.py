@@ -53,15 +53,24 @@ def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     ParameterError
         If the plan has a step that expressions do not know, or a prefix can't be written.
     """
+    lists = _tokens_of_columns(plan, text)
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+
+
+def words_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
+    """`tokens_expr` of each text column, before the n-grams that the plan ends with."""
+    return _tokens_of_columns(Plan(plan.steps[:-1]), text)
+
+
+def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     check_fork()
     columns = _columns(text)
     segments = plan.find(Segments)
-    lists = [_of_tokens(plan, pl.col(name), prefix) if holds_tokens
-             else _of_tokens(plan, _segmented(_text(name), segments), prefix) if segments
-             else _run(plan.steps, _text(name), prefix)
-             for name, prefix, holds_tokens in zip(
-                 columns, plan.prefixes(columns), plan.hold_tokens(columns), strict=True)]
-    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+    return [_of_tokens(plan, pl.col(name), prefix) if holds_tokens
+            else _of_tokens(plan, _segmented(_text(name), segments), prefix) if segments
+            else _run(plan.steps, _text(name), prefix)
+            for name, prefix, holds_tokens in zip(
+                columns, plan.prefixes(columns), plan.hold_tokens(columns), strict=True)]
 
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:

@@ -15,11 +15,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.text.byte_keys import begins_of
-from textnb.text.expressions import separators, split_expr
-from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.text.utf8 import byte_order, bytes_of
-
 Ints = NDArray[np.int64]
 
 
@@ -44,30 +39,10 @@ class Interner:
     def __len__(self) -> int:
         return self._size
 
-    def strings(self) -> pl.Series:
-        """The strings, in the order of their codes."""
-        codes = pl.int_range(0, self._size, dtype=pl.UInt32, eager=True)
+    def strings(self, first: int = 0) -> pl.Series:
+        """The strings in the order of their codes, from a first code on."""
+        codes = pl.int_range(first, self._size, dtype=pl.UInt32, eager=True)
         return codes.cat.to(self.dtype).cast(pl.String)
-
-
-def code_expr(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
-    """Lists of tokens as categories of a pool, which get new tokens' codes as it runs."""
-    plan = tokenizer.plan()
-    tokens = tokenizer.expr(text) if separators(plan) is None else split_expr(plan, text)
-    return tokens.cast(pl.List(words.dtype))
-
-
-def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series]:
-    """The codes of the terms, in the order of the sorted terms, and these terms."""
-    strings = words.strings().alias("term")
-    split = separators(tokenizer.plan())
-    kept = pl.arange(0, len(strings), eager=True)
-    if split is not None:
-        kept = kept.filter(split.are_words(strings))
-    found = strings.gather(kept)
-    text, ends = bytes_of(found)
-    order = byte_order(text, begins_of(ends), ends)
-    return kept.to_numpy()[order].astype(np.int64), found.gather(order)
 
 
 def flat_codes(codes: pl.Series) -> tuple[Ints, NDArray[Any]]:

@@ -1,6 +1,6 @@
 """Document-term matrices. This is the only module that imports both Polars and SciPy.
 
-    frames -> term codes, by the kernel or by expressions -> rows of a CSR matrix
+    frames -> codes of terms, from a table of the kernel or of expressions -> rows of a CSR matrix
 
 Both give the same bits. Terms get codes in the order of their first use, which depends on threads.
 Once all are known, columns are put in the order of the sorted terms, so that the result does not
@@ -9,7 +9,7 @@ depend on threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from mmap import mmap
 from threading import Lock
@@ -23,11 +23,10 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.byte_keys import begins_of
-from textnb.text.compiled import RowMaker, Tables, kernel_for
-from textnb.text.expressions import separators, split_expr
-from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
+from textnb.text.compiled import Tables, usable_kernel
+from textnb.text.expression_table import ExpressionTable
 from textnb.text.native.kernel import Kernel
-from textnb.text.termtable import Codes, TermTable
+from textnb.text.termtable import Codes, Table, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 # The name of the matrices' type for other modules.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
-# Bytes of text after which a new pool of words replaces the old one.
-_POOL_BYTES = 256 << 20
 
 
 class Vocabulary:
@@ -53,19 +50,12 @@ class Vocabulary:
     """
 
     def __init__(self, tokenizer: Tokenizer, terms: pl.Series):
-        self.terms = terms
-        self._tokenizer = tokenizer
-        split = separators(tokenizer.plan())
-        # The cheap split leaves in words that are too short for the pattern. It can be used if no
-        # term is such a word.
-        self._split = split is not None and bool(split.are_words(terms).all())
+        self._tokenizer, self.terms = tokenizer, terms
         self._prepare()
 
     def _prepare(self) -> None:
         self._turn = Lock()
-        self._words: Interner | None = None
-        self._table: _KernelTerms | None = None
-        self._spent = 0
+        self._known: _KnownTerms | None = None
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -76,18 +66,14 @@ class Vocabulary:
 
     def rows(self, documents: pl.DataFrame, text: TextColumns) -> SparseRows:
         """The rows of `counts` to score; the kernel makes them without SciPy."""
-        kernel_terms = self._kernel_terms()
-        if kernel_terms is not None:
-            return kernel_terms.rows(*kernel_terms.table.look_up(documents, text))
-        lengths, flat, _ = self._encode(documents, text)
-        counts = merge_tokens(*_keep_entries(lengths, flat, flat < len(self.terms)), len(self))
-        return SparseRows(counts.data, counts.indices, counts.indptr, len(self))
+        known = self._known_terms()
+        return known.rows(*known.table.look_up(documents, text))
 
     def rows_of_few(self, texts: Sequence[str]) -> SparseRows | None:
         """`rows` for a few texts without a frame; None if that is not possible."""
-        kernel_terms = self._kernel_terms()
-        found = None if kernel_terms is None else kernel_terms.table.look_up_ascii(texts)
-        return None if kernel_terms is None or found is None else kernel_terms.rows(*found)
+        known = self._known_terms()
+        found = known.table.look_up_few(texts)
+        return None if found is None else known.rows(*found)
 
     def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """`counts` for documents that hold only terms of the vocabulary.
@@ -97,91 +83,96 @@ class Vocabulary:
         DataError
             If a document holds another term; it is named.
         """
-        kernel_terms = self._kernel_terms()
-        if kernel_terms is not None:
-            codes, ends = kernel_terms.table.look_up(documents, text)
-            if (codes >= 0).all() and (kernel_terms.columns[codes] >= 0).all():
-                return kernel_terms.rows(codes, ends).to_csr()
-        lengths, flat, words = self._encode(documents, text)
-        known = flat < len(self.terms)
-        others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
-        unknown = others.cast(pl.String)
-        split = separators(self._tokenizer.plan())
-        if self._split and split is not None:
-            unknown = unknown.filter(split.are_words(unknown))
-        if len(unknown):
-            # The smallest one, because the first one that was found depends on threads.
-            raise DataError(f"term {unknown.min()!r} was never learned")
-        return merge_tokens(*_keep_entries(lengths, flat, known), len(self))
+        known = self._known_terms()
+        codes, ends = known.table.look_up(documents, text)
+        if not known.are_known(codes):
+            terms = documents.select(self._tokenizer.expr(text).explode().alias("term"))["term"]
+            # The smallest one, because the first one that is found depends on threads.
+            unknown = terms.filter(~terms.is_in(self.terms.implode())).min()
+            raise DataError(f"term {unknown!r} was never learned")
+        return known.rows(codes, ends).to_csr()
 
-    def _kernel_terms(self) -> _KernelTerms | None:
-        """The terms in the kernel's table, if it runs the tokenizer."""
-        kernel = kernel_for(self._tokenizer)
-        if kernel is not None and self._table is None:
-            with self._turn:
-                if self._table is None:
-                    self._table = _KernelTerms(kernel, self._tokenizer, self.terms)
-        return None if kernel is None else self._table
-
-    def _encode(
-        self, documents: pl.DataFrame, text: TextColumns
-    ) -> tuple[Ints, NDArray[Any], Interner]:
-        """Words per document, the codes of all words, and the pool of the codes."""
-        tokens = (split_expr(self._tokenizer.plan(), text) if self._split
-                  else self._tokenizer.expr(text))
-        size = int(documents.estimated_size())
+    def _known_terms(self) -> _KnownTerms:
+        kernel = usable_kernel()
         with self._turn:
-            if self._words is None or self._spent > _POOL_BYTES:
-                # Terms come first, so that their codes are their columns. Other words get the next
-                # codes; a new pool drops them before they take much memory.
-                self._words, self._spent = Interner(), 0
-                self.terms.cast(self._words.dtype)
-            self._spent += size
-            # Held here, as another thread may put a new pool in its place meanwhile.
-            words = self._words
-        codes = documents.select(tokens.cast(pl.List(words.dtype)).alias("codes"))
-        return *flat_codes(codes["codes"]), words
+            if self._known is None or self._known.kernel is not kernel:
+                self._known = _KnownTerms(kernel, self._tokenizer, self.terms)
+            return self._known
 
     def __getstate__(self) -> dict[str, Any]:
         # Codes are valid in this process only.
-        return {name: getattr(self, name) for name in ("terms", "_tokenizer", "_split")}
+        return {name: getattr(self, name) for name in ("terms", "_tokenizer")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._prepare()
 
 
-class _KernelTerms:
-    """Terms in the kernel's table, and the column of each of its codes."""
+class _KnownTerms:
+    """Terms in a table, and the column of each of its codes."""
 
-    def __init__(self, kernel: Kernel, tokenizer: Tokenizer, terms: pl.Series):
-        self.table = TermTable(kernel, tokenizer)
+    def __init__(self, kernel: Kernel | None, tokenizer: Tokenizer, terms: pl.Series):
+        self.kernel = kernel
+        self.table: Table = (ExpressionTable(tokenizer) if kernel is None
+                             else TermTable(kernel, tokenizer))
         codes = self.table.add_terms(terms)
-        self.columns = columns_of(codes, len(self.table))
-        self._maker, self._width = RowMaker(kernel, len(terms)), len(terms)
-        self._add_weights = kernel.rows.add_weights
+        # In a table of expressions, codes of terms are their columns.
+        self._columns = None if kernel is None else columns_of(codes, len(self.table))
+        self._builder = CsrBuilder(kernel, len(terms))
 
     def rows(self, codes: Codes, ends: Ints) -> SparseRows:
-        indptr = np.concatenate([[0], np.cumsum(self._maker.entries(codes, ends, self.columns))])
+        return self._builder.rows(codes, ends, self._columns)
+
+    def are_known(self, codes: Codes) -> bool:
+        """Whether all codes that were just looked up are those of columns."""
+        return not self.table.has_unknown(codes) and (
+            self._columns is None or bool((self._columns[codes] >= 0).all()))
+
+
+class CsrBuilder:
+    """Makes rows of counts from the codes of terms, in any thread.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        If None, SciPy makes the rows, with the same bits.
+    width : int
+        The number of columns.
+    """
+
+    def __init__(self, kernel: Kernel | None, width: int):
+        self._kernel, self._width = kernel, width
+        self._bits = max(1, (width - 1).bit_length())
+
+    def rows(self, codes: Codes, ends: Ints, columns: Codes | None) -> SparseRows:
+        """The rows of documents.
+
+        Parameters
+        ----------
+        codes : int32
+            The codes of each document's terms, one document after the other. They are overwritten.
+        ends : int64 (n_documents,)
+        columns : int32 (n_codes,), optional
+            The column of each code; -1 for none, which codes below 0 have for the kernel. Without
+            it, which is for SciPy, codes are columns, and those beyond the last one are left out.
+        """
+        if self._kernel is None:
+            column = codes if columns is None else columns[codes]
+            # As unsigned numbers, negative ones are large.
+            known = column.view(np.uint32) < self._width
+            counts = merge_tokens(
+                *_keep_entries(np.diff(ends, prepend=0), column, known), self._width)
+            return SparseRows(counts.data, counts.indices, counts.indptr, self._width)
+        rows, entries = self._kernel.rows, np.empty(len(ends), dtype=np.int64)
+        rows.sort_rows(codes, ends, columns, self._bits, entries)
+        indptr = np.concatenate([[0], np.cumsum(entries)])
         indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
-        self._maker.fill(codes, ends, indptr, indices, data)
+        rows.fill_rows(codes, ends, indptr, indices, data)
         if max(len(data), self._width) < 2**31:
             indptr = indptr.astype(np.int32)
         else:
             indices = indices.astype(np.int64)
-        return SparseRows(data, indices, indptr, self._width, self._add_weights)
-
-
-def _canonical(
-    data: NDArray[Any], indices: NDArray[Any], indptr: Ints, width: int
-) -> sp.csr_array:
-    import scipy.sparse as sp
-
-    if max(len(data), width) < 2**31:
-        indptr = indptr.astype(np.int32)
-    rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
-    rows.has_canonical_format = True
-    return rows
+        return SparseRows(data, indices, indptr, self._width, rows.add_weights)
 
 
 def columns_of(codes: Codes | Ints, size: int) -> Codes:
@@ -227,77 +218,51 @@ def count_matrix(
     >>> terms.to_list(), counts.toarray().tolist()
     (['a', 'aa', 'b', 'bb'], [[1, 0, 2, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
     """
-    kernel = kernel_for(tokenizer)
-    if kernel is not None:
-        return _compiled_matrix(kernel, frames, tokenizer, text, limits)
-    counts, terms = _expression_matrix(iter(frames), tokenizer, text)
-    if limits == Limits():
-        return counts, terms
-    import scipy.sparse as sp
-
-    frequency = np.bincount(counts.indices, minlength=len(terms))
-    total = np.asarray(counts.sum(axis=0)).reshape(-1)
-    keep = limits.select(len(terms), frequency, total, counts.shape[0])
-    return sp.csr_array(counts[:, keep]), terms.filter(pl.Series(keep))
-
-
-def _expression_matrix(
-    frames: Iterator[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns
-) -> tuple[sp.csr_array, pl.Series]:
-    words = Interner()
-    codes = code_expr(tokenizer, text, words)
-
-    def encode(frame: pl.DataFrame) -> tuple[Ints, NDArray[Any]]:
-        return flat_codes(frame.lazy().select(codes.alias("codes")).collect()["codes"])
-
-    # Expressions use all threads by themselves; two batches at a time keep them busy.
-    batches = []
-    for batch in map_in_threads(encode, frames, threads=2):
-        batches.append(batch)
-        words.note_codes(batch[1])
-    kept, terms = sorted_terms(words, tokenizer)
-    if not len(terms):
-        raise VocabularyError.no_tokens(tokenizer.pattern, sum(len(n) for n, _ in batches))
-    column = columns_of(kept, len(words))
-
-    def merge(batch: tuple[Ints, NDArray[Any]]) -> sp.csr_array:
-        lengths, columns = batch[0], column[batch[1]]
-        return merge_tokens(*_keep_entries(lengths, columns, columns >= 0), len(terms))
-
-    return stack_blocks(list(map_in_threads(merge, batches)), len(terms)), terms
-
-
-def _compiled_matrix(
-    kernel: Kernel, frames: Iterable[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns,
-    limits: Limits,
-) -> tuple[sp.csr_array, pl.Series]:
+    kernel = usable_kernel()
     tables = Tables(kernel, tokenizer)
 
     def encode(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
         with tables.take() as (number, table):
             codes, ends = table.add_texts(frame, text)
-            return number, _copy_to_pages(codes), ends
+            return number, codes if kernel is None else _copy_to_pages(codes), ends
 
-    batches = list(map_in_threads(encode, frames))
+    batches = list(map_in_threads(encode, frames, tables.threads))
     whole, codes_of = tables.merge()
-    documents, terms = sum(len(ends) for _, _, ends in batches), whole.terms()
-    if not len(terms):
+    documents, found = sum(len(ends) for _, _, ends in batches), whole.terms()
+    if not len(found):
         raise VocabularyError.no_tokens(tokenizer.pattern, documents)
-    if limits == Limits():
-        order = whole.sort(terms)
+    if kernel is None or limits == Limits():
+        order = whole.sort(found)
     else:
         frequency, total = _term_sums(kernel, batches, codes_of, len(whole))
         # The order of the terms decides ties; without ties, fewer terms have to be sorted.
         tied = limits.max_features is not None
-        terms = whole.sort(terms) if tied else terms
-        terms = terms[limits.select(len(terms), frequency[terms], total[terms], documents)]
-        order = terms if tied else whole.sort(terms)
+        found = whole.sort(found) if tied else found
+        found = found[limits.select(len(found), frequency[found], total[found], documents)]
+        order = found if tied else whole.sort(found)
     columns = columns_of(order, len(whole))
     own_columns = [columns[codes] for codes in codes_of]
-    strings: list[pl.Series] = []
-    counts = _fill_rows(RowMaker(kernel, len(order)), batches, own_columns, len(order),
-                     meanwhile=lambda: strings.append(whole.strings(order)))
-    return counts, strings[0]
+    builder = CsrBuilder(kernel, len(order))
+    terms: list[pl.Series] = []
+    blocks: dict[int, SparseRows] = {}
+
+    def build(batch: int) -> None:
+        number, codes, ends = batches[batch]
+        # Its codes are freed as the rows grow.
+        batches[batch] = number, codes[:0].copy(), ends
+        blocks[batch] = builder.rows(codes, ends, own_columns[number])
+
+    # One thread does the other work meanwhile.
+    run_in_threads([lambda: terms.append(whole.strings(order)),
+                    *(partial(build, batch) for batch in range(len(batches)))])
+    counts = stack_blocks([blocks.pop(batch) for batch in range(len(batches))], len(order))
+    if kernel is not None or limits == Limits():
+        return counts, terms[0]
+    keep = limits.select(
+        len(order), np.bincount(counts.indices, minlength=len(order)),
+        np.bincount(counts.indices, counts.data, len(order)), documents)
+    return choose_columns(counts, columns_of(np.flatnonzero(keep), len(order)), int(keep.sum())), (
+        terms[0].filter(pl.Series(keep)))
 
 
 def _copy_to_pages(codes: Codes) -> Codes:
@@ -305,32 +270,6 @@ def _copy_to_pages(codes: Codes) -> Codes:
     pages = np.frombuffer(mmap(-1, max(1, codes.nbytes)), dtype=np.int32, count=len(codes))
     pages[:] = codes
     return pages
-
-
-def _fill_rows(
-    maker: RowMaker, batches: list[tuple[int, Codes, Ints]], columns: list[Codes], width: int,
-    meanwhile: Callable[[], None],
-) -> sp.csr_array:
-    """Write all batches into one matrix of int32."""
-    entries = np.concatenate([np.zeros(1, dtype=np.int64), *map_in_threads(
-        lambda batch: maker.entries(*batch[1:], columns[batch[0]]), batches)])
-    indptr = np.cumsum(entries)
-    index_type = np.int32 if max(indptr[-1], width) < 2**31 else np.int64
-    indices, data = np.empty(indptr[-1], dtype=index_type), np.empty(indptr[-1], dtype=np.int32)
-    rows = np.cumsum([0, *(len(ends) for _, _, ends in batches)])
-
-    def fill(batch: int) -> None:
-        number, codes, ends = batches[batch]
-        # Its codes are freed as the matrix grows.
-        batches[batch] = number, codes[:0].copy(), ends
-        begin, end = indptr[rows[batch]], indptr[rows[batch + 1]]
-        own = np.zeros(len(ends) + 1, dtype=np.int64)
-        maker.fill(codes, ends, own, indices[begin:end], data[begin:end])
-
-    # One thread does the other work meanwhile.
-    fills = [partial(fill, batch) for batch in range(len(batches))]
-    run_in_threads([meanwhile, *fills])
-    return _canonical(data, indices, indptr, width)
 
 
 def _term_sums(
@@ -366,7 +305,7 @@ def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> Co
     import scipy.sparse as sp
 
     column = columns[counts.indices]
-    kept = np.concatenate(([0], np.cumsum(column >= 0)))
+    kept = np.concatenate(([0], np.cumsum(column >= 0))).astype(counts.indptr.dtype)
     return sp.csr_array((counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
                         shape=(counts.shape[0], width))
 

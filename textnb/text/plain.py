@@ -97,6 +97,22 @@ def plain_tokens(
     return found
 
 
+def clean(plan: Plan, text: str) -> str | None:
+    """The text after the cleaning steps; None if plain Python may read it otherwise than Polars.
+
+    Examples
+    --------
+    >>> clean(Plan((Lowercase(), Runs("[a-z]+", "a-z", 1))), "A B")
+    'a b'
+    """
+    if not _known(text):
+        return None
+    try:
+        return reduce(lambda text, step: _clean(step, text), plan.cleaning, text)
+    except ParameterError:
+        return None
+
+
 def _clean(step: Step, text: str) -> str:
     match step:
         case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):

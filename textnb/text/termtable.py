@@ -1,6 +1,9 @@
 """Terms of the compiled kernel: their codes, their order, and their strings.
 
     frame -> cleaned text (Polars) -> UTF-8 bytes -> codes of words -> codes of n-grams
+
+Where the kernel does not find the words, which are tokens of lists, or matches of a pattern,
+expressions find them: frame -> words (Polars) -> UTF-8 bytes -> codes of words.
 """
 
 from __future__ import annotations
@@ -9,19 +12,21 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock, local
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError
 from textnb.runtime.forks import check_fork
 from textnb.text.byte_keys import begins_of
 from textnb.text.character_class import character_class
-from textnb.text.compiled_plan import clean_ascii, compiled_plan
-from textnb.text.expressions import cleaned_exprs, stop_tokens
+from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngrams_of
+from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs
 from textnb.text.native.kernel import Kernel
+from textnb.text.plain import clean
+from textnb.text.plan import Escape
 from textnb.text.prefixes import PrefixedTerms
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import byte_order, bytes_of, strings_of
@@ -36,14 +41,49 @@ _MOST_KEPT = 1 << 22
 _SPANS = 1 << 14
 
 
+class Table(Protocol):
+    """Terms and their codes, which count up from 0 in the order of the terms' first use."""
+
+    def __len__(self) -> int: ...
+
+    def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
+        """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
+
+        The next call of this thread overwrites the codes.
+        """
+
+    def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
+        """The codes as of `add_texts`, with other ones for unknown terms; in any thread."""
+
+    def has_unknown(self, codes: Codes) -> bool:
+        """Whether one of the codes of this thread's last look-up is that of an unknown term."""
+
+    def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
+        """`look_up` for a few texts without a frame; None if a frame is needed."""
+
+    def add_terms(self, terms: pl.Series) -> Codes:
+        """Add terms, and return their codes."""
+
+    def absorb(self, other: Any) -> Codes:
+        """Add the other table's terms; return the code here of each code there."""
+
+    def terms(self) -> Codes:
+        """The codes of terms; other codes are of what is no term."""
+
+    def sort(self, codes: Codes) -> Codes:
+        """See `Table`."""
+
+    def strings(self, codes: Codes) -> pl.Series:
+        """The terms of these codes."""
+
+
 class TermTable:
-    """Terms and their codes, which count up from 0 in the order of the terms' first use.
+    """A `Table` of the kernel, which one thread at a time may add to.
 
     Parameters
     ----------
     kernel : Kernel
     tokenizer : Tokenizer
-        One that the kernel runs.
     secret : uint64 (4,), optional
         The keys of the hash; by default random. Tables that are merged must share it.
     """
@@ -51,16 +91,15 @@ class TermTable:
     def __init__(self, kernel: Kernel, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
         self._kernel, self._tokenizer, self._plan = kernel, tokenizer, tokenizer.plan()
         compiled = compiled_plan(self._plan)
-        if compiled is None:
-            raise ParameterError(f"the kernel does not know all steps of {self._plan!r}; call "
-                                 "`kernel_for` first")
-        self._compiled = compiled
+        self._finds_words = compiled is not None
+        self._compiled = compiled or CompiledPlan(True, "", 1, ngrams_of(self._plan))
         self.secret = random_hash_keys() if secret is None else secret
-        self._words, self._least = compiled.words, compiled.least
+        self._words, self._least = self._compiled.words, self._compiled.least
         self._table, self._own = kernel.terms.Table(self.secret), local()
         # Stop words get the first codes, so that a code shows whether it is of a stop word.
-        self._stops = pl.Series(sorted(stop_tokens(self._plan)), dtype=pl.String)
-        self._first = 0 if compiled.prefixed else len(self._stops)
+        stops = sorted(stop_tokens(self._plan)) if self._finds_words else []
+        self._stops = pl.Series(stops, dtype=pl.String)
+        self._first = 0 if self._compiled.prefixed else len(self._stops)
         self._add_strings(self._stops[:self._first])
         # Terms with the prefixes of columns, by these prefixes.
         self._prefixed: dict[tuple[str, ...], PrefixedTerms] = {}
@@ -70,10 +109,7 @@ class TermTable:
         return len(self._table)
 
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
-
-        The next call of this thread overwrites the codes.
-        """
+        """See `Table`."""
         if len(self) > _MOST_CODES:
             raise DataError.naming(
                 "more than {most:,} terms: raise {min_df} and learn from parts, or choose shorter "
@@ -81,14 +117,18 @@ class TermTable:
         return self._encode(frame, text, True)
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """The codes as of `add_texts`; unknown terms have code -1. Any thread may call it."""
+        """See `Table`; unknown terms have the code -1."""
         return self._encode(frame, text, False)
 
+    def has_unknown(self, codes: Codes) -> bool:
+        """See `Table`."""
+        return bool((codes < 0).any())
+
     def add_terms(self, terms: pl.Series) -> Codes:
-        """Add terms, and return their codes."""
+        """See `Table`."""
         if not self._words or self._compiled.ngram_range[1] == 1:
             return self._add_strings(terms)
-        lists = self._tokenizer.split_all(terms)
+        lists = _words_of(terms, self._plan.find(Escape))
         words = lists.explode(empty_as_null=False, keep_nulls=False)
         lengths = lists.list.len().cast(pl.Int64).to_numpy()
         most = int(lengths.max()) if len(lengths) else 1
@@ -103,7 +143,7 @@ class TermTable:
         return of_grams
 
     def absorb(self, other: TermTable) -> Codes:
-        """Add the other table's terms; return the code here of each code there."""
+        """See `Table`."""
         self._odd_order = self._odd_order or other._odd_order
         starts, pool, heads, tails = other._arrays()
         own = np.flatnonzero(heads < 0)
@@ -118,14 +158,14 @@ class TermTable:
         return codes
 
     def terms(self) -> Codes:
-        """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
+        """See `Table`; other codes are of stop words, or of beginnings of longer n-grams."""
         depth = self._word_numbers(self._arrays()[2])
         least = self._compiled.ngram_range[0] if self._words else 1
         codes = np.flatnonzero(depth >= least).astype(np.int32)
         return codes[codes >= self._first]
 
     def sort(self, codes: Codes) -> Codes:
-        """These codes in the order of their terms."""
+        """See `Table`."""
         if self._odd_order:
             in_order: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
             return in_order
@@ -154,7 +194,7 @@ class TermTable:
         return order[wanted[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
-        """The terms of these codes."""
+        """See `Table`."""
         starts, pool, heads, tails = self._arrays()
         ends = starts[1:][heads < 0]
         words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
@@ -197,24 +237,48 @@ class TermTable:
         other = np.empty_like(order)
         return other if self._kernel.rows.ordered(keys, order, other, len(self)) else order
 
-    def look_up_ascii(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
-        """`look_up` for texts of ASCII characters, without a frame; None for other texts."""
+    def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
+        """See `Table`."""
         check_fork()
-        joined = "".join(texts)
-        cleaned = (clean_ascii(self._plan, joined)
-                   if joined.isascii() and not self._compiled.prefixed else None)
-        if cleaned is None:
+        if not self._finds_words or self._compiled.prefixed:
             return None
-        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        source = np.frombuffer(cleaned.encode(), dtype=np.uint8)
-        return self._terms_of(source, ends, False)
+        cleaned = [clean(self._plan, text) for text in texts]
+        if None in cleaned:
+            return None
+        encoded = [text.encode() for text in cleaned if text is not None]
+        ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        return self._terms_of(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, False)
 
     def _encode(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
+        if not self._finds_words:
+            return self._encode_lists(frame, text, add)
         columns = cleaned_exprs(self._plan, text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
         codes, ends = self._terms_of(*bytes_of(stretches), add, self._prefixed_terms(text))
         # No n-gram crosses from one text column into the next, but a row has the terms of all.
+        return codes, ends[len(columns) - 1::len(columns)].copy()
+
+    def _encode_lists(
+        self, frame: pl.DataFrame, text: TextColumns, add: bool
+    ) -> tuple[Codes, Ints]:
+        """`_encode` where expressions find the words."""
+        most = self._compiled.ngram_range[1]
+        columns = [self._tokenizer.expr(text)] if most == 1 else words_exprs(self._plan, text)
+        lists = frame.select(
+            expr.alias(str(number)) for number, expr in enumerate(columns)).get_columns()
+        # The columns of the first row, then those of the second.
+        rows = lists[0] if len(lists) == 1 else pl.concat(
+            [words.alias("words") for words in lists]).gather(
+                np.arange(len(lists) * frame.height).reshape(len(lists), -1).T.reshape(-1))
+        source, word_ends = bytes_of(rows.explode(empty_as_null=False, keep_nulls=False))
+        # Such a character sorts before the space of n-grams.
+        self._odd_order |= add and most > 1 and bool((source < ord(" ")).any())
+        codes = np.empty(len(word_ends), dtype=np.int32)
+        self._table.strings(source, begins_of(word_ends), word_ends, add, codes)
+        ends = np.cumsum(rows.list.len().to_numpy(), dtype=np.int64)
+        if most > 1:
+            codes, ends = self._encode_grams(codes, ends, *self._compiled.ngram_range, add)
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
     def _prefixed_terms(self, text: TextColumns) -> PrefixedTerms | None:
@@ -345,6 +409,17 @@ def random_hash_keys() -> NDArray[Any]:
     secret[1:3] |= np.uint64(1)
     secret[3] >>= np.uint64(3)
     return secret
+
+
+def _words_of(terms: pl.Series, escape: Escape | None) -> pl.Series:
+    """The words of n-grams, as they stand there: List(String)."""
+    if escape is None:
+        return terms.str.split(" ")
+    words = pl.col("term").str.extract_all(r"(?s)(?:[^\\ ]|\\.)+")
+    # What no text can hold is one word.
+    return terms.to_frame("term").select(
+        pl.when(words.list.join(" ") == pl.col("term"), pl.col("term") != "").then(words)
+        .otherwise(pl.concat_list("term"))).to_series()
 
 
 def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:

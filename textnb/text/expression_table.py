@@ -1,0 +1,128 @@
+"""Terms without a kernel: where it has a `TermTable`, expressions have a pool of strings of Polars.
+
+    frame -> List(String) -> List(Categorical) -> codes
+"""
+
+from __future__ import annotations
+
+from threading import Lock, local
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.text.byte_keys import begins_of
+from textnb.text.expressions import separators, split_expr
+from textnb.text.interner import Interner, flat_codes
+from textnb.text.termtable import Codes, Ints
+from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.utf8 import byte_order, bytes_of
+
+# Bytes of text that was looked up, after which a new pool of words replaces the old one.
+_POOL_BYTES = 256 << 20
+
+
+class ExpressionTable:
+    """The methods of `textnb.text.termtable.TermTable` by expressions; all threads share a table.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer, self._separators = tokenizer, separators(tokenizer.plan())
+        self._terms = pl.Series([], dtype=pl.String)
+        self._turn, self._own, self._pool = Lock(), local(), _Pool(self._terms)
+        self._all: pl.Series | None = None
+
+    def __len__(self) -> int:
+        return len(self._pool.words)
+
+    def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
+        """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
+
+        If `separators` split the texts, some codes are of what is too short for a term.
+        """
+        codes, ends = self._encode(self._pool, frame, text)
+        with self._turn:
+            self._pool.words.note_codes(codes)
+        return codes.astype(np.int32), ends
+
+    def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
+        """The codes as of `add_texts`; unknown terms have codes from the number of terms on."""
+        size = int(frame.estimated_size())
+        with self._turn:
+            if self._pool.spent > _POOL_BYTES:
+                self._pool = _Pool(self._terms)
+            self._pool.spent += size
+            # Held here, as another thread may put a new pool in its place meanwhile.
+            pool = self._pool
+        self._own.pool = pool
+        codes, ends = self._encode(pool, frame, text)
+        return codes.astype(np.int32), ends
+
+    def has_unknown(self, codes: Codes) -> bool:
+        """Whether one of the codes of this thread's last look-up is that of an unknown term."""
+        others = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
+        strings = pl.Series(others).cat.to(self._own.pool.words.dtype).cast(pl.String)
+        return bool(len(strings)) and (
+            self._separators is None or bool(self._separators.are_words(strings).any()))
+
+    def look_up_few(self, texts: Any) -> None:
+        """None: a frame is needed."""
+
+    def add_terms(self, terms: pl.Series) -> Codes:
+        """Add terms to look up to a new table, and return their codes."""
+        # Separators leave in words that are too short for the pattern.
+        if self._separators is not None and not self._separators.are_words(terms).all():
+            self._separators = None
+        self._terms = terms
+        self._pool = _Pool(terms)
+        return np.arange(len(terms), dtype=np.int32)
+
+    def absorb(self, other: ExpressionTable) -> Codes:
+        """The codes of the other table, which is this one: all share it."""
+        return np.arange(len(other), dtype=np.int32)
+
+    def terms(self) -> Codes:
+        """The codes of terms."""
+        codes = np.arange(len(self), dtype=np.int32)
+        if self._separators is None:
+            return codes
+        words: Codes = codes[self._separators.are_words(self._strings()).to_numpy()]
+        return words
+
+    def sort(self, codes: Codes) -> Codes:
+        """These codes in the order of their terms."""
+        text, ends = bytes_of(self.strings(codes))
+        in_order: Codes = codes[byte_order(text, begins_of(ends), ends)]
+        return in_order
+
+    def strings(self, codes: Codes) -> pl.Series:
+        """The terms of these codes."""
+        return self._strings().gather(codes).alias("term")
+
+    def _strings(self) -> pl.Series:
+        if self._all is None or len(self._all) != len(self):
+            self._all = self._pool.words.strings()
+        return self._all
+
+    def _encode(
+        self, pool: _Pool, frame: pl.DataFrame, text: TextColumns
+    ) -> tuple[NDArray[Any], Ints]:
+        tokens = (self._tokenizer.expr(text) if self._separators is None
+                  else split_expr(self._tokenizer.plan(), text))
+        codes = tokens.cast(pl.List(pool.words.dtype)).alias("codes")
+        lengths, flat = flat_codes(frame.select(codes)["codes"])
+        return flat, np.cumsum(lengths)
+
+
+class _Pool:
+    """A pool of strings, of which the first ones are terms: their codes are their places."""
+
+    def __init__(self, terms: pl.Series):
+        self.words, self.spent = Interner(), 0
+        terms.cast(self.words.dtype)
+        self.words.note_codes(np.arange(len(terms)))
