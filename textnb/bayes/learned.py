@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import Floats, LinearForm, check_numbers
 from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ParameterError
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,11 @@ class Learned:
         Thresholds of labels, if learning from rows chose them.
     chosen_l : float or None
         The value that ``l="auto"`` stands for; None if l is a number.
+
+    Raises
+    ------
+    ParameterError
+        If the form has another shape than the counts, or weights that are NaN.
     """
 
     counts: CountStatistics
@@ -63,3 +69,12 @@ class Learned:
     left_out: LeftOutScores | None = None
     decision: Decision | None = None
     chosen_l: float | None = None
+
+    def __post_init__(self) -> None:
+        form = self.form
+        shape, expected = form.weights.shape, (self.counts.n_features, len(self.counts.classes))
+        if shape != expected or form.intercept.shape != expected[1:]:
+            raise ParameterError(
+                f"the model's weights must have the shape (terms, classes) {expected}, and its "
+                f"intercepts {expected[1:]}; got {shape} and {form.intercept.shape}")
+        check_numbers(form)

@@ -118,11 +118,23 @@ class Verbs(click.Group):
         name = args[0]
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"No such command {name!r}{suggestion(name, [*VERBS])}")
+        if name == "train":
+            _import_model(args[1:])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _import_model(args: list[str]) -> None:
+    """Import the model that ``--model`` names: its settings are options of the command."""
+    from textnb.models.known import import_offered
+
+    for word, following in zip(args, [*args[1:], ""], strict=True):
+        option, _, kind = word.partition("=")
+        if option == "--model":
+            import_offered(kind or following)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:

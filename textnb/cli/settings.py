@@ -79,9 +79,9 @@ def as_label(value: str, classes: NDArray[Any], option: str) -> Any:
 
 
 def _models_with(parameter: str) -> tuple[str, ...]:
-    """The models that have a parameter; for others it is refused, as it would have no effect."""
-    return tuple(kind for kind, group in all_models().items()
-                 if parameter in {field.name for field in fields(group)})
+    """The models that have an option; for others it is refused, as it would have no effect."""
+    return tuple(kind for kind, group in all_models().items() if any(
+        field.name == parameter and facts.is_option for field, facts in declared(group)))
 
 
 def _option(name: str) -> str:

@@ -33,8 +33,8 @@ from textnb.learning.settings import (
     foreign_settings,
     mail_recipe,
 )
-from textnb.models.known import all_models, table_models, text_models
-from textnb.runtime.settings import declared
+from textnb.models.known import all_models, import_offered, table_models, text_models
+from textnb.runtime.settings import declared, type_of
 from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 
@@ -140,7 +140,7 @@ def _section_keys(*groups: type) -> dict[str, Any]:
             if facts.choices:
                 kind = Literal[(*facts.choices, *(() if field.default is not None else (None,)))]
             found[field.name] = (Annotated[kind, BeforeValidator(_READ.get(
-                str(field.type).removesuffix(" | None"), _as_it_is))], field.default)
+                type_of(field).removesuffix(" | None"), _as_it_is))], field.default)
     return found
 
 
@@ -171,6 +171,7 @@ class Model(_Declared):
 
     @model_validator(mode="after")
     def _check(self) -> Model:
+        import_offered(self.kind)
         if self.kind not in all_models():
             raise ParameterError.unknown_choice("kind", self.kind, all_models())
         for name in sorted(self.model_fields_set & foreign_settings(self.kind)):

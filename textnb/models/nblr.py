@@ -17,6 +17,7 @@ from textnb.runtime.settings import (
     Range,
     between,
     is_number,
+    is_whole,
     setting,
 )
 
@@ -111,7 +112,9 @@ class NBLogisticRegression(RowModel):
     validation_fraction: float = setting(
         0.1, "Share of the rows that early stopping holds out.", is_option=False,
         range=Range("above 0 and below 1", lambda v: is_number(v) and 0.0 < v < 1.0))
-    random_state: int | None = setting(0, "Shuffles the rows.", is_option=False)
+    random_state: int | None = setting(
+        0, "Shuffles the rows.", is_option=False,
+        range=Range("an integer from 0 to 2**32 - 1", lambda v: is_whole(v) and 0 <= v < 2**32))
 
     @property
     def scores_are_log_probabilities(self) -> bool:

@@ -148,8 +148,6 @@ class Tokenizer(TokenSettings):
             raise ParameterError.naming(
                 "{stop_words} are words: they need {analyzer='word'}; got {got}",
                 got=Mention("analyzer", repr(self.analyzer)))
-        if not isinstance(self.pattern, str):
-            raise ParameterError.out_of_range("pattern", "a regular expression (str)", self.pattern)
         _check_pattern(self.pattern)
         if self.token_columns and self.analyzer != "word":
             raise ParameterError.naming(
