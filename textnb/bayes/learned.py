@@ -11,7 +11,6 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm, check_numbers
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import ParameterError
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class Learned:
     Raises
     ------
     ParameterError
-        If the form has another shape than the counts, or weights that are NaN.
+        If weights are NaN.
     """
 
     counts: CountStatistics
@@ -71,10 +70,4 @@ class Learned:
     chosen_l: float | None = None
 
     def __post_init__(self) -> None:
-        form = self.form
-        shape, expected = form.weights.shape, (self.counts.n_features, len(self.counts.classes))
-        if shape != expected or form.intercept.shape != expected[1:]:
-            raise ParameterError(
-                f"the model's weights must have the shape (terms, classes) {expected}, and its "
-                f"intercepts {expected[1:]}; got {shape} and {form.intercept.shape}")
-        check_numbers(form)
+        check_numbers(self.form)

@@ -6,6 +6,8 @@ data (the file or row is named), 2 bad usage; `filter` alone has its own.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import click
 
 from textnb.cli.options import WIDTH
@@ -131,7 +133,7 @@ def _import_model(args: list[str]) -> None:
     """Import the model that ``--model`` names: its settings are options of the command."""
     from textnb.models.known import import_offered
 
-    for word, following in zip(args, [*args[1:], ""], strict=True):
+    for word, following in pairwise([*args, ""]):
         option, _, kind = word.partition("=")
         if option == "--model":
             import_offered(kind or following)

@@ -35,6 +35,7 @@ from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
 from textnb.runtime.gone import OPTIONS, gone
 from textnb.runtime.settings import Setting, declared, setting, type_of
+from textnb.text.token_settings import TokenSettings
 
 WIDTH = {"max_content_width": 100}
 # Where a context holds the flags that were typed: setting to (option, value).
@@ -171,10 +172,13 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            advice = OPTIONS.get((str(ctx.info_name), error.option_name))
-            if advice is None:
-                raise
-            raise click.UsageError(gone(error.option_name, advice), ctx) from None
+            name, verb = error.option_name, str(ctx.info_name)
+            if (verb, name) in OPTIONS:
+                raise click.UsageError(gone(name, OPTIONS[verb, name]), ctx) from None
+            if verb == "train" and _is_not_option(name):
+                raise click.UsageError(f"{name} is a setting that only Python and jobs "
+                                       "(textnb run) have", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": self.arguments}
@@ -295,6 +299,13 @@ def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
         ctx.meta["textnb.all"] = True
         click.echo(ctx.get_help())
         ctx.exit()
+
+
+def _is_not_option(name: str) -> bool:
+    """Whether models or tokenizers have a setting of an option's name that is no option."""
+    return any(f"--{field.name.replace('_', '-')}" == name and not facts.is_option
+               for group in (TokenSettings, *all_models().values())
+               for field, facts in declared(group))
 
 
 def _both_ways(field: Field[Any]) -> tuple[str, ...]:

@@ -148,12 +148,19 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _count_or_share(value: Any) -> Any:
+    if type(value) not in (int, float):
+        raise ValueError(f"it must be a count (2) or a share of documents (0.01); got {value!r}")
+    return value
+
+
 def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
 # Types that TOML writes differently from Python.
-_READ = {"Size": _memory, "Pair": _tuple, "Words": _tuple, "Kinds": _tuple, "Prefixes": _tuple}
+_READ = {"Size": _memory, "CountOrShare": _count_or_share, "Pair": _tuple, "Words": _tuple,
+         "Kinds": _tuple, "Prefixes": _tuple}
 _Tokenizer: Any = create_model(
     "Tokenizer", __base__=Section, __doc__="How texts are cut into tokens; ``sklearn`` for those "
     "of scikit-learn's CountVectorizer.", sklearn=(bool, False), **_section_keys(TokenSettings))

@@ -126,8 +126,8 @@ class NBLogisticRegression(RowModel):
         return 0.0 if self.binarize else None
 
     def check(self, n_features: int, n_classes: int) -> None:
-        check_above_0(self.l, n_features)
         super().check(n_features, n_classes)
+        check_above_0(self.l, n_features)
 
     def learn_rows(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,

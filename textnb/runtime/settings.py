@@ -89,18 +89,17 @@ LOWER_CASE = Range("True, False, 'tr' or 'az'", lambda v: is_truth(v) or v in ("
 NAME = Range("a name, or a function", bool)
 
 
-def _are_numbers(value: Any, low: float, strict: bool = False) -> bool:
-    """Whether numbers, one or one for each term, are above a bound; arrays others check."""
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return hasattr(value, "dtype") or (len(values) > 0 and all(
-        is_number(v) and (low < v if strict else low <= v) and v <= sys.float_info.max
-        for v in values))
+def _or_array(allowed: Range) -> Range:
+    """The same numbers, or an array with one for each term, which NumPy checks elsewhere."""
+    says = f"{allowed.says} (multinomial, bernoulli and complement alone choose it by 'auto')"
+    return Range(says, lambda v: hasattr(v, "shape") or isinstance(v, (list, tuple))
+                 or allowed.holds(v))
 
 
-SMOOTHING = Range("a number >= 0, one for each term, or 'auto'",
-                  lambda v: (isinstance(v, str) and v == "auto") or _are_numbers(v, 0.0))
-SMOOTHING_ABOVE_0 = Range("a number above 0, or one for each term",
-                          lambda v: _are_numbers(v, 0.0, strict=True))
+SMOOTHING = Range("a finite number >= 0, or 'auto'",
+                  lambda v: (isinstance(v, str) and v == "auto") or SMOOTHING_NUMBER.holds(v))
+SMOOTHING_NUMBER = _or_array(AT_LEAST_0)
+SMOOTHING_ABOVE_0 = _or_array(ABOVE_0)
 
 
 def between(low: float, high: float) -> Range:
