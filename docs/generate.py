@@ -112,7 +112,7 @@ def _declared_settings() -> list[str]:
         parts.append(f"\n### `{title}`\n\n| key | type | default | meaning |\n|---|---|---|---|\n")
         for field, facts in settings.declared(group):
             kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or _type(
-                eval(str(field.type), vars(settings)))
+                eval(settings.type_of(field), vars(settings)))
             parts.append(f"| `{field.name}` | {kind} | `{field.default!r}` | {facts.help} |\n")
     parts.append('\n`sklearn = true` in `[model.tokenizer]` gives the tokens of scikit-learn\'s '
                  "CountVectorizer.\n")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import pytest
 import scipy.sparse as sp
 
 import textnb
+from tests.test_settings import defaults_of
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -32,13 +36,17 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import LinearForm
 from textnb.cli import settings
+from textnb.cli.main import command_of
+from textnb.cli.options import Command, every_model
 from textnb.filter.mailfilter import MailFilter
+from textnb.jobs.configuration import Model
 from textnb.jobs.models import model_of
-from textnb.models import base
+from textnb.models import MomentModel, base
 from textnb.models.base import check_registered, is_registered, register_model
 from textnb.models.counts import CountModel
-from textnb.models.known import model_named
-from textnb.runtime.settings import setting
+from textnb.models.fields import TAKEN
+from textnb.models.known import all_models, model_named
+from textnb.runtime.settings import declared, setting
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})
@@ -122,7 +130,7 @@ def test_a_file_gives_the_same_model_and_the_same_filter(
     # Whoever does not know the model refuses its file.
     del base.REGISTERED["ToyRootNB"]
     for load in (textnb.load, MailFilter.load):
-        with pytest.raises(ModelFileError, match="newer textnb: it has the model 'ToyRootNB'"):
+        with pytest.raises(ModelFileError, match="'ToyRootNB', which is not one of textnb's"):
             load(path)
 
 
@@ -218,6 +226,164 @@ def test_half_a_model_is_not_registered(change: dict[str, Any], message: str) ->
     assert kind not in base.REGISTERED.values()
     with pytest.raises(ParameterError, match="is a class of its own"):
         TextClassifier(kind()).fit(FRAME)
+
+
+def with_field(name: str, type_: Any, default: Any, **facts: Any) -> Any:
+    """`ToyRootNB` with another field."""
+    return variant(**{name: setting(default, "Help.", **facts)}, __annotations__={name: type_})
+
+
+@pytest.mark.parametrize(("field", "message"), [
+    (("output", str, "x"), "field output of the model OtherNB has the name of an option"),
+    (("min_df", int, 1), "the name of an option"), (("weight", float, 1.0), "the name of an"),
+    (("tokenizer", str, "x"), "of a key of jobs"),
+    (("norm", float, 1.0), "another type or other choices than that of"),
+    (("power", str, "x"), "other choices than that of"), (("tf", str, "x"), "other choices"),
+    (("derive", str, "x"), "hides what every model has"),
+    (("term_z", Any, None), "hides what every model has"),
+    (("lam", complex, 1j), "has the type complex"), (("lam", list[int], None), "the type list")])
+def test_a_field_that_can_be_no_setting_is_refused(field: tuple[Any, ...], message: str) -> None:
+    kind = with_field(*field)
+    with pytest.raises(ParameterError, match=message):
+        register_model(kind)
+    assert kind not in base.REGISTERED.values()
+
+
+@pytest.mark.parametrize(("type_", "default", "wrong", "message"), [
+    (float, 0.5, "x", "lam must be a finite number"), ("float", 0.5, None, "must be a finite"),
+    (float, 0.5, np.nan, "must be a finite number"), (bool, True, "no", "must be True or False"),
+    (float | None, None, "x", "must be None or a finite number"),
+    (int, 1, 0.5, "must be an integer"), (str, "a", 3, "must be a string")])
+def test_the_type_of_a_field_is_checked(
+    type_: Any, default: Any, wrong: Any, message: str, tmp_path: Path
+) -> None:
+    kind = register_model(with_field("lam", type_, default))
+    for use in (lambda: kind(lam=wrong).fit([[1], [2]], ["a", "b"]),
+                lambda: TextClassifier(kind(lam=wrong)).fit(FRAME),
+                lambda: model_of("other", {"lam": wrong})):
+        with pytest.raises(ParameterError, match=message):
+            use()
+
+
+def test_a_flag_that_is_the_default_can_be_unset() -> None:
+    register_model(with_field("twice", bool, True))
+    flag = next(param for param in Command("any", [every_model(Empty)], print, "").params
+                if param.name == "twice")
+    assert (flag.opts, flag.secondary_opts) == (["--twice"], ["--no-twice"])
+
+
+@dataclasses.dataclass
+class Empty:
+    """Model."""
+
+
+def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs() -> None:
+    own = {field.name for group in all_models().values() for field, _ in declared(group)}
+    command = command_of("train")
+    assert command is not None
+    options = {str(param.name) for param in command.params} - own
+    keys = {*Model.model_fields, *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
+    assert options | (keys - {"estimator"}) | {"help"} == TAKEN
+
+
+@pytest.mark.parametrize(("weigh", "message"), [
+    (lambda self, counted, l, prior: LinearForm(
+        counted.classes, np.full(counted.feature_count.T.shape, np.nan), prior), "not numbers"),
+    (lambda self, counted, l, prior: LinearForm(
+        counted.classes, np.zeros(counted.feature_count.T.shape), prior * np.nan), "not numbers"),
+    (lambda self, counted, l, prior: LinearForm(
+        counted.classes, np.zeros(counted.feature_count.shape), prior), "must have the shape")])
+def test_weights_that_are_none_are_refused(weigh: Any, message: str) -> None:
+    kind = register_model(variant(weigh=weigh))
+    for use in (lambda: TextClassifier(kind()).fit(FRAME),
+                lambda: kind().fit([[1, 0, 2], [2, 1, 0]], ["a", "b"])):
+        with pytest.raises(ParameterError, match=message):
+            use()
+
+
+def test_facts_of_a_setting_that_are_not_known_are_refused() -> None:
+    with pytest.raises(ParameterError, match="setting has no setting 'ge'"):
+        setting(0.5, "Help.", ge=0)
+
+
+OFFERED = """
+import numpy as np
+from textnb import LinearForm
+from textnb.models import CountModel, between, register_model, setting
+
+@register_model
+class JelinekMercerNB(CountModel):
+    kind = "jm"
+    scores_are_log_probabilities = True
+    without_terms = "the classes' priors alone"
+    term_z = None
+
+    lam: float = setting(0.5, "Share of the corpus.", range=between(0, 1))
+    whole: bool = setting(True, "Whether l is added.")
+
+    def weigh(self, counted, l, log_prior):
+        n = counted.feature_count + (l if self.whole else 1e-9)
+        mixed = (1 - self.lam) * n / n.sum(axis=1, keepdims=True) + self.lam * n.sum(0) / n.sum()
+        return LinearForm(counted.classes, np.log(mixed).T, log_prior)
+"""
+
+
+def test_another_package_offers_a_model(tmp_path: Path) -> None:
+    (tmp_path / "offers.py").write_text(OFFERED)
+    described = tmp_path / "offers-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: offers\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[textnb.models]\njm = offers:JelinekMercerNB\n")
+    FRAME.write_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "job.toml").write_text(
+        'output = "out"\n[input]\ntrain = "rows.parquet"\n[model]\nkind = "jm"\nlam = 0.3\n')
+
+    def run(*arguments: str) -> str:
+        path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+        done = subprocess.run(
+            [sys.executable, "-m", "textnb", *arguments], cwd=tmp_path, text=True, check=False,
+            capture_output=True, timeout=100, env={**os.environ, "PYTHONPATH": path})
+        return done.stdout if done.returncode == 0 else done.stderr
+
+    trained = run("train", "rows.parquet", "--model", "jm", "--lam", "0.3", "--no-whole",
+                  "-o", "a.textnb")
+    assert trained == ""
+    described_model = run("describe", "a.textnb")
+    assert "JelinekMercerNB" in described_model
+    assert "lam" in described_model
+    assert "error: --lam must be in [0, 1]; got 7.0" in run(
+        "train", "rows.parquet", "--model=jm", "--lam", "7", "-o", "b.textnb")
+    run("run", "job.toml")
+    assert json.loads((tmp_path / "out" / "run.json").read_text())
+    with pytest.raises(ModelFileError, match="import the module that registers it"):
+        textnb.load(tmp_path / "a.textnb")
+
+
+def test_a_model_of_moments() -> None:
+    with pytest.raises(ParameterError, match="does not say its derive"):
+        register_model(type("HalfGaussian", (MomentModel,), {"kind": "half"}))
+
+    @register_model
+    class DoubtingGaussian(MomentModel):
+        """Gaussians whose spread is that of all rows, times a factor."""
+
+        kind = "doubting"
+        diagonal = True
+
+        factor: float = setting(1.0, "Of the variances.")
+
+        def derive(self, statistics: Any, prior: Any) -> LinearForm:
+            spread = (self.factor or 1.0) * statistics.variance()
+            weights = statistics.mean / spread if self.factor else np.nan * statistics.mean
+            half = 0.5 * (weights * statistics.mean).sum(axis=1)
+            return LinearForm(statistics.classes, np.ascontiguousarray(weights.T), prior - half)
+
+    rows = pl.DataFrame({"a": [1.0, 2.0, 8.0, 9.0], "label": list("aabb")})
+    model = TableClassifier(DoubtingGaussian(factor=2.0)).fit(rows)
+    assert model.predict(rows)["predicted"].to_list() == list("aabb")
+    assert model_of("doubting", {"factor": 3.0}).factor == 3.0
+    with pytest.raises(ParameterError, match="are not numbers"):
+        TableClassifier(DoubtingGaussian(factor=0.0)).fit(rows)
 
 
 class Plain(ComplementNB):

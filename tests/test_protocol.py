@@ -38,6 +38,7 @@ from textnb import (
     PlugInBayes,
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
+    TableClassifier,
     TextClassifier,
     TextnbWarning,
     TfidfComplementNB,
@@ -111,6 +112,16 @@ def test_weights_are_routed(estimator: Any, rows: Any, routing: None) -> None:
 def test_routing_must_be_on() -> None:
     with pytest.raises(RuntimeError, match="enable_metadata_routing=True"):
         MultinomialNB().set_score_request(sample_weight=True)
+
+
+@pytest.mark.parametrize(("estimator", "method"), [
+    (TextClassifier(), "score"), (TableClassifier(GaussianNB()), "fit"),
+    (LinearDiscriminantAnalysis(), "fit"), (NearestCentroid(), "partial_fit")])
+def test_weights_are_not_asked_for_a_method_that_takes_none(
+    estimator: Any, method: str, routing: None
+) -> None:
+    with pytest.raises(ParameterError, match=f"has no {method} that takes sample_weight"):
+        getattr(estimator, f"set_{method}_request")(sample_weight=True)
 
 
 def test_a_pickle_names_its_version(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from textnb.learning.settings import (
     TokenSettings,
 )
 from textnb.models.known import all_models, registered_models, table_models, text_models
-from textnb.runtime.settings import declared
+from textnb.runtime.settings import declared, type_of
 
 # Of a classifier, what is an object or comes from Python alone.
 OBJECTS = {"estimator", "tokenizer", "vocabulary"}
@@ -100,7 +100,7 @@ def test_the_command_line_agrees() -> None:
             option = offered[field.name]
             assert isinstance(option, click.Option)
             assert name_of(field, facts) in option.opts
-            assert option.is_flag is is_flag(str(field.type))
+            assert option.is_flag is is_flag(type_of(field))
             # What was not typed has the default of the declaration.
             assert option.default is None
     typed = TrainInput(input="x"), TokenOptions(), LimitSettings(), ModelOptions()

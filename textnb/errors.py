@@ -399,6 +399,13 @@ class ModelFileError(TextnbError, ValueError):
                    "which this one does not know. Upgrade with: pip install --upgrade textnb")
 
     @classmethod
+    def unknown_model(cls, path: str, name: str) -> ModelFileError:
+        return cls(f"{path} has the model {name!r}, which is not one of textnb's. If it is your "
+                   "own, import the module that registers it first, or install the package that "
+                   "offers it (an entry point of the group textnb.models). If a newer textnb wrote "
+                   "the file, upgrade with: pip install --upgrade textnb")
+
+    @classmethod
     def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:
         return cls.with_advice(
             f"{path} declares contents of {needed:,} bytes in memory, more than the limit of "

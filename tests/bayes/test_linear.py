@@ -105,7 +105,7 @@ def test_settings_make_the_feature_map():
 
 
 @pytest.mark.parametrize(("settings", "message"), [
-    ({"l": 0}, "l must be above 0"), ({"C": 0}, "C must be"),
+    ({"l": 0}, "l must be a finite number above 0"), ({"C": 0}, "C must be"),
     ({"C": 1e20}, r"at most 1e\+10"), ({"C": float("inf")}, "C must be"),
     ({"tol": 0}, "tol must be"),
     ({"loss": "squared"}, "loss"), ({"power": -1}, "power must be"), ({"tf": "log"}, "tf"),

@@ -8,10 +8,11 @@ import click
 import pytest
 
 from tests.cli.conftest import Run
+from textnb import TextClassifier
 from textnb.cli.main import command_of
 from textnb.errors import ParameterError
 from textnb.export.targets.known import TARGETS, target_of
-from textnb.runtime.gone import KEYS, OPTIONS
+from textnb.runtime.gone import KEYS, OPTIONS, SETTINGS
 from textnb.runtime.gone import TARGETS as GONE
 
 
@@ -41,3 +42,12 @@ def test_keys_of_jobs(run: Run, folder: Path, key: str) -> None:
     typed = key.replace("exports.", "exports.0.")
     ran = run("run", "job.toml", "--set", f"{typed}=1").checked(2)
     assert f"  {typed} is gone: {KEYS[key]}\n" in ran.err
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings(run: Run, folder: Path, name: str) -> None:
+    Path("job.toml").write_text('output = "out"\n[input]\ntrain = "x.csv"\n')
+    ran = run("run", "job.toml", "--set", f"model.{name}=1").checked(2)
+    assert f"{name} is gone: {SETTINGS[name]}; the settings of the kind" in ran.err
+    with pytest.raises(ParameterError, match=f"no setting '{name}': it is gone: models keep no"):
+        TextClassifier(**{name: 1})

@@ -257,7 +257,7 @@ def test_a_model_file_without_a_fit_choice_is_refused(l: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("act", "told"), [
-    (lambda: TextClassifier(NBLogisticRegression(l="auto")).fit(NEWS), "belongs to MultinomialNB"),
+    (lambda: TextClassifier(NBLogisticRegression(l="auto")).fit(NEWS), "alone choose it by 'auto'"),
     (lambda: CategoricalNB(l="auto").fit([[0], [1]], [0, 1]), "belongs to MultinomialNB"),
     (lambda: ComplementNB(l="auto", norm=True).fit([[0], [1]], [0, 1]), "norm=False"),
     (lambda: MultinomialNB(l="best").fit([[0], [1]], [0, 1]), "l must be a finite number"),

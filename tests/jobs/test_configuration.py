@@ -87,7 +87,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("model.tokenizer.patern=x",
      r"model\.tokenizer\.patern: no such key - did you mean 'pattern'\?"),
     ("model.tokenizer.ngram_range=[2, 1]", "model: ngram_range must be"),
-    ("model.min_df=often", r"model\.min_df: input should be a valid .*; got 'often'"),
+    ("model.min_df=often", r"model\.min_df: it must be a count .* or a share .*; got 'often'"),
     ("input.trian=x", r"input\.trian: no such key - did you mean 'train'\?; the keys there are"),
     ("inptu.train=x", r"inptu: no such key - did you mean 'input'\?"),
     ("validation.folds=1", r"validation\.folds: input should be greater than or equal to 2; got 1"),

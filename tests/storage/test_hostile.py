@@ -78,7 +78,7 @@ def test_an_unknown_estimator_is_refused(load: Load, sound: bytes, name: object)
     for sums in ("totals/counts", "totals/absent"):
         sound = with_array(sound, sums, None)
     refused(load, with_value(sound, ("estimator", "name"), name),
-            f"written by a newer textnb: it has the model {name!r} .*import it first.* Upgrade with"
+            f"has the model {name!r}, which .* import the module .* upgrade with"
             if isinstance(name, str) else "is not a sound textnb model")
 
 

@@ -483,7 +483,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], 1.5])
     def test_pattern(self, value: Any) -> None:
-        with pytest.raises(ParameterError, match="pattern must be a regular expression"):
+        with pytest.raises(ParameterError, match="pattern must be a string"):
             Tokenizer(value)
 
     @pytest.mark.parametrize("name", ["stop_words", "field_prefix"])

@@ -121,6 +121,6 @@ def _index_of(key: Any, labels: list[Any]) -> int:
     if len(found) == 1:
         return found[0]
     shown = ", ".join(repr(label) for label in labels[:20])
-    raise ParameterError(f"class_weight names {key!r}, which is none of the classes"
-                         f"{suggestion(str(key), [str(label) for label in labels])}; they are "
-                         f"{shown}")
+    raise ParameterError.naming(
+        "{class_weight} names {key!r}, which is none of the classes{near}; they are {shown}",
+        key=key, near=suggestion(str(key), [str(label) for label in labels]), shown=shown)

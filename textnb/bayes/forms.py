@@ -305,6 +305,17 @@ class QuadraticForm(ReadOnly):
         return log_posterior(self.scores(X))
 
 
+def check_numbers(form: LinearForm | QuadraticForm) -> None:
+    """Raises ParameterError for a form with NaN, which would rank classes at random."""
+    arrays = [array for value in vars(form).values()
+              for array in (value if isinstance(value, tuple) else (value,))
+              if isinstance(array, np.ndarray) and array.dtype.kind == "f"]
+    # The minimum of numbers with NaN is NaN, and takes no memory.
+    if any(array.size and np.isnan(array.min()) for array in arrays):
+        raise ParameterError("the model's weights, or its intercepts, are not numbers (NaN) with "
+                             "these parameters and rows")
+
+
 def _center(X: Any, center: Floats) -> Floats:
     if X.shape[1] != len(center):
         raise ParameterError(f"X has {quantity(X.shape[1], 'feature')}, but this form has "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import Floats, LinearForm, check_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,11 @@ class Learned:
         Thresholds of labels, if learning from rows chose them.
     chosen_l : float or None
         The value that ``l="auto"`` stands for; None if l is a number.
+
+    Raises
+    ------
+    ParameterError
+        If weights are NaN.
     """
 
     counts: Counts
@@ -60,3 +65,6 @@ class Learned:
     left_out: LeftOutScores | None = None
     decision: Decision | None = None
     chosen_l: float | None = None
+
+    def __post_init__(self) -> None:
+        check_numbers(self.form)

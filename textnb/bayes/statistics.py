@@ -125,7 +125,7 @@ def as_class_prior(
     except (TypeError, ValueError):
         raise ParameterError.out_of_range(name, "one probability per class", class_prior) from None
     if prior.shape != (n_classes,):
-        raise ParameterError("Number of priors must match number of classes: expected "
+        raise ParameterError(f"{name}: Number of priors must match number of classes: expected "
                              f"{n_classes}, got {prior.size}")
     if not np.isfinite(prior).all() or (prior < 0).any() or prior.sum() <= 0:
         raise ParameterError.out_of_range(name, "probabilities >= 0, not all 0",

@@ -11,6 +11,7 @@ from textnb.models.base import Model, check_registered
 from textnb.models.known import text_models
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
+from textnb.runtime.gone import SETTINGS, gone
 from textnb.runtime.settings import is_truth
 from textnb.text.tokens import Tokenizer
 
@@ -43,6 +44,8 @@ def place_of_setting(owner: type, name: str) -> str:
     name : str
         As it was written, or a similar name.
     """
+    if name in SETTINGS:
+        return gone("it", SETTINGS[name])
     own = list(signature(owner).parameters)
     of_tokens = Tokenizer().get_params()
     near = get_close_matches(name, [*own, *of_tokens], n=1, cutoff=0.5)

@@ -6,6 +6,8 @@ data (the file or row is named), 2 bad usage; `filter` alone has its own.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import click
 
 from textnb.cli.options import WIDTH
@@ -118,11 +120,23 @@ class Verbs(click.Group):
         name = args[0]
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"No such command {name!r}{suggestion(name, [*VERBS])}")
+        if name == "train":
+            _import_model(args[1:])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _import_model(args: list[str]) -> None:
+    """Import the model that ``--model`` names: its settings are options of the command."""
+    from textnb.models.known import import_offered
+
+    for word, following in pairwise([*args, ""]):
+        option, _, kind = word.partition("=")
+        if option == "--model":
+            import_offered(kind or following)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:

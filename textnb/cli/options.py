@@ -34,7 +34,8 @@ from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
 from textnb.runtime.gone import OPTIONS, gone
-from textnb.runtime.settings import Setting, declared, setting
+from textnb.runtime.settings import Setting, declared, setting, type_of
+from textnb.text.token_settings import TokenSettings
 
 WIDTH = {"max_content_width": 100}
 # Where a context holds the flags that were typed: setting to (option, value).
@@ -97,7 +98,7 @@ def _command(
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
     """The options of groups by the names in errors: name, and whether it takes a value."""
-    return {facts.python or field.name: (name_of(field, facts), not is_flag(str(field.type)))
+    return {facts.python or field.name: (name_of(field, facts), not is_flag(type_of(field)))
             for group in groups for field, facts in declared(group)
             if not facts.is_argument and facts.is_option}
 
@@ -113,7 +114,7 @@ def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
             name = name_of(field, facts)
             if facts.choices and value not in facts.choices:
                 raise ParameterError.unknown_choice(name, value, facts.choices)
-            values[field.name] = value_of(str(field.type), name, value)
+            values[field.name] = value_of(type_of(field), name, value)
     return values
 
 
@@ -171,10 +172,13 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            advice = OPTIONS.get((str(ctx.info_name), error.option_name))
-            if advice is None:
-                raise
-            raise click.UsageError(gone(error.option_name, advice), ctx) from None
+            name, verb = error.option_name, str(ctx.info_name)
+            if (verb, name) in OPTIONS:
+                raise click.UsageError(gone(name, OPTIONS[verb, name]), ctx) from None
+            if verb == "train" and _is_not_option(name):
+                raise click.UsageError(f"{name} is a setting that only Python and jobs "
+                                       "(textnb run) have", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": self.arguments}
@@ -214,13 +218,13 @@ def _rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
 
 
 def _argument(field: Field[Any]) -> click.Argument:
-    repeated = str(field.type) == "list[str]"
+    repeated = type_of(field) == "list[str]"
     return click.Argument([field.name], required=field.default is MISSING,
                           nargs=-1 if repeated else 1, metavar=None)
 
 
 def _option(field: Field[Any], facts: Setting) -> click.Option:
-    kind, default = str(field.type), field.default
+    kind, default = type_of(field), field.default
     plain = kind.removesuffix(" | None")
     names = facts.names or (f"--{field.name.replace('_', '-')}",)
     help = facts.help
@@ -297,6 +301,19 @@ def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
+def _is_not_option(name: str) -> bool:
+    """Whether models or tokenizers have a setting of an option's name that is no option."""
+    return any(f"--{field.name.replace('_', '-')}" == name and not facts.is_option
+               for group in (TokenSettings, *all_models().values())
+               for field, facts in declared(group))
+
+
+def _both_ways(field: Field[Any]) -> tuple[str, ...]:
+    """The names of a flag that is also the default: it needs one to unset it."""
+    name = field.name.replace("_", "-")
+    return (f"--{name}/--no-{name}",) if field.default is True else ()
+
+
 def every_model(group: type) -> type:
     """A group of options, and with them the settings of all kinds of models.
 
@@ -311,8 +328,9 @@ def every_model(group: type) -> type:
                 first, _ = found.setdefault(field.name, (field, facts))
                 own = "" if field.default == first.default else f": {field.default}"
                 kinds.setdefault(field.name, []).append(kind + own)
-    added = [(name, str(field.type), setting(field.default, **{
-        **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])})."}))
+    added = [(name, type_of(field), setting(field.default, **{
+        **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
+        "names": facts.names or _both_ways(field)}))
         for name, (field, facts) in found.items()]
     settings = make_dataclass("Settings", added, kw_only=True)
     return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True)

@@ -43,7 +43,8 @@ class Answers:
     probability: bool = option("Add the probability of the predicted class.",
                                "--probability/--no-probability", default=False)
     scores: bool = option(
-        "Add the score of every class: log P(row, class), up to a constant per row.",
+        "Add the score of every class: of naive Bayes and feature tables log P(row, class), up "
+        "to a constant per row; of complement, complement-tfidf, nblinear and nblr a margin.",
         "--scores/--no-scores", default=False)
     explain: int = option("Add the N terms that decided most.", default=0)
     top: int = option("Add the N most probable classes with their probabilities.", "--top-k",

@@ -34,8 +34,8 @@ def check_options(model: str, typed: Mapping[str, Any]) -> None:
             if name == "alpha" and model in _models_with("l"):
                 raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
                                      "belongs to --model rda")
-            raise ParameterError(f"{_option(name)} belongs to --model {', '.join(models)}; "
-                                 f"got --model {model}")
+            raise ParameterError(f"{_option(name, typed[name])} belongs to --model "
+                                 f"{', '.join(models)}; got --model {model}")
 
 
 def model_of(model: str, typed: Mapping[str, Any]) -> Any:
@@ -79,14 +79,14 @@ def as_label(value: str, classes: NDArray[Any], option: str) -> Any:
 
 
 def _models_with(parameter: str) -> tuple[str, ...]:
-    """The models that have a parameter; for others it is refused, as it would have no effect."""
-    return tuple(kind for kind, group in all_models().items()
-                 if parameter in {field.name for field in fields(group)})
+    """The models that have an option; for others it is refused, as it would have no effect."""
+    return tuple(kind for kind, group in all_models().items() if any(
+        field.name == parameter and facts.is_option for field, facts in declared(group)))
 
 
-def _option(name: str) -> str:
-    """The option that gives a setting another value than its default."""
+def _option(name: str, value: Any) -> str:
+    """The option that gives a setting a value."""
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     names = {field.name: facts.names for group in groups for field, facts in declared(group)}
     own = names.get(name, ())
-    return own[0].split("/")[-1] if own else f"--{name.replace('_', '-')}"
+    return own[0].split("/")[0 if value else -1] if own else f"--{name.replace('_', '-')}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError, SchemaError, SourceError, quantity
+from textnb.errors import Mention, ParameterError, SchemaError, SourceError, quantity
 from textnb.frames.cloud import (
     check_storage_options,
     hide_secrets,
@@ -296,9 +296,9 @@ def _open(
 ) -> pl.LazyFrame:
     folder = os.path.isdir(path) or format == "folder"
     if encoding.lower().replace("-", "") != "utf8" and not folder:
-        raise ParameterError(f"encoding={encoding!r} is for a folder of text files per class; "
-                             "other formats are UTF-8: convert the file, e.g. "
-                             "iconv -f latin1 -t utf-8")
+        raise ParameterError.naming(
+            "{given} is for a folder of text files per class; other formats are UTF-8: convert the "
+            "file, e.g. iconv -f latin1 -t utf-8", given=Mention("encoding", repr(encoding)))
     if path == "-":
         path, sniffed = spool_stdin()
         if (format or sniffed) in TEXT_FORMATS:

@@ -33,8 +33,8 @@ from textnb.learning.settings import (
     foreign_settings,
     mail_recipe,
 )
-from textnb.models.known import all_models, table_models, text_models
-from textnb.runtime.settings import declared
+from textnb.models.known import all_models, import_offered, table_models, text_models
+from textnb.runtime.settings import declared, type_of
 from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 
@@ -140,11 +140,17 @@ def _section_keys(*groups: type) -> dict[str, Any]:
             if facts.choices:
                 kind = Literal[(*facts.choices, *(() if field.default is not None else (None,)))]
             found[field.name] = (Annotated[kind, BeforeValidator(_READ.get(
-                str(field.type).removesuffix(" | None"), _as_it_is))], field.default)
+                type_of(field).removesuffix(" | None"), _as_it_is))], field.default)
     return found
 
 
 def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _count_or_share(value: Any) -> Any:
+    if type(value) not in (int, float):
+        raise ValueError(f"it must be a count (2) or a share of documents (0.01); got {value!r}")
     return value
 
 
@@ -153,7 +159,8 @@ def _tuple(value: Any) -> Any:
 
 
 # Types that TOML writes differently from Python.
-_READ = {"Size": _memory, "Pair": _tuple, "Words": _tuple, "Kinds": _tuple, "Prefixes": _tuple}
+_READ = {"Size": _memory, "CountOrShare": _count_or_share, "Pair": _tuple, "Words": _tuple,
+         "Kinds": _tuple, "Prefixes": _tuple}
 _Tokenizer: Any = create_model(
     "Tokenizer", __base__=Section, __doc__="How texts are cut into tokens; ``sklearn`` for those "
     "of scikit-learn's CountVectorizer.", sklearn=(bool, False), **_section_keys(TokenSettings))
@@ -171,6 +178,7 @@ class Model(_Declared):
 
     @model_validator(mode="after")
     def _check(self) -> Model:
+        import_offered(self.kind)
         if self.kind not in all_models():
             raise ParameterError.unknown_choice("kind", self.kind, all_models())
         for name in sorted(self.model_fields_set & foreign_settings(self.kind)):

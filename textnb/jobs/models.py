@@ -8,6 +8,7 @@ from typing import Any
 
 from textnb.errors import ParameterError, suggestion
 from textnb.models.known import all_models
+from textnb.runtime.gone import SETTINGS, gone
 from textnb.runtime.settings import check_smoothing_name
 from textnb.text.tokens import Tokenizer
 
@@ -40,7 +41,8 @@ def _check_names(
         keys = sorted(known)
         of_tokenizer = [name for name in unknown if name in _OF_TOKENIZER]
         raise ParameterError("; ".join([
-            *(f"{name}: no such key{suggestion(name, [*keys, 'kind'])}" for name in unknown),
+            *(gone(name, SETTINGS[name]) if name in SETTINGS else
+              f"{name}: no such key{suggestion(name, [*keys, 'kind'])}" for name in unknown),
             *(["n-grams, patterns and the like are keys of its tokenizer: tokenizer = "
                "{ ngram_range = [1, 2] }"] if of_tokenizer else []),
             f"the settings of the kind {kind} are {', '.join(keys)}"]))

@@ -14,6 +14,7 @@ from textnb.errors import ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
 from textnb.models.base import Model
+from textnb.runtime.settings import check_settings
 from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
@@ -60,6 +61,7 @@ class TextSettings:
             if name not in DEFAULTS:
                 raise ParameterError.unknown_choice("a setting of texts", name, [*DEFAULTS])
         parameters = {name: copied(value) for name, value in {**DEFAULTS, **parameters}.items()}
+        check_settings(model)
         parameters["memory_limit"] = memory_size(parameters["memory_limit"])
         tokenizer, binary = parameters["tokenizer"], parameters["binary"]
         if not isinstance(tokenizer, Tokenizer):

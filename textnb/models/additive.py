@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from textnb.errors import ParameterError
 from textnb.models.prediction import ClassWeighted, FormClassifier
+from textnb.runtime.settings import check_settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -50,6 +51,7 @@ class AdditiveModel(FormClassifier):
         from textnb.bayes.statistics import check_int64, class_codes, unite_labels
         from textnb.models.matrices import labelled_rows, sample_weights
 
+        check_settings(self)
         before = self.statistics_ if self.__sklearn_is_fitted__() else None
         if before is None and classes is None:
             raise ParameterError("classes must be passed on the first call to partial_fit.")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from textnb.errors import ParameterError
+from textnb.models.fields import check_fields
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
 from textnb.models.protocol import derived
 from textnb.runtime.settings import SMOOTHING, NumberOrAuto, setting, with_checked_names
@@ -60,7 +61,9 @@ class Model(LinearMixin, ClassWeighted):
     without_terms: ClassVar[str] = ""
 
     _accept_sparse = "csr"
-    required: ClassVar[tuple[str, ...]] = ("without_terms", "term_z")
+    # What a class must say that derives from this one.
+    required: ClassVar[tuple[str, ...]] = (
+        "kind", "scores_are_log_probabilities", "without_terms", "term_z")
 
     l: NumberOrAuto = setting(
         1.0, "Smoothing parameter: a number, or (but for complement-tfidf, nblr and "
@@ -296,7 +299,8 @@ def register_model(model: M) -> M:
     Raises
     ------
     ParameterError
-        If another model has the name or kind, or the class does not say what every model must.
+        If another model has the name or kind, the class does not say what every model must, or a
+        field can't be a setting.
 
     Examples
     --------
@@ -315,26 +319,34 @@ def register_model(model: M) -> M:
     ['a']
     >>> unregister_model(Uniform)
     """
-    # A notebook may run the cell that defines a model again.
-    same = model.__module__, model.__qualname__
     for other in REGISTERED.values():
-        if (other.__module__, other.__qualname__) == same:
+        if _is_same(other, model):
             continue
         if other.name == model.name or (model.kind and other.kind == model.kind):
             raise ParameterError(f"the model {model.name} has the kind {model.kind!r}, and "
                                  f"{other.name} has the same name or kind: give it others")
         if issubclass(model, other):
             # What is known of the other, such as how it leaves rows out, may be wrong of this one.
-            raise ParameterError(f"the model {model.name} must derive from CountModel or RowModel, "
-                                 f"and inherit no other model's mathematics; it is a {other.name}")
+            raise ParameterError(f"the model {model.name} must derive from CountModel, RowModel "
+                                 "or MomentModel, and inherit no other model's mathematics; "
+                                 f"it is a {other.name}")
     for base in model.__mro__[1:]:
-        for part in vars(base).get("required", ()) if model.of_terms else ():
+        if getattr(base, "of_terms", False) and not model.of_terms:
+            continue  # what only models of terms must say
+        for part in vars(base).get("required", ()):
             if getattr(model, part) is getattr(base, part):
                 raise ParameterError(f"the model {model.name} does not say its {part}")
     if "__dataclass_fields__" not in vars(model):
         with_checked_names(dataclass(eq=False, repr=False, kw_only=True)(model))
+    if model.kind:
+        check_fields(model, (other for other in REGISTERED.values() if not _is_same(other, model)))
     REGISTERED[model.name] = model
     return model
+
+
+def _is_same(other: type, model: type) -> bool:
+    """Whether one class defines the other again: a notebook may run its cell twice."""
+    return (other.__module__, other.__qualname__) == (model.__module__, model.__qualname__)
 
 
 def unregister_model(model: type[FormClassifier]) -> None:

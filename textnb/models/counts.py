@@ -138,7 +138,14 @@ class CountModel(WeightedAdditiveModel, Model):
         if statistics.is_multilabel and not self.learns_labels:
             raise ParameterError.multilabel(self.name)
         model._check_room(statistics)
-        return Learned(statistics, model.derive(statistics, binary=binary), chosen_l=chosen)
+        form = model.derive(statistics, binary=binary)
+        expected = statistics.n_features, len(statistics.classes)
+        if form.weights.shape != expected or form.intercept.shape != expected[1:]:
+            raise ParameterError(
+                f"the weights of {self.name} must have the shape (terms, classes) {expected}, and "
+                f"its intercepts {expected[1:]}; got {form.weights.shape} and "
+                f"{form.intercept.shape}")
+        return Learned(statistics, form, chosen_l=chosen)
 
     def _check_room(self, statistics: Counts) -> None:
         """Raises before memory is taken that is not there."""
@@ -174,10 +181,10 @@ class CountModel(WeightedAdditiveModel, Model):
     def check(self, n_features: int, n_classes: int) -> None:
         from textnb.bayes.statistics import as_class_prior, as_smoothing, is_auto
 
+        super().check(n_features, n_classes)
         auto = is_auto(self.l)
         if not (auto and self.leaves_out):
             as_smoothing(self.l, n_features)
-        super().check(n_features, n_classes)
         if auto and self.class_weight is not None:
             raise ParameterError.naming(
                 "{l='auto'} leaves rows out by subtraction, which {class_weight} does not allow: "

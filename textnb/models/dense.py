@@ -66,6 +66,7 @@ class DenseModel(FittedArrays, FormClassifier):
 class MomentModel(AdditiveModel, DenseModel):
     """A model of moments: count, mean and scatter of each class."""
 
+    required: ClassVar[tuple[str, ...]] = ("kind", "derive")
     # Whether variances do, and no covariances.
     diagonal: ClassVar[bool] = False
 
@@ -134,6 +135,8 @@ class MomentModel(AdditiveModel, DenseModel):
     def _set_fitted(self, statistics: MomentStatistics, chosen: dict[str, Any]) -> None:
         import numpy as np
 
+        from textnb.bayes.forms import check_numbers
+
         self.statistics_, self._chosen = statistics, chosen
         self.classes_, self.class_count_ = statistics.classes, statistics.class_count
         self.n_features_in_ = statistics.n_features
@@ -142,17 +145,30 @@ class MomentModel(AdditiveModel, DenseModel):
         prior = np.where(
             statistics.class_count > 0, self._log_prior(weighted.class_count), -np.inf)
         self.priors_ = np.exp(prior)
-        self._form = self._derive(weighted, prior, **chosen)
+        self._form = self.derive(weighted, prior, **chosen)
+        check_numbers(self._form)
 
     def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
         """The moments under class weights, from which the form is derived."""
         return statistics
 
-    def _derive(
+    def derive(
         self, statistics: MomentStatistics, prior: Floats
     ) -> LinearForm | QuadraticForm:
-        """The form of moments and `chosen`; it sets the attributes that only this model has."""
-        raise TypeError(f"{type(self).__name__} does not say how moments become a form")
+        """The form of moments; it may set attributes that only this model has.
+
+        Parameters
+        ----------
+        statistics : MomentStatistics
+            Their variances alone if the class says ``diagonal = True``.
+        prior : float64 (n_classes,)
+            log π; -inf of a class without rows.
+
+        Returns
+        -------
+        LinearForm or QuadraticForm
+        """
+        raise ParameterError(f"{self.name} does not say how moments become a form")
 
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,

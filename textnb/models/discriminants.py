@@ -206,7 +206,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         tags.transformer_tags = TransformerTags()
         return tags
 
-    def _derive(
+    def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> LinearForm:
         import numpy as np
@@ -292,7 +292,7 @@ class NearestCentroid(LinearMixin, MomentModel):
             return np.full(len(class_count), -np.log(len(class_count)))
         return super()._log_prior(class_count)
 
-    def _derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm:
+    def derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm:
         import numpy as np
 
         from textnb.bayes.gaussian import linear_gaussian

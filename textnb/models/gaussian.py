@@ -97,7 +97,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
             self.class_weight, statistics.classes, statistics.class_count)
         return statistics if weights is None else statistics.scaled(weights)
 
-    def _derive(
+    def derive(
         self, statistics: MomentStatistics, prior: Floats
     ) -> LinearForm | QuadraticForm:
         from textnb.bayes.gaussian import independent_gaussian, linear_gaussian, variances

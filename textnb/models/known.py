@@ -1,4 +1,7 @@
 """The models that this package has, and those that are registered: an import of each registers it.
+
+Another package offers a model by an entry point of the group ``textnb.models``, whose name is the
+model's kind. It is imported when the kind, or a file, asks for it.
 """
 
 from __future__ import annotations
@@ -29,6 +32,20 @@ MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
           NBLogisticRegression, CategoricalNB, GaussianNB, LinearDiscriminantAnalysis,
           QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis, NearestCentroid,
           PlugInBayes)
+
+
+def import_offered(name: str) -> None:
+    """Import the model that has a kind, or a class of this name, if another package offers it.
+
+    Nothing is imported if the model is known, or if nobody offers it.
+    """
+    if any(name in (model.kind, model.name) for model in registered_models()):
+        return
+    from importlib.metadata import entry_points
+
+    for offered in entry_points(group="textnb.models"):
+        if name in (offered.name, offered.attr):
+            offered.load()
 
 
 def registered_models() -> list[type[Any]]:

@@ -136,8 +136,8 @@ class NBLinear(TfidfModel):
         return not self.idf
 
     def check(self, n_features: int, n_classes: int) -> None:
-        check_above_0(self.l, n_features)
         super().check(n_features, n_classes)
+        check_above_0(self.l, n_features)
 
     def _learn(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool, *,

@@ -14,7 +14,9 @@ from textnb.runtime.settings import (
     SMOOTHING_ABOVE_0,
     WHOLE_ABOVE_0,
     NumberOrAuto,
+    Range,
     between,
+    is_whole,
     setting,
 )
 
@@ -94,7 +96,9 @@ class NBLogisticRegression(RowModel):
     tol: float = setting(2.0, "End at this tolerance.", is_common=False, range=ABOVE_0)
     max_iter: int = setting(1000, "Most passes over the rows.", is_common=False,
                             range=WHOLE_ABOVE_0)
-    random_state: int | None = setting(0, "Shuffles the rows.", is_option=False)
+    random_state: int | None = setting(
+        0, "Shuffles the rows.", is_option=False,
+        range=Range("an integer from 0 to 2**32 - 1", lambda v: is_whole(v) and 0 <= v < 2**32))
 
     @property
     def scores_are_log_probabilities(self) -> bool:
@@ -106,8 +110,8 @@ class NBLogisticRegression(RowModel):
         return 0.0 if self.binarize else None
 
     def check(self, n_features: int, n_classes: int) -> None:
-        check_above_0(self.l, n_features)
         super().check(n_features, n_classes)
+        check_above_0(self.l, n_features)
 
     def _learn(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool

@@ -33,8 +33,6 @@ class FormClassifier(Parameters):
     name: ClassVar[str] = ""
     kind: ClassVar[str] = ""
     of_terms: ClassVar[bool] = False
-    # What a model of terms must say that derives from this class.
-    required: ClassVar[tuple[str, ...]] = ("kind", "scores_are_log_probabilities")
 
     classes_: NDArray[Any]
     class_count_: NDArray[Any]
@@ -46,6 +44,7 @@ class FormClassifier(Parameters):
     _accept_sparse: str | bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Files and messages name a model by its class."""
         super().__init_subclass__(**options)
         cls.name = cls.__name__
 
@@ -180,6 +179,7 @@ class FormClassifier(Parameters):
     def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         from textnb.models.matrices import labelled_rows, sample_weights
 
+        check_settings(self)
         X, labels = labelled_rows(self, X, y, sparse=self._accept_sparse)
         return self.fit_rows(X, labels, sample_weights(sample_weight, X))
 

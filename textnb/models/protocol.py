@@ -29,6 +29,7 @@ class Parameters:
         return ""
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Errors for unknown parameters say which is meant."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             with_checked_names(cls)
@@ -112,8 +113,7 @@ class Parameters:
 
             request = MetadataRequest(owner=self)
             for name in ("fit", "partial_fit", "score"):
-                method = getattr(self, name, None)
-                if method and "sample_weight" in inspect.signature(method).parameters:
+                if self._takes_weights(name):
                     getattr(request, name).add_request(param="sample_weight", alias=None)
         return request
 
@@ -129,12 +129,19 @@ class Parameters:
         """Whether scikit-learn's metadata routing passes ``sample_weight`` to `score`."""
         return self._set_request("score", sample_weight)
 
+    def _takes_weights(self, method: str) -> bool:
+        own = getattr(self, method, None)
+        return own is not None and "sample_weight" in inspect.signature(own).parameters
+
     def _set_request(self, method: str, sample_weight: bool | str | None) -> Self:
         from sklearn import get_config
 
         if not get_config()["enable_metadata_routing"]:
             raise RuntimeError("metadata routing is not enabled: call "
                                "sklearn.set_config(enable_metadata_routing=True) first")
+        if not self._takes_weights(method):
+            raise ParameterError(f"{type(self).__name__} has no {method} that takes sample_weight, "
+                                 "so nothing can be passed to it")
         request = self.get_metadata_routing()
         getattr(request, method).add_request(param="sample_weight", alias=sample_weight)
         self._metadata_request = request

@@ -81,7 +81,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
     reg_param: float = setting(0.0, "Share of the identity in each covariance.", is_option=False,
                                range=IN_UNIT)
 
-    def _derive(
+    def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> QuadraticForm:
         import numpy as np
@@ -207,7 +207,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         a, g = divmod(int(np.nanargmax(correct)), len(gammas))
         return [float(alphas[a]), float(gammas[g])], correct / len(codes)
 
-    def _derive(
+    def derive(
         self, statistics: MomentStatistics, prior: Floats, chosen: Any = None
     ) -> QuadraticForm:
         self.alpha_, self.gamma_ = self._pair(chosen)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.errors import ParameterError
 from textnb.models.base import register_model
 from textnb.models.learned_rows import TfidfModel
-from textnb.runtime.settings import setting
+from textnb.runtime.settings import SMOOTHING_NUMBER, NumberOrAuto, setting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,6 +74,7 @@ class TfidfComplementNB(TfidfModel):
     # Weights of the other classes' terms, not of a model of the text.
     scores_are_log_probabilities = False
 
+    l: NumberOrAuto = setting(1.0, "Smoothing.", names=("--l",), range=SMOOTHING_NUMBER)
     norm: bool = setting(False, "Normalise the weights.", is_common=False)
 
     @property

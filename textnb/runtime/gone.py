@@ -8,7 +8,8 @@ from __future__ import annotations
 # By verb and option, as they are typed.
 OPTIONS: dict[tuple[str, str], str] = {
     **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""
-       for option in ("--time", "--period", "--keep-periods", "--half-life")},
+       for option in ("--time", "--period", "--keep-periods", "--half-life", "--drop-before")},
+    ("update", "--drop-before"): "models keep no periods; forget the rows, or train again",
     ("update", "--at"): "models count all rows alike",
     ("forget", "--at"): "models count all rows alike",
     ("forget", "--before"): "name the rows, or train on those that stay with --where",
@@ -37,6 +38,10 @@ KEYS: dict[str, str] = {
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "NBLogisticRegression": ("early_stopping", "validation_fraction"),
 }
+# By the setting of a classifier, in Python and in [model] of jobs.
+SETTINGS: dict[str, str] = dict.fromkeys(
+    ("time", "period", "keep_periods", "half_life", "drop_before"),
+    "models keep no periods: learn the rows of a window, such as date >= '2025-06-01'")
 
 
 def gone(name: str, advice: str) -> str:

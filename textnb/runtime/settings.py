@@ -89,18 +89,17 @@ LOWER_CASE = Range("True, False, 'tr' or 'az'", lambda v: is_truth(v) or v in ("
 NAME = Range("a name, or a function", bool)
 
 
-def _are_numbers(value: Any, low: float, strict: bool = False) -> bool:
-    """Whether numbers, one or one for each term, are above a bound; arrays others check."""
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return hasattr(value, "dtype") or (len(values) > 0 and all(
-        is_number(v) and (low < v if strict else low <= v) and v <= sys.float_info.max
-        for v in values))
+def _or_array(allowed: Range) -> Range:
+    """The same numbers, or an array with one for each term, which NumPy checks elsewhere."""
+    says = f"{allowed.says} (multinomial, bernoulli and complement alone choose it by 'auto')"
+    return Range(says, lambda v: hasattr(v, "shape") or isinstance(v, (list, tuple))
+                 or allowed.holds(v))
 
 
-SMOOTHING = Range("a number >= 0, one for each term, or 'auto'",
-                  lambda v: (isinstance(v, str) and v == "auto") or _are_numbers(v, 0.0))
-SMOOTHING_ABOVE_0 = Range("a number above 0, or one for each term",
-                          lambda v: _are_numbers(v, 0.0, strict=True))
+SMOOTHING = Range("a finite number >= 0, or 'auto'",
+                  lambda v: (isinstance(v, str) and v == "auto") or SMOOTHING_NUMBER.holds(v))
+SMOOTHING_NUMBER = _or_array(AT_LEAST_0)
+SMOOTHING_ABOVE_0 = _or_array(ABOVE_0)
 
 
 def between(low: float, high: float) -> Range:
@@ -154,7 +153,38 @@ class Setting:
 def setting(
     default: Any = MISSING, help: str = "", *, kw_only: Any = MISSING, **facts: Any
 ) -> Any:
-    """A field of a dataclass that declares a setting; without a default it is required."""
+    """A field of a dataclass that declares a setting.
+
+    Parameters
+    ----------
+    default : object
+        Without one the setting is required.
+    help : str
+        One line, for ``--help`` and the reference pages.
+    kw_only : bool
+        As in `dataclasses.field`.
+    **facts
+        Attributes of `Setting`: ``choices``, the strings that are allowed; ``range``, such as
+        ``between(0, 1)``; ``names``, such as ``("--idf/--no-idf",)``, if the command line has
+        others than the field's; ``metavar``; ``is_common=False`` for ``--help-all`` alone;
+        ``is_option=False`` for Python and jobs alone.
+
+    Raises
+    ------
+    ParameterError
+        If a fact is not known.
+
+    Examples
+    --------
+    >>> from textnb.models import between, setting
+    >>> share = setting(0.5, "Share of the corpus.", range=between(0, 1))
+    >>> share.metadata["setting"].range.says
+    'in [0, 1]'
+    """
+    known = [each.name for each in fields(Setting)]
+    for name in facts:
+        if name not in known:
+            raise ParameterError.unknown_setting("setting", name, known)
     return field(default=default, kw_only=kw_only, metadata={"setting": Setting(help, **facts)})
 
 
@@ -162,6 +192,29 @@ def declared(group: type) -> Iterator[tuple[Field[Any], Setting]]:
     """The settings of a dataclass, in order; a field that says nothing more has a name alone."""
     for each in fields(group):
         yield each, each.metadata.get("setting", Setting(""))
+
+
+def type_of(field: Field[Any]) -> str:
+    """The type of a setting, as an annotation writes it: ``"float | None"``.
+
+    Annotations are texts in modules with ``from __future__ import annotations``, and types in
+    others.
+    """
+    kind: Any = field.type
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def is_optional(field: Field[Any]) -> bool:
+    """Whether a setting may be None."""
+    return type_of(field).endswith("| None")
+
+
+# What a value of a type is in Python, where the setting says no more.
+_IN_PYTHON: Mapping[str, Range] = {
+    "bool": TRUTH, "int": Range("an integer", is_whole),
+    "float": Range("a finite number", lambda v: is_number(v) and math.isfinite(v)),
+    "str": Range("a string", lambda v: isinstance(v, str)),
+}
 
 
 def check_settings(owner: Any) -> None:
@@ -174,15 +227,15 @@ def check_settings(owner: Any) -> None:
     """
     for each, facts in declared(type(owner)):
         value = getattr(owner, each.name)
-        optional = str(each.type).endswith("| None")
+        optional = is_optional(each)
         if value is None and (optional or each.default is None):
             continue
-        allowed = TRUTH if each.type == "bool" else facts.range
         if facts.choices and not (isinstance(value, str) and value in facts.choices):
             raise ParameterError.unknown_choice(each.name, value, facts.choices)
-        if allowed is not None and not allowed.holds(value):
-            says = f"None or {allowed.says}" if optional else allowed.says
-            raise ParameterError.out_of_range(each.name, says, value)
+        for allowed in (facts.range, _IN_PYTHON.get(type_of(each).removesuffix(" | None"))):
+            if allowed is not None and not allowed.holds(value):
+                says = f"None or {allowed.says}" if optional else allowed.says
+                raise ParameterError.out_of_range(each.name, says, value)
 
 
 def _is_json_number(value: Any) -> bool:
@@ -230,9 +283,9 @@ def check_json(group: type, values: Mapping[str, Any]) -> None:
         By the names of fields; some may be missing.
     """
     for each, facts in declared(group):
-        kind = str(each.type)
+        kind = type_of(each)
         is_absent = values.get(each.name) is None and (
-            each.name not in values or kind.endswith("| None"))
+            each.name not in values or is_optional(each))
         if is_absent:
             continue
         value = values[each.name]

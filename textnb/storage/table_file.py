@@ -15,7 +15,7 @@ from textnb.files.archive import read_labels
 from textnb.files.require import check_size, reading_errors, require
 from textnb.learning.parameters import plain
 from textnb.models.dense import DenseModel, MomentModel
-from textnb.models.known import registered_models
+from textnb.models.known import import_offered, registered_models
 from textnb.models.plugin import PlugInBayes
 from textnb.models.prediction import FormClassifier
 from textnb.storage.arithmetic import Arrays, declared_types
@@ -110,8 +110,9 @@ def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> A
     """The classifier's estimator, after a check of its parameters."""
     name = entry["name"]
     parameters = without_gone(name, entry["parameters"])
+    import_offered(name)
     if name not in _models():
-        raise ModelFileError.unknown_features(path, [f"the model {name!r}"])
+        raise ModelFileError.unknown_model(path, name)
     density = {"density": _unpack_density(parameters.pop("density"))} if (
         "density" in parameters) else {}
     check_parameters(path, _models()[name], parameters)

@@ -37,7 +37,7 @@ from textnb.learning.parameters import plain
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
-from textnb.models.known import text_models
+from textnb.models.known import import_offered, text_models
 from textnb.runtime.forks import check_fork
 from textnb.runtime.memory import free_memory
 from textnb.storage import version2
@@ -314,10 +314,10 @@ def unpack_text(
 
 
 def _registered(path: str, name: str) -> type[Model]:
+    import_offered(name)
     by_name = {model.name: model for model in text_models().values()}
     if name not in by_name:
-        raise ModelFileError.unknown_features(path, [
-            f"the model {name!r} (unless it is one of yours: import it first)"])
+        raise ModelFileError.unknown_model(path, name)
     return by_name[name]
 
 

@@ -148,8 +148,6 @@ class Tokenizer(TokenSettings):
             raise ParameterError.naming(
                 "{stop_words} are words: they need {analyzer='word'}; got {got}",
                 got=Mention("analyzer", repr(self.analyzer)))
-        if not isinstance(self.pattern, str):
-            raise ParameterError.out_of_range("pattern", "a regular expression (str)", self.pattern)
         _check_pattern(self.pattern)
         if self.token_columns and self.analyzer != "word":
             raise ParameterError.naming(
@@ -412,18 +410,20 @@ def _check_pattern(pattern: str) -> None:
         raise ParameterError(f"pattern has {len(pattern)} characters; at most {LONGEST_PATTERN}")
     outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
     if re.search(r"\((?!\?)|\(\?P?<(?![=!])", outside_classes):
-        raise ParameterError(f"pattern {pattern!r} has a capturing group, but whole matches are "
-                             "the tokens; write (?:...) instead")
+        raise ParameterError.naming(
+            "{pattern} {got!r} has a capturing group, but whole matches are the tokens; write "
+            "(?:...) instead", got=pattern)
     try:
         matches = pl.Series(_SAMPLES).str.extract_all(pattern).explode()
     except pl.exceptions.PolarsError as error:
         lines = [line for line in str(error).splitlines() if line.startswith("error:")]
         reason = lines[0].removeprefix("error: ") if lines else str(error).splitlines()[0]
-        raise ParameterError(f"pattern {pattern!r} is not a valid regular expression (Rust syntax, "
-                             f"no lookaround): {reason}") from None
+        raise ParameterError.naming(
+            "{pattern} {got!r} is not a valid regular expression (Rust syntax, no lookaround): "
+            "{reason}", got=pattern, reason=reason) from None
     if "" in matches.drop_nulls():
-        raise ParameterError(f"pattern {pattern!r} matches the empty string; "
-                             "ask for one character or more")
+        raise ParameterError.naming("{pattern} {got!r} matches the empty string; ask for one "
+                                    "character or more", got=pattern)
 
 
 def _ngram_range(value: Any) -> tuple[int, int]:

@@ -1,0 +1,64 @@
+"""What the fields of a model may be, so that the command line and jobs can have them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import Field, fields
+from typing import Any
+
+from textnb.errors import ParameterError
+from textnb.runtime.settings import Setting, declared, type_of
+
+# Names that `textnb train` and `[model]` of jobs have for other things.
+TAKEN = frozenset({
+    "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
+    "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
+    "label", "label_columns", "label_separator", "lowercase", "lowercase_az", "lowercase_tr",
+    "max_df", "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
+    "on_unreadable", "output", "pattern", "query", "quiet", "segmenter", "separator",
+    "sklearn_tokens", "spam_class", "stop_words", "storage_option", "strip_accents",
+    "subfolders", "text", "token_columns", "tokenizer", "unspaced", "vocabulary", "warm_start",
+    "weight", "where"})
+# Types that the command line, jobs and model files can read.
+_TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
+
+
+def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
+    """Raises ParameterError for a field that can't be a setting of this model.
+
+    Parameters
+    ----------
+    model : type
+        A dataclass with a kind.
+    others : iterable of type
+        The models that are registered.
+    """
+    hidden = {name for base in model.__mro__[1:] for name in vars(base)}
+    hidden -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
+               for field in fields(base)}
+    known = {field.name: (other, field, facts) for other in others if other.kind
+             for field, facts in declared(other) if facts.is_option}
+    for field, facts in declared(model):
+        the_field = f"the field {field.name} of the model {model.name}"
+        if field.name in TAKEN:
+            raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "
+                                 "key of jobs: give it another name")
+        if field.name in hidden:
+            raise ParameterError(f"{the_field} hides what every model has under this name: write "
+                                 "it without a type, or give the field another name")
+        if not facts.is_option:
+            continue
+        if type_of(field).removesuffix(" | None") not in _TYPES:
+            raise ParameterError(f"{the_field} has the type {type_of(field)}, and settings are "
+                                 "bool, int, float or str, or one of these | None; one that only "
+                                 "Python has is a setting(..., is_option=False)")
+        other, *theirs = known.get(field.name, (model, field, facts))
+        if _reading(field, facts) != _reading(*theirs):
+            raise ParameterError(f"{the_field} has another type or other choices than that of "
+                                 f"{other.name}, and both would be one option of textnb train: "
+                                 "give it another name")
+
+
+def _reading(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
+    """How the command line reads a setting."""
+    return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.least
