@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -105,8 +105,8 @@ class Counting:
     def __init__(self, spec: CountSpec) -> None:
         kernel = kernel_for(spec.tokenizer)
         self._spec, self._rows = spec, None if kernel is None else kernel.rows
-        self._coder: _Coder = (_CodesOfExpressions(spec) if kernel is None
-                               else _CodesOfKernel(spec, kernel))
+        self._coder = (_CodesOfExpressions(spec) if kernel is None
+                       else _CodesOfKernel(spec, kernel))
         self._sums: dict[int, _Sums] = {}
         self.threads = self._coder.threads
 
@@ -165,22 +165,6 @@ class Counting:
             occurrences=_of_terms(tables, 1, n_terms) if self._spec.keeps_occurrences else None)
 
 
-class _Coder(Protocol):
-    """Gives codes to terms, in one table or in one for each thread."""
-
-    @property
-    def threads(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def codes(self, frame: pl.DataFrame) -> Any:
-        """Context of the number of a table that no other thread uses, its size, the codes of the
-        rows' terms, one after the other, and where those of each row end."""
-
-    def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
-        """The number of terms, the sorted terms, and for each table the column of each code."""
-
-
 class _CodesOfExpressions:
     """Codes by Polars' expressions, which use all threads by themselves."""
 
@@ -196,6 +180,8 @@ class _CodesOfExpressions:
 
     @contextmanager
     def codes(self, frame: pl.DataFrame) -> Iterator[tuple[int, int, NDArray[Any], Ints]]:
+        """The number of a table that no other thread uses, its size, the codes of the rows' terms,
+        one after the other, and where those of each row end."""
         coded = frame.lazy().select(self._expr.alias("codes")).collect()
         lengths, codes = flat_codes(coded["codes"])
         with self._turn:
@@ -203,6 +189,7 @@ class _CodesOfExpressions:
             yield 0, len(self._words), codes, np.cumsum(lengths)
 
     def sorted(self) -> tuple[int, Callable[[], pl.Series], list[Codes]]:
+        """The number of terms, the sorted terms, and for each table the column of each code."""
         codes, terms = sorted_terms(self._words, self._tokenizer)
         return len(terms), lambda: terms, [columns_of(codes, len(self._words))]
 
