@@ -192,7 +192,7 @@ ESTIMATORS: list[tuple[Any, Any, Any, dict[str, Any]]] = [
         "class_weight": {"b": 3.0}}),
     (NBLogisticRegression(), MANY, KINDS * 4, {
         "l": 0.1, "C": 0.1, "beta": 0.25, "loss": "hinge", "binarize": False, "tol": 100.0,
-        "max_iter": 2, "early_stopping": True, "validation_fraction": 0.4, "random_state": 7,
+        "max_iter": 50, "random_state": 7,
         "class_weight": "balanced"}),
     (NBLinear(), MANY, KINDS * 4, {
         "l": 0.1, "C": 0.1, "loss": "log", "power": 1.0, "tf": "presence", "idf": False,

@@ -9,9 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from textnb.text.compiled import why_no_kernel
 
 PACKAGE = "textnb"
 ROOT = Path(__file__).parents[1] / PACKAGE
@@ -353,3 +358,27 @@ def test_a_name_loads_what_it_needs() -> None:
     assert "polars" in classifier
     assert classifier & {"sklearn", "scipy"} == set()
     assert loaded("import textnb; textnb.Tokenizer") & {"sklearn", "scipy"} == set()
+
+
+def drawing() -> Any:
+    """The script that draws the way of a row."""
+    path = str(ROOT.parent / "scripts" / "way")
+    loader = SourceFileLoader("way", path)
+    script = module_from_spec(spec_from_file_location("way", path, loader=loader))  # type: ignore[arg-type]
+    loader.exec_module(script)
+    return script
+
+
+@pytest.mark.skipif(bool(why_no_kernel()), reason="the way that is drawn is that of the kernel")
+def test_a_row_goes_down_the_rooms_as_the_page_says() -> None:
+    way = drawing()
+    assert way.page() == way.PAGE.read_text("utf-8"), "scripts/way --write draws it anew"
+    rooms: list[str] = []
+    for line in way.drawn():
+        if not line.startswith(" "):
+            rooms = []
+            continue
+        depth = (len(line) - len(line.lstrip())) // 2 - 1
+        rooms[depth:] = [place(line.split()[1].replace("/", "."))]
+        assert [RANK[room] for room in rooms] == sorted(
+            (RANK[room] for room in rooms), reverse=True), line

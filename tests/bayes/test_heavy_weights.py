@@ -205,4 +205,4 @@ def test_a_model_of_held_out_rows_that_is_not_solved_is_told(monkeypatch):
 def test_the_other_linear_model_tells_of_passes_that_are_too_few():
     counts, labels = some_texts()
     with pytest.warns(ConvergenceWarning, match="failed to converge"):
-        NBLogisticRegression(class_weight={"b": 1e5}, tol=1e-6).fit(counts, labels)
+        NBLogisticRegression(class_weight={"b": 1e5}, tol=1e-6, max_iter=5).fit(counts, labels)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
 from sklearn.naive_bayes import ComplementNB as SklearnComplement
@@ -28,6 +28,7 @@ from textnb import (
     NBLinear,
     NBLogisticRegression,
     ParameterError,
+    SchemaError,
     TextClassifier,
     TextnbError,
     TfidfComplementNB,
@@ -39,7 +40,6 @@ from textnb.bayes.label_thresholds import best_threshold
 from textnb.files.require import Unsupported
 from textnb.learning.fitted import Fitted
 from textnb.storage.terms_reader import TermsReader
-from textnb.storage.textmodel import load_fitted
 
 TOPICS = ["corn", "grain", "money", "trade", "wheat"]
 
@@ -162,8 +162,6 @@ def test_a_file_holds_all_that_was_learned(model: TextClassifier, tmp_path: Path
 def test_what_can_t_read_a_file_of_labels_says_so(tmp_path: Path) -> None:
     path = tmp_path / "news.textnb"
     TextClassifier().fit(NEWS).save(path)
-    with pytest.raises(ParameterError, match="for one label per document"):
-        load_fitted(path)
     with pytest.raises(ParameterError, match="mail filter is for one label"):
         MailFilter.load(path, spam="corn")
     with pytest.raises(Unsupported):
@@ -396,7 +394,7 @@ def test_what_was_not_learned_is_not_forgotten() -> None:
 SETTINGS: dict[str, tuple[TextClassifier, str]] = {
     "l = 0": (TextClassifier(MultinomialNB(l=0.0)), "l must be above 0"),
     "class_prior": (TextClassifier(MultinomialNB(class_prior=[0.2] * 5)), "class_prior"),
-    "nblr": (TextClassifier(NBLogisticRegression()), "must have one label"),
+    "nblr": (TextClassifier(NBLogisticRegression()), "is for one label per document"),
     "tf-idf": (TextClassifier(TfidfComplementNB()), "one label"),
 }
 
@@ -536,21 +534,83 @@ def test_the_linear_model_learns_lists_from_all_documents_at_once() -> None:
 CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")
 # What takes a fitted model and does not know lists of labels yet, by name. Each refuses.
 REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
-    "drift": lambda model, rows, path: textnb.drift(model, rows, rows),
-    "evaluate_roc": lambda model, rows, path: textnb.evaluate_roc(model, rows, "corn"),
-    "mistakes": lambda model, rows, path: textnb.mistakes(model, rows),
     "smoothing_path": lambda model, rows, path: textnb.smoothing_path(model, rows),
     "validate_online(positive=)": lambda model, rows, path: textnb.validate_online(
         model, rows, "corn"),
     "write_report(positive=)": lambda model, rows, path: textnb.write_report(
         model, rows, path / "report.html", positive="corn"),
-    "write_report(train=)": lambda model, rows, path: textnb.write_report(
-        model, rows, path / "report.html", train=rows),
-    "score": lambda model, rows, path: model.score(rows),
     "estimator_": lambda model, rows, path: model.estimator_,
     "set_calibration": lambda model, rows, path: model.set_calibration(CALIBRATION),
     "pairwise": lambda model, rows, path: model.linear_form().pairwise("corn", "wheat"),
 }
+
+
+# What knows them, and refuses rows of the other kind.
+JUDGING: dict[str, Callable[[TextClassifier, pl.DataFrame], object]] = {
+    "evaluate": textnb.evaluate, "mistakes": textnb.mistakes,
+    "score": lambda model, rows: model.score(rows), "held_out": textnb.held_out,
+    "drift": lambda model, rows: textnb.drift(model, rows, rows),
+    "evaluate_roc": lambda model, rows: textnb.evaluate_roc(model, rows, "corn"),
+}
+
+
+@pytest.mark.parametrize("name", JUDGING)
+def test_rows_of_one_label_are_refused(name: str) -> None:
+    one = TESTED.with_columns(label=pl.col("label").list.first().fill_null("corn"))
+    with pytest.raises(SchemaError, match=r"predicts lists of labels, .*one label per document"):
+        JUDGING[name](TextClassifier().fit(NEWS), one)
+    with pytest.raises(SchemaError, match="must have one label"):
+        JUDGING[name](TextClassifier().fit(one), TESTED)
+
+
+def test_lists_are_judged_as_wholes() -> None:
+    model = TextClassifier().fit(NEWS)
+    predicted = model.predict(TESTED["text"])
+    right = np.array([{*own} == {*other} for own, other in
+                      zip(predicted, TESTED["label"].to_list(), strict=True)])
+    assert 0 < right.sum() < len(right)
+    assert model.score(TESTED) == right.mean() == textnb.evaluate(model, TESTED).subset_accuracy
+    # The order of a list, and a label twice in it, say nothing.
+    turned = TESTED.with_columns(pl.col("label").list.reverse())
+    assert model.score(turned) == right.mean()
+    wrong = textnb.mistakes(model, turned)
+    assert wrong["text"].to_list() == TESTED.filter(pl.Series(~right))["text"].to_list()
+    # A label that the model does not know can't be predicted.
+    other = TESTED.with_columns(label=pl.lit(["other"]))
+    assert textnb.mistakes(model, other).height == TESTED.height
+
+
+def test_the_curve_of_a_label_is_that_of_the_documents_with_it() -> None:
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    scores = model.decision_function(TESTED)
+    for k, label in enumerate(TOPICS):
+        has = TESTED["label"].list.contains(label).to_numpy()
+        assert textnb.evaluate_roc(model, TESTED, label).auc == pytest.approx(
+            roc_auc_score(has, scores[:, k]), abs=1e-12)
+
+
+def test_drift_of_lists_stands_for_their_most_probable_labels() -> None:
+    model = TextClassifier().fit(NEWS)
+    same = textnb.drift(model, TESTED, TESTED)
+    assert same.verdict == "nothing drifted"
+    shares = {measure.name: measure.recent for measure in same.measures}
+    assert shares["errors"]["right"] == pytest.approx(model.score(TESTED))
+    none = np.mean([not said for said in model.predict(TESTED["text"])])
+    assert shares["answers"].get("(none)", 0.0) == pytest.approx(none)
+    assert [one.name for one in textnb.drift(model, TESTED.drop("label"), TESTED).measures] == [
+        "answers", "unknown words", "scores"]
+    other = TESTED.with_columns(label=pl.lit(["other"]))
+    found = textnb.drift(model, other, TESTED)
+    assert found.drifted == ["labels"]
+    assert {one.name: one.recent for one in found.measures}["errors"] == {
+        "right": 0.0, "wrong": 1.0}
+
+
+def test_duplicates_compare_lists_as_wholes() -> None:
+    rows = pl.DataFrame({"text": ["corn up", "corn up", "oil up", "oil up"],
+                         "label": [["corn", "wheat"], ["wheat", "corn"], ["oil"], []]})
+    found = textnb.find_duplicates(rows, label="label", near=None)
+    assert found.pairs["conflict"].to_list() == [False, True]
 
 
 # These fit the model's settings anew, and may do so with one label per document.
@@ -574,8 +634,8 @@ def test_each_public_function_of_a_fitted_model_is_walked() -> None:
     import inspect
 
     of_scores_or_files = {"verify_export", "load"}
-    knowing = {"describe_model", "evaluate", "export_model", "calibrate", "cross_validate",
-               "held_out", "leave_one_out", "validate_online", "write_report"}
+    knowing = {*JUDGING, "describe_model", "export_model", "calibrate", "cross_validate",
+               "leave_one_out", "validate_online", "write_report"}
     walked = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
               and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}

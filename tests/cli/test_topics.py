@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, hamming_loss
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import textnb
-from tests.classifier.test_multilabel import NEWS, TESTED
+from tests.classifier.test_multilabel import NEWS, TESTED, TOPICS
 from tests.cli.conftest import Run
 from textnb import TextClassifier
 from textnb.cli.main import VERBS
@@ -301,12 +301,11 @@ def test_diff_shows_the_classes_that_drifted_most(run: Run, folder: Path) -> Non
 
 # The verbs that know lists of labels, and those that read no model.
 KNOWING = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
-           "export", "calibrate", "threshold", "validate", "diff"}
+           "export", "calibrate", "threshold", "validate", "diff", "drift"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 REFUSING: dict[str, list[str]] = {
     "filter": ["topics.textnb", "--spam-class", "corn"],
     "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
-    "drift": ["topics.textnb", "tested.ndjson", "--reference", "tested.ndjson"],
 }
 
 
@@ -340,6 +339,14 @@ def test_verbs_that_do_not_know_lists_refuse_the_model(run: Run, files: Path, na
     assert result.code != 0
     assert "for one label per document" in result.err
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_drift_of_lists_names_labels(run: Run, files: Path) -> None:
+    found = json.loads(run("drift", "topics.textnb", "tested.ndjson", "--reference",
+                           "tested.ndjson", "--format", "json").checked().out)
+    assert found["verdict"] == "nothing drifted"
+    labels = {one["name"]: one for one in found["measures"]}["labels"]["reference"]
+    assert {*labels} <= {*TOPICS, "(none)"}
 
 
 def test_an_export_is_verified_on_rows(run: Run, files: Path) -> None:

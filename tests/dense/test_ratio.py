@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.svm import LinearSVC
 
 import textnb
@@ -31,8 +27,8 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes import ratio
 from textnb.bayes.counts import Counts
-from textnb.bayes.one_against_rest import DualSolver
 from textnb.bayes.ratio import presence_statistics
 
 Array = NDArray[Any]
@@ -153,71 +149,38 @@ def test_a_small_tolerance_gives_the_optimum_of_the_squared_hinge() -> None:
     np.testing.assert_allclose(b, optimum[-1], rtol=1e-5, atol=1e-7)
 
 
-def test_passes_end_it_without_a_word_and_a_tolerance_that_was_missed_is_told() -> None:
+def test_a_tolerance_that_was_missed_is_told() -> None:
     # Here every warning is an error.
     rows, y = many()
-    assert NBLogisticRegression().fit(rows, y).n_iter_ == 5
-    assert NBLogisticRegression(max_iter=2).fit(rows, y).n_iter_ == 2
-    assert NBLogisticRegression(tol=1.0, max_iter=1000).fit(rows, y).n_iter_ < 1000
+    loose = NBLogisticRegression().fit(rows, y).n_iter_
+    assert loose < NBLogisticRegression(tol=0.01).fit(rows, y).n_iter_ < 1000
     with pytest.warns(ConvergenceWarning, match="failed to converge"):
-        NBLogisticRegression(tol=1e-9).fit(rows, y)
+        NBLogisticRegression(tol=1e-9, max_iter=5).fit(rows, y)
 
 
 @pytest.mark.parametrize("loss", ["log", "hinge"])
-def test_each_pass_comes_nearer_to_the_optimum(loss: Any) -> None:
+def test_each_tolerance_comes_nearer_to_the_optimum(loss: Any) -> None:
     rows, y = many()
     best = NBLogisticRegression(loss=loss, tol=1e-9, max_iter=100_000).fit(rows, y).coef_
-    away = [np.abs(NBLogisticRegression(loss=loss, max_iter=passes).fit(rows, y).coef_ - best).max()
-            for passes in (1, 4, 16, 64)]
+    away = [np.abs(NBLogisticRegression(loss=loss, tol=tol).fit(rows, y).coef_ - best).max()
+            for tol in (2.0, 0.2, 0.02, 0.002)]
     assert away == sorted(away, reverse=True)
-    assert away[-1] < 0.01 * away[0]
+    assert away[-1] < 0.05 * away[0]
 
 
-@pytest.mark.parametrize("tol", [None, 0.1])
-@pytest.mark.parametrize("seed", [0, 7])
-@pytest.mark.parametrize("loss", ["log", "hinge"])
-def test_the_bits_are_those_of_scikit_learns_estimators(
-    loss: Any, seed: int, tol: float | None
-) -> None:
-    counts, y = many(300)
-    rows, positive = sp.csr_array(counts.astype(np.float64)), y == y[0]
-    passes = 5 if tol is None else 1000
-    settings: dict[str, Any] = {"dual": True, "C": 2.5, "tol": 1e-8 if tol is None else tol,
-                                "max_iter": passes, "random_state": seed}
-    theirs: Any = (LogisticRegression(solver="liblinear", **settings) if loss == "log"
-                   else LinearSVC(**settings))
-    with pytest.warns(ConvergenceWarning) if tol is None else nullcontext():
-        theirs.fit(rows, positive)
-    ours = DualSolver(loss, 2.5, tol, seed).fit(rows, positive, passes)
-    assert ours.weights.tolist() == theirs.coef_[0].tolist()
-    assert ours.intercept == theirs.intercept_[0]
-    assert ours.n_iter == np.max(theirs.n_iter_)
-
-
-@pytest.mark.parametrize("early_stopping", [False, True])
-def test_no_filter_of_warnings_is_needed(
-    early_stopping: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As another thread may take it away at any time: here, at once."""
-    for name in ("simplefilter", "filterwarnings"):
-        monkeypatch.setattr(warnings, name, lambda *args, **kwargs: None)
-    rows, y = many()
-    NBLogisticRegression(early_stopping=early_stopping, max_iter=4).fit(rows, y)
-
-
-@pytest.mark.parametrize("value", [1e31, np.inf, np.nan, -1e31])
+@pytest.mark.parametrize("value", [1e31, 1e300])
 @pytest.mark.parametrize("loss", ["log", "hinge"])
 def test_values_that_the_solver_does_not_end_with_are_refused(loss: Any, value: float) -> None:
-    rows = sp.csr_array(np.array([[1.0, value], [2.0, 1.0]]))
+    rows = np.array([[1.0, value], [2.0, 0.0]])
     with pytest.raises(DataError, match="must be finite and at most 1e"):
-        DualSolver(loss, 1.0, None, 0).fit(rows, np.array([True, False]), 5)
+        NBLogisticRegression(loss=loss, binarize=False).fit(rows, [True, False])
 
 
 def test_rows_with_wide_indices_are_refused() -> None:
     rows = sp.csr_array(np.eye(2))
     rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
     with pytest.raises(DataError, match="LIBLINEAR takes less than"):
-        DualSolver("log", 1.0, None, 0).fit(rows, np.array([True, False]), 5)
+        ratio.learn_from_rows(NBLogisticRegression(), rows, np.array(["a", "b"]), None)
 
 
 def test_threads_do_not_change_the_bits() -> None:
@@ -233,40 +196,6 @@ def test_threads_do_not_change_the_bits() -> None:
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(weights, [0, 1, 2, 3] * 6))
     assert all(np.array_equal(found, alone[i % 4]) for i, found in enumerate(together))
-
-
-@pytest.mark.parametrize(("classes", "C", "passes"), [
-    (2, 1.0, [1, 2, 4, 6]), (3, 10.0, [1, 2, 4, 6]), (4, 1.0, [1, 2, 4])])
-def test_early_stopping_takes_the_fewest_passes_of_the_best_held_out_accuracy(
-    classes: int, C: float, passes: list[int]
-) -> None:
-    rows, y = many(classes=classes)
-    settings: dict[str, Any] = {"C": C, "random_state": 3}
-    model = NBLogisticRegression(early_stopping=True, validation_fraction=0.2, max_iter=6,
-                                 **settings).fit(sp.csr_array(rows), y)
-    learn, judge = next(StratifiedShuffleSplit(1, test_size=0.2, random_state=3).split(rows, y))
-    # Learned from the rest alone, ratios too.
-    tried = {n: NBLogisticRegression(max_iter=n, **settings).fit(
-        rows[learn], y[learn]).score(rows[judge], y[judge]) for n in passes}
-    assert model.validation_scores_ == tried
-    chosen = min(n for n in tried if tried[n] == max(tried.values()))
-    assert model.n_iter_ == chosen
-    whole = NBLogisticRegression(max_iter=chosen, **settings).fit(rows, y)
-    assert np.array_equal(model.coef_, whole.coef_)
-    assert np.array_equal(model.intercept_, whole.intercept_)
-    again = clone(model).fit(rows, y)
-    assert np.array_equal(again.coef_, model.coef_)
-    assert not hasattr(model.set_params(early_stopping=False).fit(rows, y), "validation_scores_")
-
-
-def test_early_stopping_needs_rows_of_each_class() -> None:
-    rows, y = many(60)
-    with pytest.raises(DataError, match="there are 6 rows of 3 classes, 1 of the rarest"):
-        NBLogisticRegression(early_stopping=True, validation_fraction=0.5).fit(X, [*"aaabbz"])
-    with pytest.raises(DataError, match=r"holds out 0\.01 of the rows.*early_stopping=False"):
-        NBLogisticRegression(early_stopping=True, validation_fraction=0.01).fit(rows, y)
-    with pytest.raises(DataError, match="got one class"):
-        NBLogisticRegression(early_stopping=True).fit(X, ["x"] * 6)
 
 
 @pytest.mark.parametrize("labels", [TWO, THREE, np.array([3, 1, 2, 2, 1, 3]),
@@ -308,19 +237,21 @@ def test_weights_are_drawn_towards_their_mean_magnitude(y: Array, beta: float) -
     {"l": 0.0}, {"l": -1.0}, {"l": [1.0, 0.0, 1.0, 1.0]}, {"beta": -0.1}, {"beta": 1.1},
     {"loss": "square"}, {"C": 0.0}, {"C": float("inf")}, {"C": "1"}, {"C": True}, {"tol": 0.0},
     {"tol": float("nan")}, {"tol": "0.1"}, {"max_iter": 0}, {"max_iter": 5.0}, {"max_iter": True},
-    {"max_iter": None}, {"max_iter": 2**31}, {"C": 1e300},
-    {"early_stopping": "auto"}, {"early_stopping": 1},
-    {"validation_fraction": 0.0}, {"validation_fraction": 1.0}, {"validation_fraction": 5},
-    {"validation_fraction": None}], ids=str)
+    {"max_iter": None}, {"max_iter": 2**31}, {"tol": None}], ids=str)
 def test_settings_out_of_range(settings: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         NBLogisticRegression(**settings).fit(X, TWO)
 
 
+def test_weights_that_are_no_numbers_are_refused() -> None:
+    with (pytest.warns(ConvergenceWarning, match="failed to converge"),
+          pytest.raises(ParameterError, match="is too large for these rows")):
+        NBLogisticRegression(C=1e300).fit(X, TWO)
+
+
 def test_a_random_state_that_is_none_is_named_as_such() -> None:
-    for early_stopping in (False, True):
-        with pytest.raises(ValueError, match="'x'"):
-            NBLogisticRegression(random_state="x", early_stopping=early_stopping).fit(X, TWO)
+    with pytest.raises(ValueError, match="'x'"):
+        NBLogisticRegression(random_state="x").fit(X, TWO)
 
 
 def test_indices_of_64_bits() -> None:
@@ -350,7 +281,7 @@ FRAME = pl.DataFrame({
 
 @pytest.mark.parametrize("settings", [
     {}, {"beta": 0.25, "loss": "hinge"}, {"binarize": False, "l": 0.5},
-    {"tol": 0.1, "max_iter": 200}, {"early_stopping": True, "validation_fraction": 0.5}], ids=str)
+    {"tol": 0.1, "max_iter": 200}], ids=str)
 @pytest.mark.parametrize("labels", [["pos", "neg"] * 3, ["x", "y", "z"] * 2, [3, 1, 2] * 2],
                          ids=["two", "three", "numbers"])
 def test_a_stored_model_scores_the_same_bits(

@@ -86,9 +86,8 @@ def test_errors_are_measured_by_their_rate() -> None:
     def with_errors(rate: float, seed: int) -> Sample:
         one = sample(3000, seed)
         wrong = np.random.default_rng(seed).random(3000) < rate
-        assert one.labels is not None
         return Sample(one.answers, one.scores, one.unknown,
-                      np.where(wrong, 1 - one.answers, one.answers))
+                      np.where(wrong, 1 - one.answers, one.answers), wrong)
 
     assert compare(with_errors(.02, 1), with_errors(.06, 2), [0, 1]).drifted == ["errors"]
     assert compare(with_errors(.06, 1), with_errors(.02, 2), [0, 1]).verdict == SAME

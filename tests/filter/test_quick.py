@@ -291,7 +291,6 @@ COUNTED, LEARNED = MultinomialNB(), NBLogisticRegression()
     (LEARNED, ("estimator", "parameters", "C"), -1),
     (LEARNED, ("estimator", "parameters", "l"), 0), (LEARNED, ("settings", "text"), 1.5),
     (LEARNED, ("estimator", "parameters", "max_iter"), 10**20),
-    (LEARNED, ("estimator", "parameters", "early_stopping"), [False]),
     (NBLinear(), ("estimator", "parameters", "tf"), {"a": 1}),
     (NBLinear(), ("estimator", "parameters", "power"), -1e308)], ids=str)
 def test_what_load_refuses_no_filter_takes(

@@ -16,7 +16,7 @@ from polars.io.plugins import register_io_source
 
 from textnb import TextClassifier
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames.scan import scan
+from textnb.frames.scan import check_kind_of_labels, scan, scan_table
 
 ROWS = [("ham", 'He said "hi", twice'), ("spam", "naïve\u2028free\tmoney"), ("ham", "হিন্দী 😀")]
 FRAME = pl.DataFrame(ROWS, schema=["label", "text"], orient="row")
@@ -300,8 +300,12 @@ class TestFrames:
         assert scan(frame, label="y").collect().equals(frame)
 
     def test_lists_where_each_row_has_one_label(self) -> None:
+        frame = pl.DataFrame({"y": [["a"]], "x": [1.0]})
+        assert scan(frame, label="y").collect().equals(frame)
         with pytest.raises(SchemaError, match=r"holds lists of labels, .* must have one label"):
-            scan(pl.DataFrame({"y": [["a"]]}), label="y")
+            scan_table(frame, ["x"], "y")
+        with pytest.raises(SchemaError, match=r"predicts lists of labels, .* one label per"):
+            check_kind_of_labels(frame.lazy(), "x", lists=True)
 
     @pytest.mark.parametrize("values", [[1.0], [b"a"], pl.Series([0]).cast(pl.Date)])
     def test_labels_of_another_type(self, values: Any) -> None:

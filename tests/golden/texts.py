@@ -163,7 +163,6 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "nblr": {
         "hinge": (_at_once, {}, {}, {"loss": "hinge"}),
-        "stopping": (_at_once, {}, {}, {"early_stopping": True, "max_iter": 20}),
         "beta": (_at_once, {}, {}, {"beta": 0.25, "C": 0.5, "binarize": False}),
     },
 }

@@ -103,7 +103,7 @@ def test_the_metric_is_that_of_evaluate() -> None:
     held = HeldOutLabels(np.array(names), margins, actual, "by hand")
     for name, measure in held.measure().items():
         if name != "hamming_loss":
-            metric = Metric.of(name.replace("_", "-"), multilabel=True)
+            metric = Metric.of(name.replace("_", "-"), of_lists=True)
             assert metric.value(margins, actual, names) == measure
 
 

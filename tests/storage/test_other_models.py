@@ -288,3 +288,11 @@ def refuse_or_load_whole(load: Load, content: bytes) -> None:
     except REFUSED:
         return
     assert np.isfinite(model.linear_form().weights).all()
+
+
+def test_a_file_whose_solver_was_ended_by_passes_answers_with_its_weights() -> None:
+    path = Path(__file__).with_name("nblr_of_passes.textnb")
+    model = textnb.load(path)
+    with np.load(path) as arrays:
+        np.testing.assert_array_equal(model.linear_form().weights, arrays["weights"])
+    assert model.estimator_.get_params() == NBLogisticRegression().get_params()

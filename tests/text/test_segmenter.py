@@ -90,5 +90,9 @@ def test_what_it_must_make() -> None:
         Tokenizer(segmenter=lambda text: [1]).tokens("a")  # type: ignore[list-item]
     with pytest.raises(ParameterError, match="must make strings of a text; got 5"):
         Tokenizer(segmenter=lambda text: 5).tokens("a")  # type: ignore[arg-type, return-value]
-    with pytest.raises(ParameterError, match=r"segmenter=.*segment: the places"):
-        TextClassifier(tokenizer=TOKENIZER).fit(ROWS).highlight("dull")
+
+
+def test_its_tokens_stand_in_the_text(model: TextClassifier) -> None:
+    pieces = model.highlight("A dull, New_York film").pieces["text"]
+    assert [piece for piece, value in pieces if value is not None] == [
+        "A", "dull,", "New_York", "film"]

@@ -138,7 +138,8 @@ class TestExplanations:
 
     def test_dropped_tokens(self) -> None:
         pieces, _ = pieces_of(OWN, ["a"], {"a": ["A", "", "B"]}, {"b": 1.0})
-        assert pieces == {"a": [("a", 0.0), (" ", None), ("b", 1.0)]}
+        assert pieces == {
+            "a": [("A", 0.0), (" ", None), ("", 0.0), (" ", None), ("B", 1.0)]}
 
 
 class TestRefusals:

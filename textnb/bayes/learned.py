@@ -43,8 +43,6 @@ class Learned:
     form : LinearForm
     n_iter : int or None
         The most passes that a solver took, if a solver learned the weights.
-    validation_scores : dict of int to float, or None
-        Accuracy on held-out rows by number of passes, if it decided that number.
     calibration : Calibration or None
         It makes probabilities of the scores, if learning from rows fitted one.
     left_out : LeftOutScores or None
@@ -58,7 +56,6 @@ class Learned:
     counts: Counts
     form: LinearForm
     n_iter: int | None = None
-    validation_scores: dict[int, float] | None = None
     calibration: Calibration | None = None
     left_out: LeftOutScores | None = None
     decision: Decision | None = None

@@ -9,6 +9,7 @@ References
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,17 @@ from numpy.typing import NDArray
 from textnb.bayes.class_weight import class_weights, with_class_weight
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, multinomial_log_prob
 from textnb.bayes.learned import Learned
-from textnb.bayes.one_against_rest import DualSolver, best_passes, split_held_out
 from textnb.bayes.statistics import as_counts, as_smoothing
 from textnb.errors import DataError, ParameterError
+
+# LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
+# same time neither would have the order of its own random state.
+_ONE_AT_A_TIME = Lock()
+# With larger values LIBLINEAR's steps are 0, and it does not end.
+_MAX_VALUE = 1e30
 
 
 def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
@@ -152,11 +158,11 @@ def scale_columns(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
 def learn_from_rows(
     model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
 ) -> Learned:
-    """Learn ratios from counts, and weights on the scaled features.
+    """Learn ratios from counts, and weights on the scaled features, one class against the rest.
 
     Parameters
     ----------
-    model : CountRatio
+    model : NBLogisticRegression
         Not imported here, as it imports this module.
     rows : csr_array (n_rows, n_features)
         As `rows_as_used` gives them.
@@ -166,60 +172,55 @@ def learn_from_rows(
     Raises
     ------
     DataError
-        If there is one class, or too few rows to hold some out.
+        If there is one class, or rows are too large for LIBLINEAR.
     """
     statistics, ratio = ratio_statistics(
         rows, labels, model.l, bool(model.binarize), weight, model.class_weight)
-    passes, tried = model.max_iter, None
-    if model.early_stopping:
-        passes, tried = _best_passes(model, rows, labels, weight)
-    form, taken = _solve(model, rows, labels, statistics, ratio, passes, weight)
-    return Learned(statistics, form, taken, tried)
-
-
-def _best_passes(
-    model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
-) -> tuple[int, dict[int, float]]:
-    """The passes that do best on held-out rows, and how each number of them did."""
-    learn, judge = split_held_out(labels, model.validation_fraction, model.random_state)
-    few, own, others = rows[learn], labels[learn], rows[judge]
-    own_weight = None if weight is None else weight[learn]
-    statistics, ratio = ratio_statistics(
-        few, own, model.l, bool(model.binarize), own_weight, model.class_weight)
-
-    def accuracy(passes: int) -> float:
-        form, _ = _solve(model, few, own, statistics, ratio, passes, own_weight)
-        answers = form.classes[form.scores(others).argmax(axis=1)]
-        return float(np.mean(labels[judge] == answers))
-
-    return best_passes(accuracy, model.max_iter)
-
-
-def _solve(
-    model: Any, rows: sp.csr_array, labels: NDArray[Any], statistics: Counts,
-    ratio: Floats, passes: int, weight: Floats | None,
-) -> tuple[LinearForm, int]:
-    """Run the solver for each class: the form, and the most passes that one took."""
     classes = statistics.classes
     of_class = class_weights(model.class_weight, classes, statistics.class_count)
     if of_class is not None:
         own = of_class[np.searchsorted(classes, labels)]
         weight = own if weight is None else own * weight
-    solver = DualSolver(model.loss, model.C, model.tol, model.random_state)
-    positives = classes[1:] if len(ratio) == 1 else classes
     # Of two classes the first scores 0, so that the posterior is logistic in the second's.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
     taken = 0
-    for k, (r, positive) in enumerate(zip(ratio, positives, strict=True), start=first):
-        found = solver.fit(scale_columns(rows, r), labels == positive, passes, weight,
-                           quiet=bool(model.early_stopping))
-        w = found.weights
-        if not (np.isfinite(w).all() and np.isfinite(found.intercept)):
+    for k, r in enumerate(ratio, start=first):
+        solver = _solve(model, scale_columns(rows, r), labels == classes[k], weight)
+        w, intercept[k] = solver.coef_[0], solver.intercept_[0]
+        if not (np.isfinite(w).all() and np.isfinite(intercept[k])):
             raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
                                  "weights that are no finite numbers")
         weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
-        intercept[k] = found.intercept
-        taken = max(taken, found.n_iter)
-    form: LinearForm = model.form_of_weights(statistics, weights, intercept)
-    return form, taken
+        taken = max(taken, int(np.max(solver.n_iter_)))
+    return Learned(statistics, model.form_of_weights(statistics, weights, intercept), taken)
+
+
+def _solve(
+    model: Any, rows: sp.csr_array, positive: NDArray[np.bool_], weight: Floats | None
+) -> Any:
+    """scikit-learn's estimator, fitted by LIBLINEAR's dual coordinate descent."""
+    # Imported where used: scoring and the other models do without.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    _check_rows(rows)
+    solver = LogisticRegression(solver="liblinear") if model.loss == "log" else LinearSVC()
+    solver.set_params(dual=True, C=model.C, tol=model.tol, max_iter=model.max_iter,
+                      random_state=model.random_state)
+    with _ONE_AT_A_TIME:
+        return solver.fit(rows, positive, sample_weight=weight)
+
+
+def _check_rows(rows: sp.csr_array) -> None:
+    """Raises DataError for rows that LIBLINEAR can't read, or never ends with."""
+    if rows.indices.dtype != np.int32 or rows.indptr.dtype != np.int32:
+        raise DataError(f"the rows store {rows.nnz:,} values in {rows.shape[1]:,} columns, and "
+                        "LIBLINEAR takes less than 2,147,483,648 of each: learn from fewer rows, "
+                        "or from fewer terms")
+    # No array of absolute values: there may be billions of them.
+    largest = np.maximum(rows.data.max(initial=0.0), -rows.data.min(initial=0.0))
+    if not largest <= _MAX_VALUE:
+        raise DataError("the rows times their log-count ratios must be finite and at most "
+                        f"{_MAX_VALUE:g}; one is {largest:g}. Scale the rows "
+                        "down, or take a larger l")

@@ -14,7 +14,7 @@ from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import feature_columns, feature_names, matrix
 from textnb.frames.kinds import select_columns
-from textnb.frames.scan import scan_table
+from textnb.frames.scan import check_kind_of_labels, scan_table
 from textnb.frames.texts import as_int64, rows_in_memory, with_labels
 
 # Number of rows that are read at a time.
@@ -86,7 +86,8 @@ def scan_labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl
             raise ParameterError(f"label={label!r} is a feature: an array's columns are "
                                  "called x0, x1 ...; give the label another name")
         X = pl.DataFrame(X, schema=names)
-    return with_labels(rows_in_memory(X, label), y, label).lazy()
+    frame = with_labels(rows_in_memory(X, label), y, label).lazy()
+    return check_kind_of_labels(frame, label, lists=False)
 
 
 def read_batches(

@@ -64,11 +64,11 @@ def calibrate(
     check_model_target(output)
     check_apart(input, output)
     with lock_path(output):
-        fitted = load_fitted(file.model, multilabel=True)
+        fitted = load_fitted(file.model)
         of_lists = fitted.is_multilabel
         if of_lists and how.no_length:
             raise ParameterError.multilabel("--no-length")
-        frame = rows(input, source, fitted.columns, fitted.label, multilabel=of_lists)
+        frame = rows(input, source, fitted.columns, fitted.label)
         score = scored_apart if how.held_out else scores_of_learned
         with reading(input, frame, source.where), progress(
                 "scoring", "scored", done.quiet) as advance:

@@ -9,6 +9,7 @@ import click
 
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
+    LabelOptions,
     ModelFile,
     Quiet,
     ReadOptions,
@@ -30,7 +31,7 @@ AGAIN_CODE, TOO_FEW_CODE = 3, 4
 
 
 @dataclass(kw_only=True)
-class DriftInput(ReadOptions):
+class DriftInput(ReadOptions, LabelOptions):
     """Input."""
 
     input: str = argument("Recent rows, labelled or not: whatever textnb test reads.")
@@ -73,7 +74,7 @@ def _compared(fitted: Fitted, source: DriftInput, quiet: bool) -> Drift:
     reference = _sample(fitted, source.reference, source, source.reference_where,
                         "--reference-where", quiet)
     recent = _sample(fitted, source.input, source, source.where, "--where", quiet)
-    return compare(reference, recent, fitted.classes.tolist())
+    return compare(reference, recent, fitted.classes.tolist(), fitted.is_multilabel)
 
 
 def _sample(
@@ -84,7 +85,8 @@ def _sample(
     from textnb.evaluation.drift import sample_of
 
     options = replace(for_place(input, source), where=where)
-    frame = rows(input, options, fitted.columns, where=option)
+    of_lists = source.label_separator is not None or source.label_columns is not None
+    frame = rows(input, options, fitted.columns, fitted.label if of_lists else None, where=option)
     with reading(input, frame, where, option), progress("scoring", "scored", quiet) as advance:
         return sample_of(fitted, frame, advance)
 

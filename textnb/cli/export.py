@@ -68,7 +68,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     precision: Any = how.precision
     positive, output = how.positive, done.output
     to = (target_of_path(output) if how.to is None else target_of(how.to)).name
-    classifier = any_model(file.model, multilabel=True)
+    classifier = any_model(file.model)
     label = None if positive is None else as_label(positive, classes_of(classifier), "--positive")
     with reading(file.model), steps("exporting", done.quiet) as progress:
         exported = export_model(classifier, output, to, positive=label, reads=reads,
@@ -163,7 +163,7 @@ def describe(file: ModelFile, shown: Results) -> None:
     from textnb.cli.tables import show_description
     from textnb.export.describe import describe_model
 
-    described = describe_model(any_model(file.model, multilabel=True))
+    described = describe_model(any_model(file.model))
     if shown.results_format == "json":
         out(as_json(described))
     else:

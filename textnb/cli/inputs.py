@@ -161,12 +161,11 @@ class Tables:
 
 def rows(
     input: str, options: RowOptions, text: Any, label: str | None = None, features: Any = None,
-    where: str = "--where", multilabel: bool = False,
+    where: str = "--where",
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's.
 
-    ``where`` is the option whose condition chooses them, for errors; ``multilabel`` is whether the
-    label column may hold lists of labels.
+    ``where`` is the option whose condition chooses them, for errors.
     """
     from textnb.errors import ParameterError
     from textnb.frames.cloud import parse_options
@@ -187,10 +186,10 @@ def rows(
         source, settings = scan_database(options.query or "", input), {}
     if text is not None:
         # What learns or scores checks which columns hold lists of tokens.
-        lists = options if multilabel and isinstance(options, LabelOptions) else LabelOptions()
+        lists = options if isinstance(options, LabelOptions) else LabelOptions()
         columns = None if lists.label_columns is None else lists.label_columns.split(",")
         frame = scan(source, text=text, label=None if columns else label, subfolders=subfolders,
-                     tokens=None, multilabel=multilabel, **settings)
+                     tokens=None, **settings)
         if label is not None and columns is not None:
             from textnb.frames.label_lists import list_labels
 
@@ -288,21 +287,15 @@ def classes_in_words(model: AnyModel) -> str:
     return quantity(len(classes_of(model)), noun)
 
 
-def any_model(path: str, *, multilabel: bool = False) -> AnyModel:
-    """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables.
-
-    ``multilabel`` is whether the verb knows models that learned lists of labels; else these are
-    refused.
-    """
+def any_model(path: str) -> AnyModel:
+    """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables."""
     import os
 
-    from textnb.learning.fitted import check_one_label
     from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 
     document, arrays = read_model(path)
     if not is_table_model(document):
-        fitted = unpack_text(os.fspath(path), document, arrays)
-        return fitted if multilabel else check_one_label(fitted, "this verb")
+        return unpack_text(os.fspath(path), document, arrays)
     from textnb.classifiers.load import load
 
     return load(path)

@@ -73,7 +73,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     input, output = source.input, done.output
     sinks.output_format(output, done.output_format)
     check_apart(file.model, output)
-    classifier = any_model(file.model, multilabel=True)
+    classifier = any_model(file.model)
     fitted = classifier if text_columns(classifier) is not None else None
     options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}
     if fitted is not None:
@@ -132,7 +132,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
 
-    fitted, label = load_fitted(file.model, multilabel=True), shown.label
+    fitted, label = load_fitted(file.model), shown.label
     terms = texts.top(fitted, shown.k, None if label is None else as_label(
         label, fitted.classes, "--class"))
     if shown.results_format == "json":
@@ -197,7 +197,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
         source.model, source.text, source.column, source.message)
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
-    fitted = load_fitted(model, multilabel=True)
+    fitted = load_fitted(model)
     words: Any = text
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):

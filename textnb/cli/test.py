@@ -63,15 +63,12 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     model, input, positive, report = file.model, source.input, done.positive, done.report
     check_storage(source.storage_option, input, done.train)
     reporting.check(report, done.train, done.train_where, model, input)
-    classifier = any_model(model, multilabel=True)
-    is_multilabel = getattr(classifier, "is_multilabel", False)
+    classifier = any_model(model)
     frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
-                 features_of(classifier), multilabel=True)
+                 features_of(classifier))
     frame, note_count = count_malformed(frame, text_columns(classifier))
-    if is_multilabel:
-        for name, given in (("--positive", positive), ("--train", done.train)):
-            if given is not None:
-                raise ParameterError.multilabel(name)
+    if getattr(classifier, "is_multilabel", False) and positive is not None:
+        raise ParameterError.multilabel("--positive")
     label = None if positive is None else as_label(
         positive, classes_of(classifier), "--positive")
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)

@@ -110,7 +110,7 @@ def threshold(
     if input is not None:
         check_apart(input, target)
     with lock_path(target):
-        fitted = load_fitted(file.model, multilabel=True)
+        fitted = load_fitted(file.model)
         decision, novelty = None, None
         if not goal.clear:
             _check_kind(fitted, typed)
@@ -118,8 +118,7 @@ def threshold(
             # Before the rows are read, which takes long.
             check, choose = _prepare(fitted, goal)
             check()
-            frame = rows(input, source, fitted.columns, fitted.label,
-                         multilabel=fitted.is_multilabel)
+            frame = rows(input, source, fitted.columns, fitted.label)
             with reading(input, frame, source.where), progress(
                     "scoring", "scored", done.quiet) as advance:
                 held = _score(fitted, frame, source.leave_one_out, advance)

@@ -31,7 +31,6 @@ from textnb.runtime.settings import setting
 from textnb.text.token_settings import TokenSettings
 
 if TYPE_CHECKING:
-    from textnb.bayes.learned import Learned
     from textnb.learning.fitted import Fitted
 
 
@@ -208,7 +207,7 @@ def _train_texts(
     if done.warm_start is not None:
         start = load_fitted(done.warm_start)
         check_start(text_settings, start)
-    frame = rows(source.input, source, text, source.label, multilabel=True)
+    frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     documents: list[int] = []
@@ -240,7 +239,7 @@ def _train_texts(
     if fitted.chosen_l is not None:
         learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"
     if fitted.learned.n_iter is not None:
-        learned += f", {_passes(fitted.model.iterations, fitted.learned)}"
+        learned += f", {fitted.model.iterations}: {fitted.learned.n_iter}"
     if fitted.calibration is not None:
         learned += (f", temperature {fitted.calibration.temperature:.3g} (chosen on "
                     f"{quantity(fitted.calibration.documents, 'held-out document')})")
@@ -280,13 +279,6 @@ def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: Trai
         note(f"chosen: alpha {fitted.alpha_:g}, gamma {fitted.gamma_:g}, cross-validated accuracy "
              f"{float(np.nanmax(fitted.cv_accuracy_)):.4f}")
     note(f"{quantity(len(classifier.classes_), 'class')}, {learned} -> {done.output}")
-
-
-def _passes(what: str, learned: Learned) -> str:
-    if learned.validation_scores is None:
-        return f"{what}: {learned.n_iter}"
-    accuracy = max(learned.validation_scores.values())
-    return f"{what}: {learned.n_iter} (accuracy on held-out rows {accuracy:.4f})"
 
 
 def _some(names: list[str]) -> str:

@@ -85,7 +85,7 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
         raise ParameterError("--output and --table must be different files; got "
                              f"{' and '.join(paths)}")
     text: Any = source.text
-    frame = rows(source.input, source, text, source.label, multilabel=True)
+    frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     with reading(source.input, frame, source.where):

@@ -105,7 +105,7 @@ def update(
         from textnb.evaluation.mistakes import mistakes
         from textnb.learning.fitting import learn_more
 
-        model = any_model(file.model, multilabel=True)
+        model = any_model(file.model)
         is_text = text_columns(model) is not None
         tables = [_Table(model, source, input) for input in source.inputs]
         known = classes_of(model).tolist()
@@ -242,7 +242,7 @@ def forget(
         _forget_by_ledger(file.model, source, done)
         return
     with lock_path(target):
-        rest = load_fitted(file.model, multilabel=True)
+        rest = load_fitted(file.model)
         tables = [_Table(rest, source, input) for input in source.inputs]
         with progress("forgetting", "forgot", done.quiet) as advance:
             for table in tables:
@@ -285,9 +285,9 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
     check_model_target(output)
-    total = load_fitted(models[0], multilabel=True)
+    total = load_fitted(models[0])
     for path in models[1:]:
-        more = load_fitted(path, multilabel=True)
+        more = load_fitted(path)
         try:
             total = merging.merge(total, more)
         except ParameterError as error:
@@ -331,7 +331,7 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     from textnb.storage.textmodel import load_fitted
 
     input = source.input
-    first, second = (load_fitted(path, multilabel=True) for path in (source.a, source.b))
+    first, second = (load_fitted(path) for path in (source.a, source.b))
     frame = None
     if input is not None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
@@ -402,8 +402,7 @@ def _labelled_rows(
     known = classes_of(model).tolist()
     try:
         frame = rows(input, source, text_columns(model),
-                     column if label is None else None, features_of(model),
-                     multilabel=True)
+                     column if label is None else None, features_of(model))
     except SchemaError as error:
         if error.missing_role != "label":
             raise

@@ -85,12 +85,12 @@ def validate(
     _check_one_method(typed)
     input, smoothing = source.input, method.smoothing
     grid = None if smoothing is None else _grid(smoothing)
-    fitted = load_fitted(file.model, multilabel=True)
+    fitted = load_fitted(file.model)
     if fitted.is_multilabel:
         for name in ("smoothing", "positive"):
             if name in typed:
                 raise ParameterError.multilabel(f"--{name.replace('_', '-')}")
-    frame = rows(input, source, fitted.columns, fitted.label, multilabel=True)
+    frame = rows(input, source, fitted.columns, fitted.label)
     if method.online:
         _validate_online(fitted, frame, source, method, done)
         return

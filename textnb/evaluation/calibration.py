@@ -291,7 +291,7 @@ def scores_of_learned(
     By leave-one-out; by five folds, each with a model of the others, where counts can't be
     subtracted because the model learns from all rows at once, and of lists of labels.
     """
-    fitted = check_texts(model, multilabel=True)
+    fitted = check_texts(model)
     if fitted.is_multilabel:
         # The models of the folds need no thresholds.
         settings = replace(fitted.settings, model=fitted.model.without_choices())
@@ -303,7 +303,7 @@ def scores_of_learned(
 
 def link_of(model: TextClassifier | Fitted) -> str:
     """The link by which a model's scores become probabilities: see `Calibration`."""
-    fitted = check_texts(model, multilabel=True)
+    fitted = check_texts(model)
     if fitted.is_multilabel:
         return "labels"
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link

@@ -136,7 +136,7 @@ def compare_models(
 
 
 def _texts(model: Any) -> Fitted:
-    fitted = fitted_texts(model, multilabel=True)
+    fitted = fitted_texts(model)
     if fitted is None:
         raise ParameterError(f"models of texts are compared; got {type(model).__name__}")
     return fitted

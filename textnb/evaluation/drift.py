@@ -26,11 +26,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.decision import log_odds
+from textnb.bayes.decision import choose_labels, log_odds
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, codes_of
+from textnb.evaluation.held_out_labels import actual_labels
 from textnb.evaluation.novelty import NoveltyCount
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -57,19 +58,24 @@ class Sample:
     Attributes
     ----------
     answers : int64 (n_documents,)
-        Index of the most probable class; -1 where every class is impossible.
+        Index of the most probable class; -1 where every class is impossible. Where documents have
+        lists of labels, of the most probable label that is predicted; -1 where none is.
     scores : float64 (n_documents,)
-        Log-odds, base e, of the most probable class; without the model's calibration.
+        Log-odds, base e, of the most probable class or label; without the model's calibration.
     unknown : float64 (n_documents,)
         The share of the tokens that are no terms of the model; NaN for a document without tokens.
     labels : int64 (n_documents,) or None
-        Index of each label among the classes; -1 for another one.
+        Index of each label among the classes; -1 for another one. Of a list of labels, that of the
+        one that the model finds the most probable; -1 where it knows none of them.
+    wrong : bool (n_documents,) or None
+        Whether the answer is not the label, or the labels that are predicted not those of the list.
     """
 
     answers: NDArray[np.int64]
     scores: Floats
     unknown: Floats
     labels: NDArray[np.int64] | None = None
+    wrong: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -80,17 +86,52 @@ class Sample:
         labels: NDArray[np.int64] | None = None,
     ) -> Sample:
         """The sample of joint log-probabilities (n_documents, n_classes) and tokens."""
-        all_tokens = np.asarray(tokens, dtype=np.float64)
-        of_no_term = np.asarray(unknown, dtype=np.float64)
-        share = np.full(len(scores), np.nan)
-        np.divide(of_no_term, all_tokens, out=share, where=all_tokens > 0)
         impossible: NDArray[np.bool_] = (scores == -np.inf).all(axis=1)
         odds = np.where(impossible[:, None], -np.inf, np.nan_to_num(
             log_odds(np.where(impossible[:, None], 0.0, scores)), nan=-np.inf, posinf=np.inf,
             neginf=-np.inf))
         best = odds.argmax(axis=1)
-        return cls(np.where(impossible, UNKNOWN, best).astype(np.int64),
-                   odds[np.arange(len(scores)), best], share, labels)
+        answers = np.where(impossible, UNKNOWN, best).astype(np.int64)
+        return cls(answers, odds[np.arange(len(scores)), best], _shares(unknown, tokens), labels,
+                   None if labels is None else answers != labels)
+
+    @classmethod
+    def of_lists(
+        cls, scores: Floats, tokens: ArrayLike, unknown: ArrayLike, predicted: NDArray[np.bool_],
+        actual: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
+    ) -> Sample:
+        """The sample of log-odds of labels (n_documents, n_labels), and which are predicted.
+
+        ``actual`` tells which labels the documents have, and which documents have others.
+        """
+        share = _shares(unknown, tokens)
+        if actual is None:
+            return cls(_best(scores, predicted), scores.max(axis=1), share)
+        has, others = actual
+        return cls(_best(scores, predicted), scores.max(axis=1), share, _best(scores, has),
+                   others | (predicted != has).any(axis=1))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Sample]) -> Sample:
+        """The sample of all batches."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        whole: list[Any] = [
+            None if column[0] is None else np.concatenate(column) for column in columns]
+        return cls(*whole)
+
+
+def _shares(part: ArrayLike, whole: ArrayLike) -> Floats:
+    """Parts of numbers; NaN of 0."""
+    numbers = np.asarray(whole, dtype=np.float64)
+    share = np.full(len(numbers), np.nan)
+    np.divide(part, numbers, out=share, where=numbers > 0)
+    return share
+
+
+def _best(scores: Floats, among: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The column of the highest score among those that are given; -1 where none is."""
+    best = np.where(among, scores, -np.inf).argmax(axis=1)
+    return np.where(among.any(axis=1), best, UNKNOWN).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -186,7 +227,9 @@ def drift(
 
     A threshold or calibration says something about documents like those that it was chosen on.
     Compared are the shares of the answers, the shares of words that the model does not know, and
-    the scores; where both have labels, also their shares, and the errors.
+    the scores; where both have labels, also their shares, and the errors. Where documents have
+    lists of labels, each stands for its most probable label, and an answer is wrong if not all
+    labels of the list, and no others, are predicted.
 
     Parameters
     ----------
@@ -229,7 +272,7 @@ def drift(
     """
     fitted = check_model(model)
     return compare(sample_of(fitted, reference, progress), sample_of(fitted, recent, progress),
-                   fitted.classes.tolist())
+                   fitted.classes.tolist(), fitted.is_multilabel)
 
 
 def check_model(model: Any) -> Fitted:
@@ -241,7 +284,7 @@ def check_model(model: Any) -> Fitted:
         If it is none of texts, or has a single class.
     """
     fitted = check_texts(model)
-    if len(fitted.classes) < 2:
+    if len(fitted.classes) < 2 and not fitted.is_multilabel:
         raise ParameterError("the model has a single class, so its answers can't drift: train it "
                              "on documents of two classes or more")
     return fitted
@@ -253,21 +296,38 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
     with reading(frame):
         rows = scan(frame, text=fitted.columns, tokens=fitted.token_columns)
         labelled = fitted.label in rows.collect_schema()
-        label = ([labels_as(fitted.label, rows, fitted.labels.dtype).alias(_LABEL)]
-                 if labelled else [])
+        if labelled:
+            rows = fitted.scan(frame)
+        label = [labels_as(fitted.label, rows, fitted.label_type).alias(_LABEL)] if labelled else []
         for batch in batches(rows.select(*fitted.columns, *label), fitted.columns,
                              progress=progress):
-            codes = codes_of(batch[_LABEL], fitted.labels) if labelled else None
-            parts.append((*_score_and_count(
-                fitted, batch, None if codes is None else novelty.watch(codes)), codes))
+            labels = batch[_LABEL] if labelled else None
+            parts.append(_sample_of_lists(fitted, batch, labels) if fitted.is_multilabel else
+                         _sample_of_classes(fitted, batch, labels, novelty))
     if not parts:
         raise DataError.no_rows("the sample", "there is nothing to compare")
-    if labelled:
+    # Whether lists were learned can't be told: a term is new to some labels of a list.
+    if labelled and not fitted.is_multilabel:
         novelty.result.warn()
-    scores, tokens, unknown = (
-        np.concatenate([part[place] for part in parts]) for place in range(3))
-    return Sample.of(scores, tokens, unknown, np.concatenate(
-        [part[3] for part in parts]) if labelled else None)
+    return Sample.concat(parts)
+
+
+def _sample_of_classes(
+    fitted: Fitted, batch: pl.DataFrame, labels: pl.Series | None, novelty: NoveltyCount
+) -> Sample:
+    codes = None if labels is None else codes_of(labels, fitted.labels)
+    return Sample.of(*_score_and_count(
+        fitted, batch, None if codes is None else novelty.watch(codes)), codes)
+
+
+def _sample_of_lists(fitted: Fitted, batch: pl.DataFrame, labels: pl.Series | None) -> Sample:
+    scores, tokens, unknown = _score_and_count(fitted, batch, None)
+    predicted = choose_labels(scores, fitted.labels.to_list(), fitted.decision)
+    if labels is None:
+        return Sample.of_lists(scores, tokens, unknown, predicted)
+    has, _ = actual_labels(labels, fitted.labels, fitted.label)
+    others = labels.list.len().to_numpy() > has.sum(axis=1)
+    return Sample.of_lists(scores, tokens, unknown, predicted, (has, others))
 
 
 def _score_and_count(
@@ -287,18 +347,20 @@ def _score_and_count(
     return scores, tokens, tokens - known[0]
 
 
-def compare(reference: Sample, recent: Sample, classes: Sequence[Any]) -> Drift:
-    """Compare two samples of the same model."""
-    names = {UNKNOWN: "(other)", **{code: str(label) for code, label in enumerate(classes)}}
+def compare(
+    reference: Sample, recent: Sample, classes: Sequence[Any], of_lists: bool = False
+) -> Drift:
+    """Compare two samples of the same model, which may be one of lists of labels."""
+    names = {UNKNOWN: "(none)" if of_lists else "(other)",
+             **{code: str(label) for code, label in enumerate(classes)}}
     found = []
     if len(reference) and len(recent):
         found = [_of_categories("answers", reference.answers, recent.answers, names)]
         if reference.labels is not None and recent.labels is not None:
-            old_errors, new_errors = (
-                (one.answers != one.labels).astype(np.int64) for one in (reference, recent))
-            found += [
-                _of_categories("labels", reference.labels, recent.labels, names),
-                _of_categories("errors", old_errors, new_errors, {0: "right", 1: "wrong"})]
+            found.append(_of_categories("labels", reference.labels, recent.labels, names))
+        if reference.wrong is not None and recent.wrong is not None:
+            found.append(_of_categories("errors", reference.wrong.astype(np.int64),
+                                        recent.wrong.astype(np.int64), {0: "right", 1: "wrong"}))
         for name, pair in (("unknown words", (reference.unknown, recent.unknown)),
                            ("scores", (reference.scores, recent.scores))):
             old, new = (values[~np.isnan(values)] for values in pair)

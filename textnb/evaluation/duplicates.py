@@ -214,6 +214,13 @@ def copies_learned(first: Ints, folds: Ints) -> int:
     return int(alike.select(elsewhere.sum()).item())
 
 
+def _as_strings(labels: pl.Series) -> pl.Series:
+    """Labels as strings; of lists, all that each has, in order."""
+    if not isinstance(labels.dtype, pl.List):
+        return labels.cast(pl.String)
+    return labels.cast(pl.List(pl.String)).list.sort().list.join(", ")
+
+
 class _Texts:
     """Tokens of the rows of all sides, as codes."""
 
@@ -237,7 +244,7 @@ class _Texts:
                 self._words.note_codes(self._codes[-1].explode(
                     empty_as_null=False, keep_nulls=False).to_numpy())
                 if self._label is not None:
-                    self._labels.append(batch[self._label].cast(pl.String))
+                    self._labels.append(_as_strings(batch[self._label]))
                 rows += batch.height
         if not rows:
             raise DataError(f"{name} has no rows: there is nothing to compare")

@@ -100,7 +100,7 @@ def cross_validate(
     """
     recipe = Recipe.of(model, "cross_validate")
     with reading(frame):
-        rows = recipe.scan(frame, multilabel=True)
+        rows = recipe.scan(frame)
         partition = split(rows, recipe.label, folds=folds, groups=groups, time=time, seed=seed)
         return score_folds(model, rows, partition, progress=progress)
 
@@ -113,7 +113,7 @@ def score_folds(
     recipe = Recipe.of(model, "cross_validate")
     names, settings = recipe.columns, recipe.summed
     with reading(frame):
-        read = recipe.scan(frame, multilabel=True).select(*names, recipe.label)
+        read = recipe.scan(frame).select(*names, recipe.label)
         if settings is not None:
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(

@@ -22,7 +22,6 @@ from textnb.evaluation.held_out_labels import HeldOutLabels, score_labels_apart
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import check_texts
 from textnb.runtime import notebook
@@ -240,12 +239,12 @@ def held_out(
         ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
         and ``method`` is "rows given as held out (can't be verified)".
     """
-    fitted = check_texts(model, multilabel=True)
+    fitted = check_texts(model)
     if fitted.is_multilabel:
         return score_labels_apart(fitted, frame, progress)
     names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
     with reading(frame):
-        rows = scan(frame, text=names, label=fitted.label, tokens=fitted.token_columns)
+        rows = fitted.scan(frame)
         for batch, codes in labelled_batches(
                 rows, names, fitted.label, pl.Series(fitted.classes.tolist()), progress):
             scores, lengths = score_batch(fitted, batch, novelty.watch(codes))

@@ -17,7 +17,6 @@ from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
 from textnb.learning.documents import label_lists
 from textnb.learning.fitted import Fitted
 from textnb.scoring.texts import score_batch
@@ -104,9 +103,7 @@ def score_labels_apart(
         If there are no rows, or a list is null, holds a null, or a label twice.
     """
     with reading(frame):
-        rows = scan(frame, text=fitted.columns, label=fitted.label, tokens=fitted.token_columns,
-                    multilabel=True)
-        check_lists(rows, fitted.label)
+        rows = fitted.scan(frame)
         scores, lists = [], []
         read = rows.select(*fitted.columns, pl.col(fitted.label).alias(_LABEL))
         for batch in batches(read, fitted.columns, progress=progress):
@@ -116,15 +113,6 @@ def score_labels_apart(
         raise DataError.no_rows("the test set", "there is nothing to measure")
     actual, unknown = actual_labels(pl.concat(lists), fitted.labels, fitted.label)
     return HeldOutLabels(fitted.classes, np.concatenate(scores), actual, _METHOD, unknown)
-
-
-def check_lists(rows: pl.LazyFrame, label: str) -> None:
-    """Raises DataError where a column holds one label per document."""
-    if not isinstance(rows.collect_schema()[label], pl.List):
-        raise DataError.with_advice(
-            f"the model predicts lists of labels, and the column {label!r} holds one label per "
-            "document: ", "give lists, [label] where there is one",
-            "give lists, or say --label-separator")
 
 
 def actual_labels(

@@ -15,7 +15,7 @@ from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, quantity
-from textnb.evaluation.held_out_labels import HeldOutLabels, check_lists
+from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.indicators import (
     confused,
     indicator,
@@ -27,7 +27,6 @@ from textnb.evaluation.indicators import (
 from textnb.evaluation.label_ranking import Blocks, rank_labels
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.runtime import notebook
 from textnb.runtime.threads import map_in_threads
@@ -179,6 +178,14 @@ class ScoredLists:
                      for scores in self.scores())
 
     @property
+    def right(self) -> NDArray[np.bool_]:
+        """The documents of which all labels, and no others, are predicted: (n_documents,)."""
+        rows, places = self.predicted.nonzero()
+        said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
+        right: NDArray[np.bool_] = (said == self.actual.list.unique().list.sort()).to_numpy()
+        return right
+
+    @property
     def evaluation(self) -> LabelEvaluation:
         """All measures."""
         return _evaluation(self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
@@ -197,9 +204,7 @@ def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) ->
         return rows, batch[_ACTUAL]
 
     with reading(frame):
-        rows = scan(frame, text=fitted.columns, label=fitted.label, tokens=fitted.token_columns,
-                    multilabel=True)
-        check_lists(rows, fitted.label)
+        rows = fitted.scan(frame)
         asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
         for counted, actual in map_in_threads(
                 count, batches(asked, fitted.columns, progress=progress)):
@@ -271,12 +276,12 @@ def _evaluation(
             yield wide
 
     ranked = rank_labels(blocks if len(labels) == len(known) else all_labels, true)
-    is_registered = labels.is_in(known.implode())
+    is_known = labels.is_in(known.implode())
     table = pl.DataFrame({
         "label": labels, **measures_of_labels(true, said),
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
-                pl.when(is_registered).then("average_precision").alias("average_precision"))
+                pl.when(is_known).then("average_precision").alias("average_precision"))
     missed, wrong, n = confused(true, said)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
@@ -287,7 +292,7 @@ def _evaluation(
         documents=len(actual), labels=table, textless=textless, ranking=ranked.first,
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
-        confused=pairs[order], unknown_labels=labels.filter(~is_registered).to_list(),
+        confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
         **measures(true, said))
 
 

@@ -9,10 +9,9 @@ import numpy as np
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
 from textnb.evaluation.held_out import HeldOut, in_classes
-from textnb.evaluation.held_out_labels import HeldOutLabels, check_lists
+from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.fitted import Fitted, check_texts
@@ -75,7 +74,7 @@ def leave_one_out(
     >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
-    fitted = check_texts(model, LEAVING_OUT, multilabel=True)
+    fitted = check_texts(model, LEAVING_OUT)
     counting = model_that_counts(fitted)
     if fitted.is_multilabel:
         return _leave_out_labels(fitted, frame, counting, progress)
@@ -94,13 +93,11 @@ def _leave_out_labels(
 ) -> HeldOutLabels:
     settings = fitted.settings
     with reading(frame):
-        rows = scan(frame, text=settings.columns, label=settings.label,
-                    tokens=settings.token_columns, multilabel=True)
-        check_lists(rows, settings.label)
+        rows = fitted.scan(frame)
         left_out = LabelLeaveOneOut.of(
             model, counts_that_add(fitted), settings.limits, settings.vocabulary,
             settings.binary,
-            labelled_batches(settings, rows, progress=progress, multilabel=True))
+            labelled_batches(settings, rows, progress=progress))
     (scores,), _ = left_out.log_odds([as_smoothing(model.l, len(fitted.terms))])
     return HeldOutLabels(fitted.classes, scores, left_out.actual, "leave-one-out")
 
@@ -123,7 +120,7 @@ def open_leave_one_out(
         model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):
-        lazy = scan(frame, text=names, label=label, tokens=settings.token_columns)
+        lazy = fitted.scan(frame)
         rows = lazy.select(*names, labels_as(label, lazy, reader.classes.dtype))
     return reader, LabelledBatches(
         batches(rows, names, progress=progress), settings.count_spec)

@@ -21,7 +21,7 @@ from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan, scan_table
+from textnb.frames.scan import scan_table
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime import notebook
@@ -168,7 +168,7 @@ def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
     """Scan labelled rows as the model's own `fit` does."""
     fitted = fitted_texts(model)
     if fitted is not None:
-        return scan(rows, text=fitted.columns, label=fitted.label, tokens=fitted.token_columns)
+        return fitted.scan(rows)
     return scan_table(rows, model.features_, model.label_column)
 
 
@@ -212,7 +212,7 @@ def evaluate(
     >>> evaluate(TextClassifier().fit(frame), frame).accuracy
     1.0
     """
-    fitted = fitted_texts(model, multilabel=True)
+    fitted = fitted_texts(model)
     if fitted is not None and fitted.is_multilabel:
         return evaluate_labels(fitted, frame, progress)
     classes = _classes(model)
@@ -263,6 +263,8 @@ class ScoringWatch:
 def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     """Compute the ROC of one class against the rest, by its log-odds, calibrated if the model is.
 
+    Of a model of lists of labels, it is that of the documents with a label against those without.
+
     Parameters
     ----------
     model : TextClassifier or TableClassifier
@@ -288,6 +290,10 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     labels = classes.to_list()
     if positive not in labels:
         raise ParameterError.unknown_choice("positive", positive, labels)
+    if fitted is not None and fitted.is_multilabel:
+        # No calibration of a label changes the order of its scores.
+        apart, k = held_out(fitted, frame), labels.index(positive)
+        return roc(apart.actual[:, k], apart.scores[:, k])
     if fitted is not None and fitted.calibration is not None:
         # Temperatures that depend on the length of a text change the order of texts.
         held = held_out(fitted, frame).calibrated(fitted.calibration)

@@ -11,9 +11,8 @@ from textnb.errors import ParameterError
 from textnb.frames.answers import rows_in_kind_of
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import select_columns
-from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, check_one_label, check_texts
 from textnb.runtime.settings import is_number
 from textnb.scoring.columns import Answers
 from textnb.scoring.texts import predict
@@ -49,7 +48,8 @@ def mistakes(
     -------
     table of the kind that came (see `TextClassifier.predict`)
         The model's text columns and the label, in order. A label that the model does not know is a
-        mistake. A row with a null label is kept, so that learning the rows refuses it by name.
+        mistake, and so is a list that is not predicted as a whole. A row with a null label is kept,
+        so that learning the rows refuses it by name.
 
     Examples
     --------
@@ -61,15 +61,17 @@ def mistakes(
     """
     fitted = check_texts(model)
     if within is not None:
+        check_one_label(fitted, "within")
         _check_within(within, len(fitted.classes))
-    names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
-    lazy = scan(select_columns(frame, [*names, label]), text=names, label=label,
-                tokens=fitted.token_columns)
+    names, label = fitted.columns, fitted.label
+    lazy = fitted.scan(select_columns(frame, [*names, label]))
     # Renamed, because a label column named "predicted" would clash with the answer's name.
-    rows = lazy.select(*names, labels_as(label, lazy, dtype).alias(_ACTUAL))
+    rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type).alias(_ACTUAL))
     scored: pl.LazyFrame = predict(
         fitted, rows, Answers(probability=within is not None), progress)
-    answer = "predicted" if fitted.decision is None else "decision"
+    # Thresholds of labels are in what is predicted.
+    decides = fitted.decision is not None and not fitted.is_multilabel
+    answer = "decision" if decides else "predicted"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
     if within is not None:
         right = right & (_surplus(fitted, answer) >= within)

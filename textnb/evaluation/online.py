@@ -165,7 +165,7 @@ def validate_online(
     names, label = recipe.columns, recipe.label
     with reading(frame):
         keys = [] if time is None else [time]
-        rows = recipe.scan(frame, multilabel=True).select(
+        rows = recipe.scan(frame).select(
             *dict.fromkeys([*names, label, *keys])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")

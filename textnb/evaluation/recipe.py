@@ -87,10 +87,9 @@ class Recipe:
         return cls(settings.columns, settings.label, settings.token_columns, summed,
                    partial(fit, settings, left_out=with_scores))
 
-    def scan(self, frame: Any, *, multilabel: bool = False) -> pl.LazyFrame:
-        """The rows, with their columns checked; labels may be lists where the caller knows them."""
-        return scan(frame, text=self.columns, label=self.label, tokens=self.tokens,
-                    multilabel=multilabel)
+    def scan(self, frame: Any) -> pl.LazyFrame:
+        """The rows, with their columns checked."""
+        return scan(frame, text=self.columns, label=self.label, tokens=self.tokens)
 
 
 def _search_again(model: Any) -> Callable[[pl.DataFrame], Fitted]:

@@ -24,8 +24,7 @@ from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, check_one_label, check_texts
 from textnb.runtime import notebook
 from textnb.runtime.settings import is_number
 
@@ -150,7 +149,8 @@ def smoothing_path(
     >>> path.table.select("l", "accuracy").rows(), path.best
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
-    fitted = check_texts(model, LEAVING_OUT if test is None else None)
+    fitted = check_one_label(
+        check_texts(model, LEAVING_OUT if test is None else None), "the smoothing path")
     counting = model_that_counts(fitted)
     values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
@@ -193,7 +193,7 @@ def _read_test(
     names, label = fitted.columns, fitted.label
     counts, codes, novelty = [], [], NoveltyCount(fitted)
     with reading(test):
-        rows = scan(test, text=names, label=label, tokens=fitted.token_columns)
+        rows = fitted.scan(test)
         for batch, own in labelled_batches(
                 rows, names, label, pl.Series(fitted.classes.tolist()), progress):
             counts.append(fitted.vocabulary.counts(batch, names))

@@ -321,7 +321,7 @@ def bundle_of(
     ExportError
         If the form is not linear or has infinite weights.
     """
-    fitted = fitted_texts(model, multilabel=True)
+    fitted = fitted_texts(model)
     if model is not fitted:
         model.check_unchanged("exporting")
     try:
@@ -348,7 +348,7 @@ def bundle_of(
     # Of a segmenter, a file holds the name: the receiver is given the tokens.
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
-                  provenance(model, multilabel=True), fitted.calibration, fitted.decision)
+                  provenance(model), fitted.calibration, fitted.decision)
 
 
 def _own_label(form: LinearForm, positive: Any) -> Any:
@@ -360,12 +360,12 @@ def _own_label(form: LinearForm, positive: Any) -> Any:
     raise ParameterError.unknown_choice("positive", positive, form.classes.tolist())
 
 
-def provenance(model: Any, *, multilabel: bool = False) -> dict[str, Any]:
+def provenance(model: Any) -> dict[str, Any]:
     """The estimator, its parameters, and the number of documents; no text of the training rows.
 
-    A model of lists of labels, if the caller knows such (``multilabel``), has no priors of classes.
+    A model of lists of labels has no priors of classes.
     """
-    fitted = fitted_texts(model, multilabel=multilabel)
+    fitted = fitted_texts(model)
     if fitted is None:
         return _table_provenance(model.estimator_)
     log_prior = (None if fitted.is_multilabel

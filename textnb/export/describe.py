@@ -46,8 +46,8 @@ def describe_model(model: Any) -> dict[str, Any]:
     >>> card["estimator"], card["vocabulary"], card["training_rows"]
     ('MultinomialNB', 3, 2)
     """
-    about = to_json(provenance(model, multilabel=True))
-    fitted = fitted_texts(model, multilabel=True)
+    about = to_json(provenance(model))
+    fitted = fitted_texts(model)
     rows, log_prior = about["documents"], about["log_prior"]
     if fitted is not None and fitted.is_multilabel:
         log_prior = _label_log_priors(fitted)

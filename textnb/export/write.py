@@ -173,7 +173,7 @@ def bundle_path(path: Path) -> Path:
 
 
 def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
-    texts = fitted_texts(model, multilabel=True)
+    texts = fitted_texts(model)
     possible = ("features",) if texts is None else ("text", "terms")
     if reads is not None and reads not in possible:
         raise ParameterError.unknown_choice("reads", reads, possible)

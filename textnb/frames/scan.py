@@ -59,7 +59,6 @@ def scan(
     subfolders: bool = False,
     separator: str | None = None,
     tokens: Collection[str] | None = (),
-    multilabel: bool = False,
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -78,7 +77,8 @@ def scan(
         Columns that must exist and hold strings. For mail, names that are not its columns are
         headers, and ``"text"`` is the subject, a line break and the body.
     label : str, optional
-        Column that must exist and hold classes: strings, integers, booleans or categories.
+        Column that must exist and hold classes (strings, integers, booleans or categories), or
+        lists of them.
     format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta", \
 "iceberg"}, optional
         Needed if the name does not tell.
@@ -103,8 +103,6 @@ def scan(
     tokens : collection of str, optional
         Those columns of ``text`` that must hold lists of tokens, List(String), as `Tokenizer`'s
         ``token_columns`` says; None if each may hold a text or such a list.
-    multilabel : bool
-        Whether the label column may also hold lists of labels, as `TextClassifier` learns them.
 
     Returns
     -------
@@ -139,7 +137,7 @@ columns are 'text', 'label'. Say which with text=...
     else:
         frame = _frame_of(source, format, encoding, how, storage_options, on_skip)
     with reading(source):
-        return check_columns(frame, text=text, label=label, tokens=tokens, multilabel=multilabel)
+        return check_columns(frame, text=text, label=label, tokens=tokens)
 
 
 def _check_separator(separator: str | None, source: Any, format: str | None) -> str | None:
@@ -213,7 +211,8 @@ def scan_table(
     how = Csv(numbers, _check_separator(separator, source, format))
     frame = _frame_of(source, format, encoding, how, storage_options, _on_skip(on_error, source))
     with reading(source):
-        return check_columns(frame, label=label)
+        check_columns(frame, label=label)
+        return frame if label is None else check_kind_of_labels(frame, label, lists=False)
 
 
 def _frame_of(
@@ -245,7 +244,7 @@ def _warn(skipped: list[SourceError], files: int) -> None:
 
 def check_columns(
     frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None,
-    tokens: Collection[str] | None = (), multilabel: bool = False,
+    tokens: Collection[str] | None = (),
 ) -> pl.LazyFrame:
     """Check that a frame has its text and label columns, of suitable types; return the frame.
 
@@ -265,9 +264,6 @@ def check_columns(
             raise missing_column(label, schema.names(), "label")
         dtype: Any = schema[label]
         if isinstance(dtype, pl.List):
-            if not multilabel:
-                raise SchemaError(f"label column {label!r} holds lists of labels, and here each "
-                                  f"document must have one label; it is {dtype}")
             dtype = dtype.inner
         if dtype == pl.Object:
             raise SchemaError.mixed_types(label, "label")
@@ -278,6 +274,20 @@ def check_columns(
                 + "String, Categorical, Enum, Boolean or an integer type up to Int64",
                 schema[label])
     return frame
+
+
+def check_kind_of_labels(frame: pl.LazyFrame, label: str, *, lists: bool) -> pl.LazyFrame:
+    """Check that a column holds lists of labels, or one label per row; return the frame."""
+    dtype = frame.collect_schema()[label]
+    if isinstance(dtype, pl.List) == lists:
+        return frame
+    if lists:
+        raise SchemaError.with_advice(
+            f"the model predicts lists of labels, and the column {label!r} holds one label per "
+            "document: ", "give lists, [label] where there is one",
+            "give lists, or say --label-separator")
+    raise SchemaError(f"label column {label!r} holds lists of labels, and here each document must "
+                      f"have one label; it is {dtype}")
 
 
 def _open(

@@ -115,18 +115,15 @@ def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
     return as_polars(X).lazy().collect()
 
 
-def with_labels(
-    frame: pl.DataFrame, y: Any, label: str, multilabel: bool = False
-) -> pl.DataFrame:
+def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     """The table with labels from outside as its label column.
 
     Parameters
     ----------
     frame : DataFrame
-    y : sequence of labels; of lists of labels too, if ``multilabel``
+    y : sequence of labels, or of lists of labels
     label : str
         Name of the column.
-    multilabel : bool
 
     Raises
     ------
@@ -143,14 +140,11 @@ def with_labels(
                              f"such as y[{label!r}]")
     if isinstance(y, pl.Series):
         values = y
-        dtype = y.dtype.inner if multilabel and isinstance(y.dtype, pl.List) else y.dtype
+        dtype = y.dtype.inner if isinstance(y.dtype, pl.List) else y.dtype
         if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
                 or dtype.is_integer()):
             raise ParameterError.out_of_range("y", expected, y.dtype)
     elif _holds_lists(y):
-        if not multilabel:
-            raise DataError("labels must be one-dimensional, as each document has one here; y "
-                            "holds lists of labels")
         values = _lists_of_labels(y, expected)
     else:
         if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
@@ -212,8 +206,11 @@ def _series(labels: list[Any] | pl.Series) -> pl.Series:
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
-    """A label column in the type of a model's classes: a CSV file's "1" is the integer 1."""
+    """A label column in the type that a model predicts: a CSV file's "1" is the integer 1."""
     own = frame.collect_schema()[column]
+    if isinstance(dtype, pl.List):
+        # In order, as those that are predicted, so that equal sets are equal lists.
+        return pl.col(column).cast(dtype).list.unique().list.sort()
     if dtype == pl.Boolean and own == pl.String:
         lower = pl.col(column).str.to_lowercase()
         # Any other string fails in the cast, which names it.

@@ -157,7 +157,7 @@ def scan_source(job: Job, source: str, format: str | None, *, labels: bool) -> p
         columns = job.input.label_columns
         rows = scan(source, text=model.columns, label=label if columns is None else None,
                     format=format, tokens=None, encoding=job.input.encoding,
-                    storage_options=options, separator=job.input.separator, multilabel=True)
+                    storage_options=options, separator=job.input.separator)
         if label is None:
             return rows
         return (split_labels(rows, label, job.input.label_separator) if columns is None

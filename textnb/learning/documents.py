@@ -186,10 +186,10 @@ def check_known(labels: list[Any], known: list[Any]) -> None:
     """DataError for labels that are not known, or of another type than those that are."""
     types = {type(label).__name__ for label in [*labels, *known]}
     if len(types) > 1:
-        came, is_registered = (", ".join(sorted({type(label).__name__ for label in some}))
+        came, expected = (", ".join(sorted({type(label).__name__ for label in some}))
                           for some in (labels, known))
         raise DataError(f"labels are of type {came}, and the known or announced classes of type "
-                        f"{is_registered}: cast the labels, so that all are of one type")
+                        f"{expected}: cast the labels, so that all are of one type")
     unknown = sorted(set(labels) - set(known))
     if unknown:
         raise DataError.unseen_labels(unknown, known)

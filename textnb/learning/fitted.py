@@ -17,6 +17,7 @@ from textnb.bayes.learned import Learned
 from textnb.bayes.since_fit import SinceFit
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
+from textnb.frames.scan import check_kind_of_labels, scan
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
@@ -131,6 +132,23 @@ class Fitted:
         """The model, with the ``l`` that was chosen in place of "auto"."""
         return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
 
+    def scan(self, frame: Any) -> pl.LazyFrame:
+        """Scan labelled rows: the text columns, and a label column of the model's kind.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or of another type: of lists of labels for a model of one label
+            per document, say.
+        """
+        rows = scan(frame, text=self.columns, label=self.label, tokens=self.token_columns)
+        return check_kind_of_labels(rows, self.label, lists=self.is_multilabel)
+
+    @property
+    def label_type(self) -> pl.DataType:
+        """The type of the label column: of the classes, or of lists of labels."""
+        return pl.List(self.labels.dtype) if self.is_multilabel else self.labels.dtype
+
     def linear_form(self) -> LinearForm:
         """The form, with the terms of its weights."""
         return self.form.named(tuple(self.terms.to_list()))
@@ -220,19 +238,12 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     return replace(fitted, calibration=calibration, decision=decision)
 
 
-def fitted_texts(model: Any, *, multilabel: bool = False) -> Fitted | None:
+def fitted_texts(model: Any) -> Fitted | None:
     """The fitted state of a model of texts, or of a classifier; None for one of feature tables.
 
     Parameters
     ----------
     model : classifier or Fitted
-    multilabel : bool
-        Whether the caller knows models that learned lists of labels; else they are refused.
-
-    Raises
-    ------
-    ParameterError
-        If documents have lists of labels, which the caller does not know.
 
     Examples
     --------
@@ -243,9 +254,7 @@ def fitted_texts(model: Any, *, multilabel: bool = False) -> Fitted | None:
     # The class is asked: the property of a classifier that is not fitted raises an error.
     state = model if isinstance(model, Fitted) else (
         model.fitted_ if hasattr(type(model), "fitted_") else None)
-    if not isinstance(state, Fitted):
-        return None
-    return state if multilabel else check_one_label(state, "this")
+    return state if isinstance(state, Fitted) else None
 
 
 def check_one_label(fitted: Fitted, what: str) -> Fitted:
@@ -262,7 +271,7 @@ def check_one_label(fitted: Fitted, what: str) -> Fitted:
     return fitted
 
 
-def check_texts(model: Any, what: str | None = None, *, multilabel: bool = False) -> Fitted:
+def check_texts(model: Any, what: str | None = None) -> Fitted:
     """The fitted state of a model of texts, or of a classifier.
 
     Parameters
@@ -271,15 +280,13 @@ def check_texts(model: Any, what: str | None = None, *, multilabel: bool = False
     what : str, optional
         An action for which a classifier must have the parameters that it was fitted with, as the
         subject of a sentence.
-    multilabel : bool
-        Whether the caller knows models that learned lists of labels; else they are refused.
 
     Raises
     ------
     ParameterError
         If the model is none of texts, or parameters were changed since the fit.
     """
-    fitted = fitted_texts(model, multilabel=multilabel)
+    fitted = fitted_texts(model)
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     if what is not None and fitted is not model:

@@ -179,7 +179,7 @@ def count(
         raise _learns_at_once(settings.model)
     with reading(X):
         return count_documents(labelled_batches(
-            settings, X, y, sample_weight, progress, multilabel=True))
+            settings, X, y, sample_weight, progress))
 
 
 def counts_that_add(fitted: Fitted) -> Counts:
@@ -259,40 +259,42 @@ def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned)
 
 def labelled_batches(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
-    progress: Progress | None = None, multilabel: bool = False,
+    progress: Progress | None = None,
 ) -> LabelledBatches:
     """The texts and labels of a table, or of sequences, in batches.
 
-    ``multilabel`` is whether lists of labels are known to the caller; else they are an error.
+    Raises
+    ------
+    ParameterError
+        If labels are lists, and the model is for one label per document.
     """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
     more = [sample_weight] if isinstance(sample_weight, str) else []
-    frame = with_weights(
-        labelled_rows(settings, X, y, more, multilabel), sample_weight, weight)
+    frame = with_weights(labelled_rows(settings, X, y, more), sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
-    spec = replace(settings.count_spec, multilabel=isinstance(
-        frame.lazy().collect_schema()[label], pl.List))
+    of_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
+    if of_lists and not settings.model.learns_labels:
+        raise ParameterError.multilabel(settings.model.name or type(settings.model).__name__)
+    spec = replace(settings.count_spec, multilabel=of_lists)
     return LabelledBatches(batches(frame, columns, progress=progress), spec, weight)
 
 
 def labelled_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, more: Sequence[str] = (),
-    multilabel: bool = False,
 ) -> pl.LazyFrame | pl.DataFrame:
     """The texts, their labels, and more columns of the table."""
     text, label = settings.columns, settings.label
     if not is_table(X):
         if y is None:
             raise ParameterError("y is needed where X is a sequence of texts")
-        return with_labels(
-            table_of_texts(X, text, settings.token_columns), y, label, multilabel)
+        return with_labels(table_of_texts(X, text, settings.token_columns), y, label)
     if y is None:
         return scan(select_columns(X, [*text, label, *more]), text=text, label=label,
-                    tokens=settings.token_columns, multilabel=multilabel)
+                    tokens=settings.token_columns)
     frame = rows_in_memory(select_columns(X, [*text, *more]), label)
     scan(frame, text=text, tokens=settings.token_columns)
-    return with_labels(frame, y, label, multilabel)
+    return with_labels(frame, y, label)
 
 
 def _by_types_of_columns(
@@ -330,8 +332,7 @@ def _fit_from_rows(
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
-            labelled_batches(settings, X, y, sample_weight, progress,
-                             multilabel=settings.model.learns_labels), settings.vocabulary)
+            labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
     with clear_memory_errors(lambda: (rows.n_classes, len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
@@ -386,7 +387,7 @@ def _count(
     if settings.memory_limit is None:
         return count(settings, X, y, sample_weight=sample_weight, progress=progress)
     with reading(X):
-        labelled = labelled_batches(settings, X, y, progress=progress, multilabel=True)
+        labelled = labelled_batches(settings, X, y, progress=progress)
         return count_within(labelled.frames, labelled.spec, settings.memory_limit)
 
 
@@ -396,7 +397,7 @@ def _choose_l(
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
     with reading(X):
         return choose_smoothing(
-            settings, statistics, labelled_batches(settings, X, y, multilabel=True))
+            settings, statistics, labelled_batches(settings, X, y))
 
 
 def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:

@@ -14,9 +14,7 @@ from textnb.runtime.settings import (
     SMOOTHING_ABOVE_0,
     WHOLE_ABOVE_0,
     NumberOrAuto,
-    Range,
     between,
-    is_number,
     setting,
 )
 
@@ -36,9 +34,9 @@ class NBLogisticRegression(RowModel):
     their mean magnitude,
     ``w' = (1 - β) |w| 1 + β w``, and multiplied by r: the form is linear in the original features.
 
-    The solver is LIBLINEAR's dual coordinate descent. By default it ends after five passes over the
-    rows: on text, accuracy is then that of the optimum, but weights are not. For the weights of the
-    optimum, set a tolerance and enough passes: ``tol=1e-6, max_iter=10_000``.
+    The solver is LIBLINEAR's dual coordinate descent, through scikit-learn's `LogisticRegression`
+    and `LinearSVC`. The default tolerance gives the optimum's accuracy on text;
+    its weights need ``tol=1e-6, max_iter=10_000``.
 
     Parameters
     ----------
@@ -52,20 +50,14 @@ class NBLogisticRegression(RowModel):
         Logistic regression, or a linear support vector machine (squared hinge).
     binarize : bool
         Use presence instead of counts.
-    tol : float, optional
-        Largest violation of the dual problem's conditions at which the solver ends; a
-        ConvergenceWarning says if ``max_iter`` ended it before. By default it ends by passes alone.
+    tol : float
+        Largest violation of the dual problem's conditions at which the solver ends: for the
+        logistic loss, how far the log-odds that a row's dual stands for are from its score.
     max_iter : int
-        The largest number of passes of the solver over the rows.
-    early_stopping : bool
-        Choose the number of passes from 1, 2, 4, 8 ... and ``max_iter``: the smallest with the best
-        accuracy on held-out rows, whose labels the ratios do not use either. The search ends after
-        two tries in a row without an improvement; then the model learns from all rows. All fits
-        together take at most four times as many passes as ``max_iter`` alone.
-    validation_fraction : float
-        Share of the rows of each class that ``early_stopping`` holds out.
+        The largest number of passes of the solver over the rows; scikit-learn's ConvergenceWarning
+        says if they did not suffice.
     random_state : int or None
-        Seed of the solver's order of rows, and of the choice of held-out rows.
+        Seed of the solver's order of rows.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
         sample weights; as in `MultinomialNB`.
@@ -77,8 +69,6 @@ class NBLogisticRegression(RowModel):
         As in `LogCountRatio`.
     n_iter_ : int
         The largest number of passes of a solver.
-    validation_scores_ : dict of int to float
-        With ``early_stopping``, accuracy on the held-out rows by the number of passes.
 
     Examples
     --------
@@ -101,16 +91,9 @@ class NBLogisticRegression(RowModel):
     loss: str = setting("log", "Logistic regression, or a linear SVM.", choices=("log", "hinge"),
                         is_common=False)
     binarize: bool = setting(True, "Count a term once per document.", is_option=False)
-    tol: float | None = setting(
-        None, "End at this tolerance, if --max-iter is not reached before.", is_common=False,
-        range=ABOVE_0)
-    max_iter: int = setting(5, "Most passes over the rows.", is_common=False, range=WHOLE_ABOVE_0)
-    early_stopping: bool = setting(
-        False, "As many passes, --max-iter at most, as do best on a tenth of the rows, held out "
-               "for that.", is_common=False)
-    validation_fraction: float = setting(
-        0.1, "Share of the rows that early stopping holds out.", is_option=False,
-        range=Range("above 0 and below 1", lambda v: is_number(v) and 0.0 < v < 1.0))
+    tol: float = setting(2.0, "End at this tolerance.", is_common=False, range=ABOVE_0)
+    max_iter: int = setting(1000, "Most passes over the rows.", is_common=False,
+                            range=WHOLE_ABOVE_0)
     random_state: int | None = setting(0, "Shuffles the rows.", is_option=False)
 
     @property
@@ -160,10 +143,3 @@ class NBLogisticRegression(RowModel):
         used = self._used
         return ratio_of(self.statistics_, as_smoothing(used.l, self.n_features_in_),
                         used.class_weight)
-
-    @property
-    def validation_scores_(self) -> dict[int, float]:
-        """Accuracy on the rows that early stopping held out, by the number of passes."""
-        if self._learned.validation_scores is None:
-            raise AttributeError("no rows were held out: early_stopping is False")
-        return self._learned.validation_scores

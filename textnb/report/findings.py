@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
@@ -53,7 +54,8 @@ def findings(model: Model, scored: Scored, frame: Any, train: Any = None) -> lis
         The rows that the model learned.
     """
     found = [*_learned(scored), *_stale(model), *_labels(model, scored), *_texts(model, scored),
-             *_sizes(model, scored), *_copies(model, scored, frame, train)]
+             *_sizes(model, scored),
+             *copies(model, scored.held.predicted == scored.held.actual, frame, train)]
     return sorted(found, key=lambda finding: finding.kind == "note")
 
 
@@ -73,7 +75,11 @@ def _stale(model: Model) -> list[Finding]:
             for name, value in promises if value is not None and value.stale]
 
 
-def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Finding]:
+def copies(model: Model, right: NDArray[np.bool_], frame: Any, train: Any) -> list[Finding]:
+    """Documents with the very words of others: of the test, and of the training rows if given.
+
+    ``right`` tells which documents the model answers rightly.
+    """
     if not isinstance(model, TextClassifier):
         return [Finding("note", "Duplicates are looked for in texts, not in feature tables.")]
     found = []
@@ -95,11 +101,12 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     if not learned.exact:
         return [*found, Finding("note", "No test document has the very words of one of the "
                                 f"{quantity(learned.against, 'training row')}.")]
-    new = np.ones(len(scored.held), dtype=np.bool_)
+    new = np.ones(len(right), dtype=np.bool_)
     new[learned.pairs["row"].to_numpy()] = False
     conflicts = f"; labelled otherwise there: {learned.conflicts:,}" if (
         learned.conflicts) else ""
-    rest = f" Accuracy without them: {percent(scored.held.take(new).accuracy)}." if (
+    measure = "All labels right" if model.fitted_.is_multilabel else "Accuracy"
+    rest = f" {measure} without them: {percent(right[new].mean())}." if (
         new.any()) else ""
     return [*found, Finding("warning", (
         f"{quantity(learned.exact, 'test document')} ({percent(learned.share)}) with the very "

@@ -22,7 +22,7 @@ from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.token_columns import as_text
-from textnb.report.findings import Finding
+from textnb.report.findings import Finding, copies
 from textnb.report.sections import Table
 from textnb.report.terms import Bar, bars_of, shown_term, shown_texts
 from textnb.report.text import names_of, number, percent, visible
@@ -74,7 +74,7 @@ class _Wrong:
 
 def label_page(
     model: TextClassifier, frame: Any, title: str, date: datetime.date | None,
-    progress: Progress | None,
+    progress: Progress | None, train: Any = None,
 ) -> tuple[LabelEvaluation, dict[str, Any]]:
     """The measures of a model of lists of labels, and what its page shows."""
     fitted = model.fitted_
@@ -89,8 +89,8 @@ def label_page(
     left = result.labels.height - len(cards)
     return result, {
         "title": visible(title), "date": None if date is None else date.isoformat(),
-        "version": version("textnb"), "tiles": _tiles(result), "findings": _findings(model, result,
-                                                                                     scored),
+        "version": version("textnb"), "tiles": _tiles(result), "findings": [
+            *_findings(model, result, scored), *copies(model, scored.right, frame, train)],
         "header": ["label", "tested", "learned", "predicted", "precision", "recall", "F1",
                    "avg. precision", "threshold"],
         "most": most, "by_letter": by_letter,

@@ -80,7 +80,7 @@ def write_report(
     Evaluation
         The same as `evaluate` returns. Of a model of lists of labels `LabelEvaluation`, and the
         page is about the labels: each with its figures, a chart of its scores, its terms and what
-        it is confused with; ``train`` and ``positive`` are not for it.
+        it is confused with; ``positive`` is not for it.
 
     Raises
     ------
@@ -105,10 +105,9 @@ def write_report(
     check_target(path)
     check_is_fitted(model)
     if isinstance(model, TextClassifier) and model.fitted_.is_multilabel:
-        for name, given in (("train", train), ("positive", positive)):
-            if given is not None:
-                raise ParameterError.multilabel(f"{name} of a report")
-        return _write_labels(model, frame, path, title, date, progress)
+        if positive is not None:
+            raise ParameterError.multilabel("positive of a report")
+        return _write_labels(model, frame, path, train, title, date, progress)
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, classes)
@@ -125,11 +124,12 @@ def write_report(
 
 
 def _write_labels(
-    model: TextClassifier, frame: Any, path: str | os.PathLike[str], title: str | None,
-    date: datetime.date | None, progress: Progress | None,
+    model: TextClassifier, frame: Any, path: str | os.PathLike[str], train: Any,
+    title: str | None, date: datetime.date | None, progress: Progress | None,
 ) -> LabelEvaluation:
     result, shown = label_page(
-        model, frame, title or f"How well {model.fitted_.model.name} does", date, progress)
+        model, frame, title or f"How well {model.fitted_.model.name} does", date, progress,
+        train)
     page = _template("labels.html.jinja").render(shown)
     with replace_file(path) as file:
         file.write(page.encode("utf-8"))

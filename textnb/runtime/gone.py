@@ -18,6 +18,7 @@ OPTIONS: dict[tuple[str, str], str] = {
         "score the rows by the export and by textnb predict, and compare their labels",
     ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
     ("export", "--query"): "the rows of --check, which it was for, are gone as well",
+    ("train", "--early-stopping"): "--tol says where the solver ends",
     ("threshold", "--ledger"): "as INPUT name labelled rows, before update learns them",
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",
@@ -31,6 +32,10 @@ TARGETS: dict[str, str] = {
 # By the key of a job, without the numbers of entries: `exports.top`.
 KEYS: dict[str, str] = {
     "exports.max_bytes": "top keeps so many terms",
+}
+# By the name of a model in its file.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "NBLogisticRegression": ("early_stopping", "validation_fraction"),
 }
 
 

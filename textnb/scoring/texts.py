@@ -304,15 +304,13 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
                             f"{actual.shape}: "
                             "there must be one label per document")
         return float(np.mean(predicted == actual))
-    check_one_label(fitted, "accuracy of a table without y, which textnb.evaluate measures,")
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
     label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
-    rows = scan(select_columns(X, [*columns, label]), text=columns, label=label,
-                tokens=fitted.token_columns)
+    rows = fitted.scan(select_columns(X, [*columns, label]))
     with reading(X):
         share = scorer.frame(rows, Answers()).select(
-            (pl.col("predicted") == labels_as(label, rows, scorer.labels.dtype))
+            (pl.col("predicted") == labels_as(label, rows, fitted.label_type))
             .fill_null(False).mean()).collect()
     return float(share.item())
 

@@ -47,7 +47,7 @@ def fit_by_search(
     settings = TextSettings.of(MultinomialNB(), text=text, label=label)
     labels_beside = labels_beside_table(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]
-    rows = labelled_rows(settings, convert_table(X, columns), y, multilabel=True)
+    rows = labelled_rows(settings, convert_table(X, columns), y)
 
     def advance(trial: dict[str, Any]) -> None:
         if progress is not None:

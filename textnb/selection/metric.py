@@ -43,7 +43,7 @@ class Metric:
     positive: Any = None
 
     @classmethod
-    def of(cls, text: str | None, positive: Any = None, multilabel: bool = False) -> Metric:
+    def of(cls, text: str | None, positive: Any = None, of_lists: bool = False) -> Metric:
         """Parse the name of a metric, such as ``"recall@fpr=0.001"``.
 
         Without a name, it is "accuracy", or of lists of labels "micro-f1".
@@ -58,7 +58,7 @@ class Metric:
         >>> Metric.of("recall@fpr=0.001", "spam")
         Metric(name='recall@fpr', at=0.001, positive='spam')
         """
-        names = LABEL_NAMES if multilabel else NAMES
+        names = LABEL_NAMES if of_lists else NAMES
         text = names[0] if text is None else text
         if not isinstance(text, str):
             raise ParameterError.out_of_range("metric", f"one of {', '.join(names)}", text)

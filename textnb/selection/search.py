@@ -207,7 +207,7 @@ def search(
     extra = [name for name in (groups, time) if name is not None]
     with reading(frame):
         try:
-            rows = scan(frame, text=names, label=label, multilabel=True)
+            rows = scan(frame, text=names, label=label)
         except ListOfTokens as error:
             raise SchemaError(
                 f"text column {error.columns[0]!r} holds lists of tokens, and a search chooses the "

@@ -208,7 +208,7 @@ class Trials:
         # All terms are counted (min_df is 1): which of them to keep depends on the rows of a fold.
         settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
             self.text, self.label)
-        batches = labelled_batches(settings, self._frame[self._rungs[rung]], multilabel=True)
+        batches = labelled_batches(settings, self._frame[self._rungs[rung]])
         counts = document_term_matrix(batches).counts
         size = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
         while self._matrices and (

@@ -16,6 +16,7 @@ from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import require
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
+from textnb.runtime.gone import PARAMETERS
 from textnb.runtime.settings import check_json, is_number
 from textnb.storage.layout import CHOICES, MULTILABEL
 from textnb.text.plan import Plan
@@ -155,9 +156,25 @@ def _model(
 ) -> Model:
     name, parameters = estimator["name"], estimator["parameters"]
     require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
-    kind = find_model(name)
+    kind, parameters = find_model(name), without_gone(name, parameters)
     check_parameters(path, kind, parameters)
     return kind(**parameters)
+
+
+def without_gone(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's parameters without those that have gone: files of the last release have them.
+
+    Examples
+    --------
+    >>> without_gone("NBLogisticRegression", {
+    ...     "C": 2.0, "early_stopping": False, "max_iter": 5, "tol": None})
+    {'C': 2.0}
+    """
+    gone = set(PARAMETERS.get(name, ()))
+    if gone & parameters.keys() and parameters.get("tol") is None:
+        # Passes alone ended its solver: both have another meaning now, and other defaults.
+        gone |= {"tol", "max_iter"}
+    return {key: value for key, value in parameters.items() if key not in gone}
 
 
 def _facts(

@@ -24,6 +24,7 @@ from textnb.storage.document import (
     check_classes,
     check_parameters,
     refuse_unknown,
+    without_gone,
 )
 from textnb.storage.layout import TABLE, check_arrays
 from textnb.storage.textmodel import Packed, begin_document, unpack_class_weight
@@ -107,7 +108,8 @@ def unpack_table(
 
 def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> Any:
     """The classifier's estimator, after a check of its parameters."""
-    name, parameters = entry["name"], dict(**entry["parameters"])
+    name = entry["name"]
+    parameters = without_gone(name, entry["parameters"])
     if name not in _models():
         raise ModelFileError.unknown_features(path, [f"the model {name!r}"])
     density = {"density": _unpack_density(parameters.pop("density"))} if (

@@ -31,7 +31,7 @@ from textnb.bayes.statistics import check_int64
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.archive import LABEL_TYPES, MAX_BYTES, read_labels, write_labels
 from textnb.files.require import check_size, reading_errors, require
-from textnb.learning.fitted import Fitted, check_one_label
+from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
 from textnb.learning.row_sample import RowSample
@@ -86,7 +86,7 @@ def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
 
 
 def load_fitted(
-    path: str | os.PathLike[str], max_bytes: int = MAX_BYTES, *, multilabel: bool = False
+    path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
 ) -> Fitted:
     """Read a file of a text model. Nothing in it is executed.
 
@@ -95,8 +95,6 @@ def load_fitted(
     path : path
     max_bytes : int
         A file whose contents would take more memory than this is refused.
-    multilabel : bool
-        Whether the caller knows models that learned lists of labels; else they are refused.
 
     Raises
     ------
@@ -105,14 +103,13 @@ def load_fitted(
     SourceError
         If it can't be opened.
     ParameterError
-        If it is a model of feature tables, or of lists of labels that the caller does not know.
+        If it is a model of feature tables.
     """
     name = os.fspath(path)
     document, arrays = read_model(path, max_bytes)
     if is_table_model(document):
         raise ParameterError(f"{name} is a model of feature tables; this is for models of texts")
-    fitted = unpack_text(name, document, arrays, max_bytes)
-    return fitted if multilabel else check_one_label(fitted, "this")
+    return unpack_text(name, document, arrays, max_bytes)
 
 
 def write_model(

@@ -162,11 +162,20 @@ def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
     True
     """
     step = plan.find(StopWords)
-    if step is None:
-        return frozenset()
+    return frozenset() if step is None else frozenset(cleaned_strings(plan, step.texts))
+
+
+def cleaned_strings(plan: Plan, strings: Sequence[str]) -> list[str]:
+    """Each string after the cleaning steps.
+
+    Examples
+    --------
+    >>> cleaned_strings(Plan((Lowercase(), Matches("[^ ]+"))), ["The End", ""])
+    ['the end', '']
+    """
     check_fork()
-    texts = pl.DataFrame({"text": list(step.texts)}, schema={"text": pl.String})
-    return frozenset(texts.select(_run(plan.cleaning, _text("text"), ""))["text"].to_list())
+    texts = pl.DataFrame({"text": list(strings)}, schema={"text": pl.String})
+    return texts.select(_run(plan.cleaning, _text("text"), ""))["text"].to_list()
 
 
 def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:

@@ -1,42 +1,51 @@
-"""Finds the places of terms in a text."""
+"""Finds the places of terms in a text.
+
+    text -> parts with their cleaned forms -> words, found in turn -> terms, windows of words
+
+Words and terms are those of the expressions. This module executes no step of a plan by itself.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import polars as pl
 
-from textnb.errors import ParameterError
-from textnb.text.expressions import (
-    cleaned_exprs,
-    kept_or_word,
-    stop_tokens,
-    stop_tokens_of_lists,
-    unspaced_class,
-)
-from textnb.text.kept import kept_pattern
+from textnb.text.expressions import cleaned_strings, tokens_expr
 from textnb.text.plan import (
+    WHITE,
     Characters,
     CharactersInWords,
     Escape,
     FieldPrefix,
-    Matches,
     NGrams,
     OwnCode,
     Plan,
-    Runs,
-    StopWords,
-    TokenColumns,
-    WordsAndKept,
-    WordsAndPairs,
 )
 from textnb.text.tokens import Tokenizer
-from textnb.text.unspaced import UNSPACED, stretches
+from textnb.text.unspaced import stretches
 
 # (text, contribution of its terms); the contribution is None between words.
 Pieces = list[tuple[str, float | None]]
+Spans = list[tuple[int, int]]
+# Words or terms, and the numbers of the spans that each covers.
+Covering = list[tuple[str, list[int]]]
+
+# A text is cleaned in parts that cleaning leaves apart: white space, a syllable of Hangul, or a
+# character with its marks (Katakana has some of half a width).
+_PART = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff}}]+"
+         r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
+
+
+class _Column(NamedTuple):
+    """A text as it is shown, the spans of its words, and the terms with the spans they cover."""
+
+    shown: str
+    spans: Spans
+    terms: Covering
 
 
 def pieces_of(
@@ -46,9 +55,7 @@ def pieces_of(
     """Each text in pieces, with the contribution of the terms of each word.
 
     The contribution of a term is divided equally among its places, and at each place among the
-    words (for n-grams and pairs of characters, the characters) that it covers. If cleaning keeps
-    the length of a text, as lower-casing mostly does, the pieces are of the original text;
-    otherwise of the cleaned text.
+    words (for n-grams and pairs of characters, the characters) that it covers.
 
     Parameters
     ----------
@@ -68,7 +75,7 @@ def pieces_of(
     Raises
     ------
     ParameterError
-        If this module does not know a step of the plan after cleaning; it is named.
+        If expressions do not know a step of the plan; it is named.
 
     Examples
     --------
@@ -76,38 +83,14 @@ def pieces_of(
     ...           {"free": 2.0, "free lunch": 1.0})
     ({'text': [('Free', 1.0), (', ', None), ('free', 1.5), (' ', None), ('lunch', 0.5)]}, 0.0)
     """
-    spans: dict[str, list[tuple[int, int]]] = {}
-    shown: dict[str, str] = {}
+    read = {column: _read(tokenizer, columns, column, texts[column], contributions)
+            for column in columns}
     places: dict[str, list[tuple[str, list[int]]]] = {}
-    plan = tokenizer.plan()
-    _check_known(plan)
-    lists = tokenizer.columns_of_tokens(columns)
-    for at, column in enumerate(columns):
-        row = pl.DataFrame(
-            {name: [texts[column] if name == column else [] if name in lists else ""]
-             for name in columns},
-            schema={name: pl.List(pl.String) if name in lists else pl.String() for name in columns})
-        cleaned = row.select(cleaned_exprs(plan, columns)[at].alias("text")).item()
-        if column in lists:
-            cleaned = cleaned.to_list()
-        shown_text = texts[column] if len(texts[column]) == len(cleaned) else cleaned
-        shown[column] = " ".join(shown_text) if column in lists else str(shown_text)
-        match () if column in lists else plan.after_cleaning:
-            case ():
-                tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
-                spans[column], found = _tokens(plan, list(shown_text), cleaned, tokens)
-            case (Matches() | Runs() | WordsAndPairs() | WordsAndKept(), *_):
-                tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
-                spans[column], found = _words(plan, cleaned, tokens)
-            case (CharactersInWords(), *_):
-                # These n-grams have one space in place of any white space.
-                single = re.sub(r"\s", " ", cleaned)
-                spans[column], found = _characters(single, contributions)
-            case _:
-                spans[column], found = _characters(cleaned, contributions)
-        for term, covered in found:
-            places.setdefault(term, []).append((column, covered))
-    added = {column: [0.0] * len(spans[column]) for column in columns}
+    for column, found in read.items():
+        for term, covered in found.terms:
+            if covered:
+                places.setdefault(term, []).append((column, covered))
+    added = {column: [0.0] * len(found.spans) for column, found in read.items()}
     elsewhere = 0.0
     for term, contribution in contributions.items():
         standing = places.get(term, [])
@@ -116,109 +99,83 @@ def pieces_of(
         for column, covered in standing:
             for place in covered:
                 added[column][place] += contribution / len(standing) / len(covered)
-    return {column: _pieces(shown[column], spans[column], added[column])
-            for column in columns}, elsewhere
+    return {column: _pieces(found.shown, found.spans, added[column])
+            for column, found in read.items()}, elsewhere
 
 
-def _check_known(plan: Plan) -> None:
-    """Raise ParameterError for a step after which the places of tokens can't be found."""
-    for step in plan.after_cleaning:
-        match step:
-            case Matches() | Runs() | WordsAndPairs() | WordsAndKept():
-                pass
-            case Characters() | CharactersInWords():
-                pass
-            case TokenColumns() | StopWords() | Escape() | FieldPrefix() | NGrams() | OwnCode():
-                pass
-            case _:
-                raise ParameterError(f"{step.setting}: the places of terms in a text are not known "
-                                     "after this step of the tokenizer's plan")
+def _read(
+    tokenizer: Tokenizer, columns: Sequence[str], column: str, text: str | Sequence[str],
+    contributions: Mapping[str, float],
+) -> _Column:
+    """The places of the terms of one column; the others are empty."""
+    plan, lists = tokenizer.plan(), tokenizer.columns_of_tokens(columns)
+    types = {name: pl.List(pl.String) if name in lists else pl.String() for name in columns}
+    row = pl.DataFrame({name: [text if name == column else [] if name in lists else ""]
+                        for name in columns}, schema=types)
+
+    def tokens(expr: pl.Expr) -> list[str]:
+        return list(row.select(expr.alias("tokens")).item())
+
+    terms = tokens(tokenizer.expr(columns))
+    if isinstance(text, str):
+        cleaned, place_of = _cleaned_in_place(plan, text)
+        splitting = plan.after_cleaning[0]
+        if isinstance(splitting, Characters | CharactersInWords):
+            # Within words, n-grams have one space in place of any white space.
+            spans, found = _characters(
+                cleaned if isinstance(splitting, Characters) else re.sub(r"\s", " ", cleaned),
+                contributions)
+            return _Column(text, _moved(spans, place_of), found)
+        split = Plan((*plan.cleaning, splitting))
+        spans, words = _placed(tokens(tokens_expr(split, column)), cleaned)
+        spans = _moved(spans, place_of)
+    else:
+        ends = list(accumulate(len(token) + 1 for token in text))
+        spans = [(end - len(token) - 1, end - 1) for token, end in zip(text, ends, strict=True)]
+        words = [(word, [place]) for place, word in enumerate(cleaned_strings(plan, text)) if word]
+        text = " ".join(text)
+    # All steps that may drop words, and none that makes others of them.
+    dropping = Plan(tuple(step for step in plan.steps
+                      if not isinstance(step, Escape | FieldPrefix | NGrams | OwnCode)))
+    kept = set(tokens(tokens_expr(dropping, columns)))
+    return _Column(text, spans, _windows(plan, words, kept, terms))
 
 
-def _words(
-    plan: Plan, cleaned: str, tokens: list[str]
-) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
-    """Spans of words and of the characters of pairs; and the terms with the spans they cover."""
-    spans, words = _spans(plan, cleaned)
-    return spans, _terms(plan, words, stop_tokens(plan), tokens)
-
-
-def _tokens(
-    plan: Plan, shown: list[str], cleaned: list[str], tokens: list[str]
-) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
-    """Spans of the tokens of a list, where one space joins those that are shown; and the terms."""
-    ends = list(accumulate(len(token) + 1 for token in shown))
-    spans = [(end - len(token) - 1, end - 1) for token, end in zip(shown, ends, strict=True)]
-    words = [(token, [place]) for place, token in enumerate(cleaned)]
-    return spans, _terms(plan, words, stop_tokens_of_lists(plan), tokens)
-
-
-def _terms(
-    plan: Plan, words: list[tuple[str, list[int]]], stops: frozenset[str], tokens: list[str]
-) -> list[tuple[str, list[int]]]:
-    """The terms with the spans that they cover; none if they are not those of the engine."""
-    kept = [covered for word, covered in words if word not in stops]
+def _windows(plan: Plan, words: Covering, kept: set[str], terms: list[str]) -> Covering:
+    """The terms with the spans of their words; none if the terms are not windows of words."""
+    covered = [places for word, places in words if word in kept]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
-    windows = [sorted({place for covered in kept[first:first + n] for place in covered})
+    windows = [sorted({place for places in covered[first:first + n] for place in places})
                for n in range(ngrams.least, ngrams.most + 1)
-               for first in range(len(kept) - n + 1)]
-    return list(zip(tokens, windows, strict=True)) if len(windows) == len(tokens) else []
+               for first in range(len(covered) - n + 1)]
+    return list(zip(terms, windows, strict=True)) if len(windows) == len(terms) else []
 
 
-def _spans(
-    plan: Plan, cleaned: str
-) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
-    """The spans, and the words with the spans that each covers."""
-    spans: list[tuple[int, int]] = []
-    words: list[tuple[str, list[int]]] = []
-    match plan.after_cleaning:
-        case (WordsAndPairs(members=members, least=least), *_):
-            for start, run in _matches(f"[{members}]+", cleaned):
-                _add_stretches(start, run, least, spans, words)
-        case (WordsAndKept(members=members, least=least, pairs=True, kinds=kinds), *_):
-            alone, others = unspaced_class(members), f"[{members}--[{UNSPACED}]]{{{least},}}"
-            for start, run in _matches(f"{kept_pattern(kinds)}|{alone}+|{others}", cleaned):
-                _add_stretches(start, run, 1, spans, words)
-        case (WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds), *_):
-            for start, word in _matches(kept_or_word(members, least, pairs, kinds), cleaned):
-                words.append((word, [len(spans)]))
-                spans.append((start, start + len(word)))
-        case (Matches(pattern=pattern) | Runs(pattern=pattern), *_):
-            for start, word in _matches(pattern, cleaned):
-                words.append((word, [len(spans)]))
-                spans.append((start, start + len(word)))
-    return spans, words
+def _placed(words: Sequence[str], cleaned: str) -> tuple[Spans, Covering]:
+    """The spans of words, which are found in turn, and the words with the spans they cover.
 
-
-def _add_stretches(
-    start: int, run: str, least: int, spans: list[tuple[int, int]],
-    words: list[tuple[str, list[int]]],
-) -> None:
-    """Add the spans and words of a run, in which scripts without spaces make pairs."""
-    for piece, unspaced in stretches(run):
-        places = len(spans)
-        if unspaced:
-            spans += [(start + at, start + at + 1) for at in range(len(piece))]
-            words += [(piece[at:at + 2], [places + at, places + at + 1])
-                      for at in range(len(piece) - 1)] or [(piece, [places])]
-        elif len(piece) >= least:
-            spans.append((start, start + len(piece)))
-            words.append((piece, [places]))
-        start += len(piece)
-
-
-def _matches(pattern: str, cleaned: str) -> Iterator[tuple[int, str]]:
-    """The begin of each match of the engine, and the match."""
+    A pair of characters of a script without spaces covers two spans, and shares the first one with
+    the pair before it.
+    """
+    spans: Spans = []
+    found: Covering = []
     end = 0
-    for match in pl.Series([cleaned]).str.extract_all(pattern).to_list()[0]:
-        start = cleaned.index(match, end)
-        end = start + len(match)
-        yield start, match
+    for word in words:
+        is_pair = len(word) == 2 and next(stretches(word)) == (word, True)
+        continues = (is_pair and len(found) > 0 and len(found[-1][1]) == 2
+                     and cleaned.startswith(word, end - 1))
+        start = end - 1 if continues else cleaned.find(word, end)
+        if start < 0:
+            found.append((word, []))
+            continue
+        end = start + len(word)
+        own = list(pairwise([start, start + 1, end] if is_pair else [start, end]))
+        spans += own[1:] if continues else own
+        found.append((word, list(range(len(spans) - len(own), len(spans)))))
+    return spans, found
 
 
-def _characters(
-    cleaned: str, contributions: Mapping[str, float]
-) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
+def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans, Covering]:
     """Spans of the words, and the n-grams with the words of the characters that each covers."""
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)
@@ -228,15 +185,32 @@ def _characters(
     for term in contributions:
         start = padded.find(term)
         while start >= 0 and term:
-            covered = [word_at[place] for place in range(start - 1, start - 1 + len(term))
-                       if place in word_at]
-            if covered:
-                found.append((term, covered))
+            found.append((term, [word_at[place] for place in range(start - 1, start - 1 + len(term))
+                                 if place in word_at]))
             start = padded.find(term, start + 1)
     return spans, found
 
 
-def _pieces(shown: str, spans: list[tuple[int, int]], added: list[float]) -> Pieces:
+def _cleaned_in_place(plan: Plan, text: str) -> tuple[str, Spans]:
+    """The cleaned text, and for each of its characters the span of the original it comes from."""
+    parts = pl.Series([text]).str.extract_all(_PART).item().to_list()
+    cleaned, *forms = cleaned_strings(plan, [text, *parts])
+    if len(cleaned) != sum(map(len, forms)):
+        cleaned = "".join(forms)
+    return cleaned, [(end - len(part), end) for part, form, end in zip(
+        parts, forms, accumulate(map(len, parts)), strict=True) for _ in form]
+
+
+def _moved(spans: Spans, place_of: Spans) -> Spans:
+    """Spans of the cleaned text in the original, where none begins before another one ends."""
+    moved: Spans = []
+    for start, end in spans:
+        before = moved[-1][1] if moved else 0
+        moved.append((max(before, place_of[start][0]), max(before, place_of[end - 1][1])))
+    return moved
+
+
+def _pieces(shown: str, spans: Spans, added: list[float]) -> Pieces:
     pieces: Pieces = []
     end = 0
     for (start, stop), value in zip(spans, added, strict=True):

@@ -60,15 +60,15 @@ def check_frame(frame: Any) -> None:
 
 
 def check_columns(
-    frame: DataFrame, text: Sequence[str], label: str | None = None, multilabel: bool = False
+    frame: DataFrame, text: Sequence[str], label: str | None = None, lists: bool = False
 ) -> None:
     """Raises SchemaError if a text or label column is missing, double, or of another type.
 
-    ``multilabel`` is whether the label column may hold arrays of labels.
+    ``lists`` is whether the label column may hold arrays of labels.
     """
     for column in text:
         _check_column(frame, column, "text", _TEXTS, "a string")
-    if label is not None and not (multilabel and label in frame.columns
+    if label is not None and not (lists and label in frame.columns
                                   and has_lists(frame, label)):
         _check_column(frame, label, "label", _LABELS, "a string, a boolean or an integer")
 

@@ -104,7 +104,7 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     fresh: TextClassifier = unfitted(model)
     check_no_tokens(fresh.tokenizer, fresh.text_columns)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
-    check_columns(frame, text, model.label, multilabel=True)
+    check_columns(frame, text, model.label, lists=True)
     # Counting one row refuses wrong settings before the cluster starts to work.
     row: dict[str, Any] = {name: ["a"] for name in text}
     fresh.count(pl.DataFrame(
