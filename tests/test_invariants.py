@@ -581,7 +581,7 @@ def test_addition_associates(a: Counts, b: Counts, c: Counts) -> None:
 @searched
 @given(statistics())
 def test_no_rows_add_nothing(a: Counts) -> None:
-    nothing = Counts.empty(a.classes, a.n_features)
+    nothing = Counts.from_table(a.classes, 0 * a.class_count, 0 * a.feature_count)
     assert (a + nothing).equals(a)
     assert (a - nothing).equals(a)
     assert (a - a).equals(nothing)

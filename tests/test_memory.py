@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
 from textnb.bayes.counts import Counts
@@ -83,7 +84,8 @@ class TestRefusal:
 
     @pytest.mark.usefixtures("little_room")
     def test_of_a_matrix_and_of_weights(self) -> None:
-        statistics = Counts.empty(np.arange(2000), 10_000)
+        statistics = Counts.from_table(
+            np.arange(2000), np.zeros(2000), sp.csr_array((2000, 10_000)))
         with pytest.raises(DataError, match="counts and weights would take 305 MiB"):
             # Without smoothing the weights are dense.
             BernoulliNB(l=0.0).fit_statistics(statistics)

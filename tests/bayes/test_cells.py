@@ -141,7 +141,7 @@ def test_sizes_alone_decide() -> None:
     assert not is_sparse(511, 1_000_000, 1_000_000)
     assert is_sparse(4096, 4097, 4096 * 4097 // 16)
     assert not is_sparse(4096, 4097, 4096 * 4097 // 16 + 1)
-    counts = Counts.empty(np.arange(4096), 4097)
+    counts = Counts.from_table(np.arange(4096), np.zeros(4096), sp.csr_array((4096, 4097)))
     assert counts.is_sparse
     assert not counts.select(np.arange(10)).is_sparse
 

@@ -254,14 +254,6 @@ class Counts(ReadOnly):
         return cls(classes, class_count, *cells_of_keys(
             *added_up(keys, values), n_features, len(classes)), **more)
 
-    @classmethod
-    def empty(cls, classes: ArrayLike, n_features: int) -> Counts:
-        """No rows yet."""
-        check_int64(classes)
-        known, none = np.unique(np.asarray(classes)), np.zeros(0, dtype=np.int64)
-        return cls.from_cells(
-            known, np.zeros(len(known), dtype=np.int64), n_features, none, none, none)
-
     # What they say.
 
     @property
@@ -298,12 +290,6 @@ class Counts(ReadOnly):
     def documents(self) -> int:
         """The number of rows, whatever their weights."""
         return int(self.n_rows) if self.n_weighted is None else self.n_weighted
-
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """The share of the rows that have each class or label: (n_classes,)."""
-        shares: NDArray[np.float64] = self.class_count / self.n_rows
-        return shares
 
     @property
     def columns(self) -> Ints:
@@ -408,17 +394,13 @@ class Counts(ReadOnly):
 
     def __add__(self, other: Counts) -> Counts:
         left, right = self._align(other)
-        weighted = self.has_weights or other.has_weights
-        pruned = [each.pruned for each in (self, other) if each.pruned is not None]
-        return left._with_cells(
-            right, right.values, left.class_count + right.class_count,
-            rows=None if left.rows is None else left.rows + (right.rows or 0),
-            total=_combine(left.total, right.total, 1),
-            document_frequency=_combine(left.document_frequency, right.document_frequency, 1),
-            occurrences=(left.all_occurrences + right.all_occurrences if weighted
-                         else _combine(left.occurrences, right.occurrences, 1)),
-            n_weighted=self.documents + other.documents if weighted else None,
-            pruned=sum(pruned[1:], pruned[0]) if pruned else None)
+        total = left._combined(right, 1)
+        if self.has_weights or other.has_weights:
+            total = replace(total, n_weighted=self.documents + other.documents,
+                            occurrences=left.all_occurrences + right.all_occurrences)
+        if self.pruned is None or other.pruned is None:
+            return replace(total, pruned=self.pruned or other.pruned)
+        return replace(total, pruned=self.pruned + other.pruned)
 
     def __sub__(self, other: Counts) -> Counts:
         """Subtract; terms of texts and classes that are left without documents are removed.
@@ -450,13 +432,8 @@ class Counts(ReadOnly):
         if len(unknown):
             raise DataError.never_learned(f"class {unknown[0]!r} was never learned")
         left, right = self._align(other)
-        class_count = left.class_count - right.class_count
-        rest = left._with_cells(
-            right, -right.values, class_count,
-            rows=None if left.rows is None else left.rows - (right.rows or 0),
-            total=_combine(left.total, right.total, -1),
-            document_frequency=_combine(left.document_frequency, right.document_frequency, -1),
-            occurrences=_combine(left.occurrences, right.occurrences, -1))
+        rest = left._combined(right, -1)
+        class_count = rest.class_count
         # Weighted sums cancel only to rounding; integers exactly.
         slack = 0.0 if rest.values.dtype.kind == "i" and class_count.dtype.kind == "i" else 1e-9
         if (class_count < -slack).any():
@@ -480,14 +457,17 @@ class Counts(ReadOnly):
                 "given were not learned with these labels")
         return rest
 
-    def _with_cells(
-        self, other: Counts, values: NDArray[Any], class_count: NDArray[Any], **more: Any
-    ) -> Counts:
-        """The cells of both, of the same classes and features, with these values of the other."""
-        keys, sums = added_up(np.concatenate([self.keys, other.keys]),
-                              np.concatenate([self.values, values]))
-        ends, codes, sums = cells_of_keys(keys, sums, self.n_features, len(self.classes))
-        return replace(self, class_count=class_count, ends=ends, codes=codes, values=sums, **more)
+    def _combined(self, other: Counts, sign: int) -> Counts:
+        """These counts and ``sign`` times others, of the same features and classes."""
+        ends, codes, values = cells_of_keys(*added_up(
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.values, sign * other.values])), self.n_features, len(self.classes))
+        both = {name: (getattr(self, name), getattr(other, name)) for name in (
+            "class_count", "rows", "total", "document_frequency", "occurrences")}
+        sums: dict[str, Any] = {
+            name: None if mine is None or theirs is None else mine + sign * theirs
+            for name, (mine, theirs) in both.items()}
+        return replace(self, ends=ends, codes=codes, values=values, **sums)
 
     def _align(self, other: Counts) -> tuple[Counts, Counts]:
         """Both over the same features and classes."""
@@ -605,9 +585,3 @@ def difference(total: NDArray[Any], own: Any) -> NDArray[Any]:
     if rest.dtype.kind == "f":
         rest[rest <= _ROUNDING * total] = 0.0
     return rest
-
-
-def _combine(
-    left: NDArray[Any] | None, right: NDArray[Any] | None, sign: int
-) -> NDArray[Any] | None:
-    return None if left is None or right is None else left + sign * right

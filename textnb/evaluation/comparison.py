@@ -145,10 +145,10 @@ def _texts(model: Any) -> Fitted:
 def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
     frames = []
     for side, model in (("a", a), ("b", b)):
-        documents = np.asarray(model.counts.class_count)
+        documents = model.counts.class_count
         frames.append(pl.DataFrame({
             "class": model.classes.tolist(), f"documents_{side}": documents,
-            f"share_{side}": model.counts.shares}))
+            f"share_{side}": documents / model.counts.n_rows}))
     joined = frames[0].join(frames[1], on="class", how="full", coalesce=True)
     return joined.sort("class").select(
         "class", "documents_a", "documents_b", "share_a", "share_b",

@@ -145,10 +145,7 @@ def _check_learned(
     """DataError unless these documents with these labels are what was counted."""
     if learned.rows != len(labels) or not np.array_equal(learned.class_count, labels.sizes):
         raise other_documents("the model has learned other numbers of documents of its labels")
-    counted = counts if above is None else presence(counts, above)
-    for k in range(len(labels.classes)):
-        if not np.array_equal(counted[labels.has(k)].sum(axis=0), learned.of_class(k)):
-            raise other_documents(f"the documents of label {labels.classes.tolist()[k]!r} have "
-                                  "other terms than those that were learned")
-    if not np.array_equal(counted.sum(axis=0), learned.all_counts):
-        raise other_documents("they have other terms than those that were learned")
+    found = labels.statistics(counts if above is None else presence(counts, above))
+    if not found.equals(learned.as_columns()):
+        raise other_documents("the documents of some label have other terms than those that were "
+                              "learned")

@@ -305,20 +305,6 @@ def add_presence(
                         counts[label, code] += 1
 
 
-def add_columns(
-    totals: cython.longlong[:, ::1], counts: Whole[:, ::1],
-    columns: cython.const[cython.int][::1],
-) -> None:
-    """Add each row's counts to these columns; columns below 0 are left out."""
-    row: Place
-    place: Place
-    with cython.nogil:
-        for row in range(counts.shape[0]):
-            for place in range(columns.shape[0]):
-                if columns[place] >= 0:
-                    totals[row, columns[place]] += counts[row, place]
-
-
 def add_weights(
     data: cython.const[Value][::1], indices: cython.const[Index][::1],
     indptr: cython.const[Index][::1], weights: cython.const[cython.double][:, ::1],
