@@ -113,7 +113,8 @@ def _declared_settings() -> list[str]:
         for field, facts in settings.declared(group):
             kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or _type(
                 eval(settings.type_of(field), vars(settings)))
-            parts.append(f"| `{field.name}` | {kind} | `{field.default!r}` | {facts.help} |\n")
+            parts.append(f"| `{field.name}` | {kind} | `{field.default!r}` | {facts.help}"
+                         f"{'' if facts.is_option else ' No option of `textnb train`.'} |\n")
     parts.append('\n`sklearn = true` in `[model.tokenizer]` gives the tokens of scikit-learn\'s '
                  "CountVectorizer.\n")
     return parts

@@ -287,6 +287,16 @@ def classes_in_words(model: AnyModel) -> str:
     return quantity(len(classes_of(model)), noun)
 
 
+def features_in_words(model: AnyModel) -> str:
+    """The number of features, and the names of the columns that hold them."""
+    return f"{quantity(len(model.feature_names_), 'feature')} ({first_of(model.features_)})"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Names as a list; of many the first."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
 def any_model(path: str) -> AnyModel:
     """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables."""
     import os

@@ -303,9 +303,9 @@ def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
 
 def _is_not_option(name: str) -> bool:
     """Whether models or tokenizers have a setting of an option's name that is no option."""
+    groups: list[type] = [TokenSettings, *all_models().values()]
     return any(f"--{field.name.replace('_', '-')}" == name and not facts.is_option
-               for group in (TokenSettings, *all_models().values())
-               for field, facts in declared(group))
+               for group in groups for field, facts in declared(group))
 
 
 def _both_ways(field: Field[Any]) -> tuple[str, ...]:

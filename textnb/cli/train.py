@@ -14,6 +14,8 @@ from textnb.cli.inputs import (
     check_apart,
     classes_in_words,
     count_malformed,
+    features_in_words,
+    first_of,
     reading,
     rows,
 )
@@ -268,18 +270,13 @@ def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: Trai
     if done.quiet:
         return
     note_count(source.input)
-    learned = (f"{quantity(len(classifier.feature_names_), 'feature')} "
-               f"({_some(classifier.features_)})")
     left_out = [name for name in frame.collect_schema().names()
                 if name not in classifier.features_ and name != source.label]
     if source.features is None and left_out:
-        note(f"left out, because they do not hold numbers: {_some(left_out)}; see --features")
+        note(f"left out, because they do not hold numbers: {first_of(left_out)}; see --features")
     fitted = classifier.estimator_
     if getattr(fitted, "cv_accuracy_", None) is not None:
         note(f"chosen: alpha {fitted.alpha_:g}, gamma {fitted.gamma_:g}, cross-validated accuracy "
              f"{float(np.nanmax(fitted.cv_accuracy_)):.4f}")
-    note(f"{quantity(len(classifier.classes_), 'class')}, {learned} -> {done.output}")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    note(f"{quantity(len(classifier.classes_), 'class')}, {features_in_words(classifier)} "
+         f"-> {done.output}")

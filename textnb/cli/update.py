@@ -29,6 +29,7 @@ from textnb.cli.inputs import (
     classes_in_words,
     classes_of,
     count_malformed,
+    features_in_words,
     features_of,
     reading,
     rows,
@@ -430,7 +431,7 @@ def _size(model: AnyModel) -> str:
     if text_columns(model) is not None:
         pruned = "" if model.pruned is None else f" ({model.pruned.describe()})"
         return quantity(len(model.terms), "term") + pruned
-    return quantity(len(model.feature_names_), "feature")
+    return features_in_words(model)
 
 
 def _save(model: AnyModel, path: str) -> None:

@@ -118,9 +118,8 @@ class Novelty:
                     "validate (cross_validate)")
         if self.verdict == "unknown":
             return ("it can't be told whether the model has learned these rows: about "
-                    f"{self.expected:.1f} of {self.rows:,} new rows would hold a term that it has "
-                    f"not counted in their class, and {LEAST_EXPECTED} are needed. Results and "
-                    "guarantees from them hold only if the model has not learned them")
+                    f"{self.expected:.1f} of {self.rows:,} new rows would show it by a new term, "
+                    f"and {LEAST_EXPECTED} are needed")
         return ""
 
     def warn(self) -> None:

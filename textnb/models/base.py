@@ -221,7 +221,8 @@ class Model(LinearMixin, ClassWeighted):
         ParameterError
             If subtraction can't give those scores.
         """
-        raise self._undefined("how rows are left out by subtraction: use k folds")
+        raise self._undefined("how rows are left out by subtraction: use k folds, by "
+                              "cross_validate, and fit_calibration of its result")
 
     def _undefined(self, what: str) -> ParameterError:
         return ParameterError(f"{self.name} does not say {what}")
@@ -293,8 +294,9 @@ def register_model(model: M) -> M:
 
     It makes a dataclass of the class, so that its annotated fields are its parameters. Classifiers,
     files, the command line (``--model KIND``), folds, leave-one-out, exports and reports then take
-    it. Whatever the class does not say is refused there, by name. A subclass of a registered model
-    is not registered, as it may change the mathematics.
+    it; they import it by themselves if a package has an entry point of the group ``textnb.models``
+    for it, named as its kind. Whatever the class does not say is refused, by name. A subclass of a
+    registered model is not registered, as it may change the mathematics.
 
     Raises
     ------

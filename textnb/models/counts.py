@@ -98,7 +98,8 @@ class CountModel(WeightedAdditiveModel, Model):
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         """The class that leaves rows out by subtraction, if that can be done."""
-        raise self._undefined("how rows are left out by subtraction: use k folds")
+        raise self._undefined("how rows are left out by subtraction: use k folds, by "
+                              "cross_validate, and fit_calibration of its result")
 
     # From counts to a form.
 

@@ -36,7 +36,7 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
     hidden = {name for base in model.__mro__[1:] for name in vars(base)}
     hidden -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
                for field in fields(base)}
-    known = {field.name: (other, field, facts) for other in others if other.kind
+    known = {field.name: (other, _reading(field, facts)) for other in others if other.kind
              for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):
         the_field = f"the field {field.name} of the model {model.name}"
@@ -52,8 +52,9 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
             raise ParameterError(f"{the_field} has the type {type_of(field)}, and settings are "
                                  "bool, int, float or str, or one of these | None; one that only "
                                  "Python has is a setting(..., is_option=False)")
-        other, *theirs = known.get(field.name, (model, field, facts))
-        if _reading(field, facts) != _reading(*theirs):
+        reading = _reading(field, facts)
+        other, theirs = known.get(field.name, (model, reading))
+        if reading != theirs:
             raise ParameterError(f"{the_field} has another type or other choices than that of "
                                  f"{other.name}, and both would be one option of textnb train: "
                                  "give it another name")

@@ -96,10 +96,10 @@ def _or_array(allowed: Range) -> Range:
                  or allowed.holds(v))
 
 
-SMOOTHING = Range("a finite number >= 0, or 'auto'",
-                  lambda v: (isinstance(v, str) and v == "auto") or SMOOTHING_NUMBER.holds(v))
 SMOOTHING_NUMBER = _or_array(AT_LEAST_0)
 SMOOTHING_ABOVE_0 = _or_array(ABOVE_0)
+SMOOTHING = Range("a finite number >= 0, or 'auto'",
+                  lambda v: (isinstance(v, str) and v == "auto") or SMOOTHING_NUMBER.holds(v))
 
 
 def between(low: float, high: float) -> Range:

@@ -108,7 +108,9 @@ def load_fitted(
     name = os.fspath(path)
     document, arrays = read_model(path, max_bytes)
     if is_table_model(document):
-        raise ParameterError(f"{name} is a model of feature tables; this is for models of texts")
+        raise ParameterError(f"{name} is a model of feature tables; this is for models of texts. "
+                             "Tables have test, predict, update, describe and export; for folds, "
+                             "use cross_val_score of scikit-learn in Python")
     return unpack_text(name, document, arrays, max_bytes)
 
 
