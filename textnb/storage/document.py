@@ -12,6 +12,8 @@ from dataclasses import fields
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import require
 from textnb.learning.settings import ColumnSettings, LimitSettings
@@ -21,6 +23,7 @@ from textnb.storage.layout import CHOICES, MULTILABEL
 from textnb.text.plan import Plan
 from textnb.text.planning import plan_of, with_missing
 from textnb.text.token_settings import TokenSettings
+from textnb.text.vocabulary import Limits
 
 # Integers up to here are exact as float64, too.
 EXACT = 2**53
@@ -55,6 +58,8 @@ class TextDocument(NamedTuple):
         What is true of its file, of `textnb.storage.layout.Array.when`.
     sizes : dict of str to int
         Those that it says.
+    calibration : Calibration or None
+    decision : Decision or None
     """
 
     model: Model
@@ -64,6 +69,8 @@ class TextDocument(NamedTuple):
     plan: Plan
     facts: set[str]
     sizes: dict[str, int]
+    calibration: Calibration | None
+    decision: Decision | None
 
 
 def check_text_document(
@@ -114,10 +121,9 @@ def check_text_document(
     for name, known in CHOICES.items():
         if isinstance(chosen := document.get(name), dict):
             refuse_unknown(path, f"the value of the {name}", chosen, known)
-    _check_scale(document.get("calibration"), document.get("decision"))
     found = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
-        {"classes": n_classes})
+        {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
     found.facts.update(_facts(document, found, is_multilabel, has_sample))
     return found
 
@@ -168,10 +174,13 @@ def _facts(
     facts |= {"sample"} if has_sample else set()
     if not model.from_counts:
         return facts | {"weights" if "weights" in document["arrays"] else "few weights"}
-    least, most = settings["min_df"], settings["max_df"]
-    if not (least == 0 or (least == 1 and type(least) is int)) or not (
-            most == 1 and type(most) is float):
+    limits = Limits(settings["min_df"], settings["max_df"], settings["max_features"])
+    if limits != Limits():
         facts.add("limits")
+    if limits.need_document_frequency:
+        classes = document["classes"]
+        limits.bounds(classes.get("rows", classes.get("total", sum(classes["documents"]))))
+        facts.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
         facts.add("presence")
     return facts | {f"sums of {name}" for name in sums_of(document, model, found.l)}
@@ -269,20 +278,15 @@ def _check_sample(sample: Any) -> None:
         and 2 <= sample["most"] < 2**31), "its sample of rows is not described")
 
 
-def _check_scale(calibration: Any, decision: Any) -> None:
-    """Thresholds that were chosen on calibrated scores mean nothing on others."""
-    require(calibration is None or isinstance(calibration, dict),
-            "its calibration is not described")
-    if decision is None:
-        return
-    require(isinstance(decision, dict) and isinstance(decision["evidence"], dict)
-            and type(decision["thresholds"]) is list, "its decision is not described")
-    positive = decision["positive"]
-    require(positive is None or any(
-        type(row["label"]) is type(positive) and row["label"] == positive
-        for row in decision["thresholds"]), "its decision is for a class without a threshold")
-    asked = decision["evidence"].get("calibrated")
-    # What is stale is known not to hold for these scores.
-    require(type(asked) is not bool or asked == (calibration is not None)
-            or bool(decision.get("stale")),
-            "the thresholds of its decision are for scores that were calibrated otherwise")
+def _choices(
+    document: Mapping[str, Any], labels: list[Any], is_multilabel: bool
+) -> tuple[Calibration | None, Decision | None]:
+    """The calibration and the decision, if they are there and go with the classes."""
+    chosen, decided = document.get("calibration"), document.get("decision")
+    calibration = None if chosen is None else Calibration.from_dict(chosen)
+    decision = None if decided is None else Decision.from_dict(decided)
+    if calibration is not None:
+        calibration.check_classes(len(labels), is_multilabel)
+    if decision is not None:
+        decision.check_scores(labels, is_multilabel, calibration is not None)
+    return calibration, decision

@@ -19,11 +19,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.calibration import Calibration
 from textnb.bayes.cells import is_sparse
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.counts import Counts, Pruned
-from textnb.bayes.decision import Decision
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
@@ -307,10 +305,7 @@ def unpack_text(
             fitted, since_fit=None if since is None else SinceFit(**since),
             sample=None if sample is None else _unpack_sample(
                 arrays, sample["most"], len(learned.terms), len(fitted.classes)))
-        calibration, decision = document.get("calibration"), document.get("decision")
-        return fitted.with_calibration(
-            None if calibration is None else Calibration.from_dict(calibration)).with_decision(
-            None if decision is None else Decision.from_dict(decision))
+        return fitted.with_calibration(found.calibration).with_decision(found.decision)
 
 
 def _registered(path: str, name: str) -> type[Model]:
