@@ -175,15 +175,14 @@ def _why_unknown(document: Mapping[str, Any], found: TextDocument) -> str:
 
 def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     """Make the checks of terms and counts that loading a model makes."""
-    text, n_classes = arrays["terms/bytes"], len(document["classes"]["labels"])
+    text, most = arrays["terms/bytes"], np.array(document["classes"]["documents"], dtype=np.int64)
     ends = check_ends(arrays["terms/ends"], len(text), "terms")
     text.tobytes().decode("utf-8")
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, n_classes)
+    check_counts(arrays, most)
     values = arrays["counts/values"]
-    most = np.array(document["classes"]["documents"], dtype=np.int64)
     require(are_counts(values, _MOST) and are_counts(most, _MOST),
             "counts are too large to add")
     require(not presence or bool((values <= most[arrays["counts/classes"]]).all()),

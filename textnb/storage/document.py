@@ -36,6 +36,7 @@ OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _LABELS = {"string": str, "integer": int, "boolean": bool}
+_CLASSES = ("type", "labels", "documents", "rows", "total")
 _PRUNED_COUNTS = ("terms", "occurrences", "at_most")
 
 
@@ -98,7 +99,7 @@ def check_text_document(
     require(type(document["layers"]) is int and document["layers"] == 1,
             "its counts have other layers than one")
     classes, estimator = document["classes"], document["estimator"]
-    is_multilabel = check_classes(classes, MULTILABEL in document["requires"])
+    is_multilabel = check_classes(path, classes, MULTILABEL in document["requires"])
     settings, columns, plan = _check_settings(path, document["settings"])
     model = _model(path, estimator, find_model)
     parameters, n_classes, l = estimator["parameters"], len(classes["labels"]), document.get("l")
@@ -159,6 +160,7 @@ def check_parameters(
 def _model(
     path: str, estimator: Mapping[str, Any], find_model: Callable[[str], type[Model]]
 ) -> Model:
+    refuse_unknown(path, "the value of the estimator", estimator, ("name", "parameters"))
     name, parameters = estimator["name"], estimator["parameters"]
     require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
     kind = find_model(name)
@@ -198,8 +200,9 @@ def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...
     return () if has_none or not is_number(l) or l <= 0 else getattr(model, "sums", ())
 
 
-def check_classes(classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
+def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
     """Check labels and their numbers of documents; return whether they are of lists of labels."""
+    refuse_unknown(path, "the value of the classes", classes, _CLASSES)
     kind, labels, documents = _LABELS[classes["type"]], classes["labels"], classes["documents"]
     number = float if "rows" in classes else int
     require(type(labels) is list and len(labels) > 0

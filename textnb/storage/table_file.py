@@ -85,7 +85,8 @@ def unpack_table(
             settings.pop(CLASS_WEIGHT, None)))
         settings["estimator"] = estimator
         names = _feature_names(document, settings)
-        check_classes(document["classes"])
+        check_classes(path, document["classes"])
+        require("rows" not in document["classes"], "its rows have weights")
         classes, p = read_labels(document["classes"]), len(names)
         class_count = np.array(document["classes"]["documents"], dtype=np.int64)
         require(bool(class_count.any()), "no class has documents")
@@ -107,6 +108,8 @@ def unpack_table(
 
 def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> Any:
     """The classifier's estimator, after a check of its parameters."""
+    refuse_unknown(
+        path, "the value of the estimator", entry, ("name", "parameters", "learned"))
     name, parameters = entry["name"], dict(**entry["parameters"])
     if name not in _models():
         raise ModelFileError.unknown_features(path, [f"the model {name!r}"])

@@ -345,7 +345,8 @@ def _unpack_counts(
     classes = read_labels(described)
     number = np.float64 if is_weighted else np.int64
     terms, n_classes = _unpack_terms(arrays), len(classes)
-    columns = check_counts(arrays, n_classes, weighted=is_weighted)
+    class_count = np.array(described["documents"], dtype=number)
+    columns = check_counts(arrays, class_count, weighted=is_weighted)
     shape = (n_classes, len(terms))
     few_counts = _check_room(path, shape, len(columns), model.from_counts, max_bytes)
     require(not is_weighted or not model.from_counts or (
@@ -356,8 +357,8 @@ def _unpack_counts(
     frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
     pruned = document.get("pruned")
     counts = Counts(
-        classes, np.array(described["documents"], dtype=number),
-        arrays["counts/ends"][0].astype(np.int64), arrays["counts/classes"].astype(np.int32),
+        classes, class_count, arrays["counts/ends"][0].astype(np.int64),
+        arrays["counts/classes"].astype(np.int32),
         arrays["counts/values"].astype(number), described.get("total"),
         None if total is None else total.astype(number), terms,
         None if frequency is None else frequency.astype(np.int64),
