@@ -194,6 +194,14 @@ def test_a_step_has_no_subclass() -> None:
         type("Rare", (Idf,), {})
 
 
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float32])
+def test_small_numbers_are_as_exact_as_large_ones(name: str, kind: type) -> None:
+    form, rows = form_of(MAPS[name]), COUNTS.astype(kind)
+    for small, wide in ((rows, COUNTS), (rows.toarray(), COUNTS.toarray())):
+        np.testing.assert_array_equal(form.scores(small), form.scores(wide))
+
+
 def test_counts_below_zero_have_no_logarithm() -> None:
     with pytest.raises(ParameterError, match="counts below 0"):
         form_of(FeatureMap((Sublinear(),))).scores(-COUNTS)

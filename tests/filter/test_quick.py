@@ -41,6 +41,7 @@ from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter, judge
 from textnb.filter.verdict import Verdict
 from textnb.scoring.texts import score_batch
+from textnb.storage.add_document import ModelToExtend
 from textnb.storage.terms_reader import TermsReader
 
 MUTATIONS = examples(210)
@@ -106,6 +107,19 @@ def scores_of(path: Path, terms: dict[str, int]) -> Any:
                 count = float(count > reader.above)
             total += count * np.array(weights)
         return total + np.array(reader.intercept)
+
+
+def check_refused(path: Path) -> None:
+    """No reader takes a file, and none writes it again."""
+    for read in (load, MailFilter.load):
+        with pytest.raises(ModelFileError, match=r"m\.textnb"):
+            read(path)
+    with pytest.raises((Unsupported, ModelFileError)):
+        judge(str(path), MESSAGES[0])
+    before = path.read_bytes()
+    with pytest.raises((Unsupported, ModelFileError)):
+        ModelToExtend(path).add({"body": "pills"}, "spam", path)
+    assert path.read_bytes() == before
 
 
 ESTIMATORS = [
@@ -287,13 +301,18 @@ COUNTED, LEARNED = MultinomialNB(), NBLogisticRegression()
     (COUNTED, ("settings", "min_df"), 2), (COUNTED, ("layers",), True),
     (COUNTED, ("estimator", "parameters", "fit_prior"), []),
     (COUNTED, ("pruned",), {"terms": 1}), (COUNTED, ("calibration",), ...),
-    (COUNTED, ("decision", "positive"), "none of them"),
+    (COUNTED, ("decision", "positive"), "none of them"), (COUNTED, ("calibration",), {}),
+    (COUNTED, ("calibration", "documents"), -1), (COUNTED, ("settings", "max_features"), 1),
+    (LINEAR[0], ("calibration", "temperature"), "x"),
+    (LINEAR[0], ("calibration", "documents"), None),
+    (LINEAR[0], ("estimator", "parameters", "l"), [1.0]),
+    (LINEAR[0], ("decision", "thresholds"), []),
     (LEARNED, ("estimator", "parameters", "C"), -1),
     (LEARNED, ("estimator", "parameters", "l"), 0), (LEARNED, ("settings", "text"), 1.5),
     (LEARNED, ("estimator", "parameters", "max_iter"), 10**20),
     (NBLinear(), ("estimator", "parameters", "tf"), {"a": 1}),
     (NBLinear(), ("estimator", "parameters", "power"), -1e308)], ids=str)
-def test_what_load_refuses_no_filter_takes(
+def test_what_load_refuses_no_filter_takes_and_no_update(
     estimator: Any, where: tuple[str, ...], value: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "m.textnb"
@@ -303,11 +322,7 @@ def test_what_load_refuses_no_filter_takes(
     if not isinstance(estimator, NBLinear):
         assert judge(str(path), MESSAGES[0]) == MailFilter.load(path).judge(MESSAGES[0])
     path.write_bytes(with_value(path.read_bytes(), where, value))
-    for read in (load, MailFilter.load):
-        with pytest.raises(ModelFileError, match=r"m\.textnb"):
-            read(path)
-    with pytest.raises((Unsupported, ModelFileError)):
-        judge(str(path), MESSAGES[0])
+    check_refused(path)
 
 
 def test_counts_of_a_term_that_are_not_sorted_are_refused(tmp_path: Path) -> None:
@@ -418,6 +433,27 @@ def test_arrays_that_lie_are_refused(name: str, array: Any, tmp_path: Path) -> N
     path.write_bytes(with_array(path.read_bytes(), name, array))
     with pytest.raises((ModelFileError, Unsupported)):
         judge(str(path), MESSAGES[0])
+
+
+@pytest.mark.parametrize(("estimator", "name", "change"), [
+    (MultinomialNB(), "totals/counts", np.zeros_like),
+    (ComplementNB(norm=True), "totals/norms", np.negative),
+    (BernoulliNB(), "totals/absent", np.negative)], ids=str)
+def test_sums_that_can_not_be_are_refused(
+    estimator: Any, name: str, change: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.textnb"
+    TextClassifier(estimator, text="body").fit(ROWS).save(path)
+    content = path.read_bytes()
+    path.write_bytes(with_array(content, name, change(arrays_of(content)[name])))
+    check_refused(path)
+
+
+@pytest.mark.parametrize("value", [1, 0.01])
+def test_limits_that_exclude_each_other_are_refused(value: float, tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb", min_df=5)
+    path.write_bytes(with_value(path.read_bytes(), ("settings", "max_df"), value))
+    check_refused(path)
 
 
 FILES = {

@@ -97,12 +97,18 @@ def test_a_model_of_texts_is_none_of_tables(load: Load, sound: bytes) -> None:
 @pytest.mark.parametrize("path", [("settings", "estimator"), ("settings", "fit"),
                                   ("settings", "__class__"), ("settings", "tokenizer", "analyse"),
                                   ("settings", "tokenizer", "__init__"),
+                                  ("estimator", "newer"), ("classes", "weights"),
                                   ("estimator", "parameters", "alpha"),
                                   ("estimator", "parameters", "self"),
                                   ("estimator", "parameters", "feature_count_")], ids="/".join)
 def test_an_unknown_setting_is_refused(load: Load, sound: bytes, path: tuple[str, ...]) -> None:
     refused(load, with_value(sound, path, 1),
             f"written by a newer textnb: it has the .*'{path[-1]}', which .* Upgrade with")
+
+
+def test_a_class_without_documents_has_no_counts(load: Load, sound: bytes) -> None:
+    refused(load, with_value(sound, ("classes", "documents"), [0, 5]),
+            "a class without documents has counts")
 
 
 # Settings out of their range

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from textnb.errors import ParameterError, quantity
 
-from textnb.bayes.forms import Floats
-from textnb.errors import ParameterError
+# NumPy is imported where rows are scored: a filter that checks a file starts without it.
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from textnb.bayes.forms import Floats
 
 _MOST_REASON = 500
 # Beyond them T would overflow for a long document.
@@ -70,6 +72,7 @@ class Calibration:
 
     Examples
     --------
+    >>> import numpy as np
     >>> Calibration(2.0, 0.5).temperatures(np.array([0, 1, 9])).tolist()
     [1.0, 2.0, 4.0]
     """
@@ -117,8 +120,19 @@ class Calibration:
             _check_within("a slope", slope, *_BOUNDS["temperature"])
             _check_within("a shift", shift, *_BOUNDS["shift"])
 
+    def check_classes(self, n_classes: int, is_multilabel: bool) -> None:
+        """Raises ParameterError unless it has a sigmoid for each label of lists, else none."""
+        if len(self.sigmoids) != (n_classes if is_multilabel else 0):
+            raise ParameterError(
+                f"the calibration has {quantity(len(self.sigmoids), 'sigmoid')} of labels, "
+                f"and the model is for {'lists of ' if is_multilabel else ''}"
+                f"{quantity(n_classes, 'label')}"
+                f"{'' if is_multilabel else ', one per document'}: fit it on this model's scores")
+
     def temperatures(self, lengths: NDArray[Any]) -> Floats:
         """T of documents, from the sums of their scored counts: float64 (n_documents,)."""
+        import numpy as np
+
         if not self.length_exponent:
             return np.full(len(lengths), float(self.temperature))
         temperatures: Floats = 1.0 + (self.temperature - 1.0) * lengths ** self.length_exponent
@@ -130,6 +144,8 @@ class Calibration:
         They are scores / T, or log σ(score / T + shift) for the link "sigmoid": either way in the
         order that the scores had. For the link "labels" they are the log-odds of each label.
         """
+        import numpy as np
+
         if self.link == "labels":
             slopes, shifts = np.array(self.sigmoids).T
             odds: Floats = scores * slopes + shifts

@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from textnb.bayes.calibration import check_reason
-from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError, quantity
+
+# NumPy is imported where rows are scored: a filter that checks a file starts without it.
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from textnb.bayes.forms import Floats
 
 UNSURE = -1
 _MOST_EVIDENCE = 1 << 22
@@ -36,9 +40,12 @@ def log_odds(scores: Floats) -> Floats:
 
     Examples
     --------
+    >>> import numpy as np
     >>> log_odds(np.log([[0.5, 0.25, 0.25]])).round(3).tolist()
     [[0.0, -1.099, -1.099]]
     """
+    import numpy as np
+
     if scores.shape[1] == 1:
         return np.where(np.isneginf(scores), np.nan, np.inf)
     odds = np.empty_like(scores)
@@ -79,6 +86,7 @@ class Decision:
 
     Examples
     --------
+    >>> import numpy as np
     >>> decision = Decision({"ham": 0.0, "spam": 3.0}, positive="spam")
     >>> scores = np.log([[0.2, 0.8], [0.01, 0.99], [0.6, 0.4]])
     >>> decision.decide(log_odds(scores), ["ham", "spam"]).tolist()
@@ -156,6 +164,25 @@ class Decision:
                 f"the model has {quantity(len(classes), 'class')}, {', '.join(has)}: give one for "
                 "each")
 
+    def check_scores(
+        self, classes: Sequence[Any], is_multilabel: bool, is_calibrated: bool
+    ) -> None:
+        """Raises ParameterError where the thresholds are not for the scores of a model."""
+        if is_multilabel and self.positive is not None:
+            raise ParameterError.multilabel("a decision for one class")
+        if not is_multilabel and self.ranks:
+            raise ParameterError.naming(
+                "{at_least} and {at_most} are for lists of labels, and a document of this "
+                "model has one class")
+        self.check_classes(classes)
+        expected = self.evidence.get("calibrated")
+        # A stale decision is accepted: it is already marked as not fitting these scores.
+        if isinstance(expected, bool) and expected != is_calibrated and not self.stale:
+            raise ParameterError(
+                f"the thresholds were chosen on scores that were {'' if expected else 'not '}"
+                f"calibrated, and the model is {'' if is_calibrated else 'not '}calibrated: "
+                "choose them with calibration=model.calibration_")
+
     def decide(self, odds: Floats, classes: Sequence[Any]) -> NDArray[np.int64]:
         """Index of the answer among the classes, `UNSURE` (-1) where there is none.
 
@@ -165,6 +192,8 @@ class Decision:
             As `log_odds` gives them; a row of NaN is unsure.
         classes : sequence of labels
         """
+        import numpy as np
+
         self.check_classes(classes)
         least = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
         # A class whose threshold is inf is not given even where it alone is possible.
@@ -183,7 +212,7 @@ class Decision:
 
         ``stale``, ``at_least`` and ``at_most`` stand there only where they say anything.
         """
-        names = {-np.inf: "always", np.inf: "never"}
+        names = {-inf: "always", inf: "never"}
         return {
             "thresholds": [{"label": label, "log_odds": names.get(value, float(value))}
                            for label, value in self.thresholds.items()],
@@ -200,7 +229,7 @@ class Decision:
         if set(values) - optional != {"thresholds", "positive", "evidence"} or not isinstance(
                 values["evidence"], Mapping):
             raise ParameterError(f"a decision has other values than {sorted(values)}")
-        numbers = {"always": -np.inf, "never": np.inf}
+        numbers = {"always": -inf, "never": inf}
         thresholds = {row["label"]: numbers.get(row["log_odds"], row["log_odds"])
                       for row in values["thresholds"]}
         if len(thresholds) < len(values["thresholds"]):
@@ -212,6 +241,8 @@ class Decision:
 
 def label_thresholds(classes: Sequence[Any], decision: Decision | None) -> Floats:
     """The threshold of each label, 0 where no decision is there: float64 (n_labels,)."""
+    import numpy as np
+
     if decision is None:
         return np.zeros(len(classes))
     decision.check_classes(classes)
@@ -241,6 +272,7 @@ def choose_labels(
 
     Examples
     --------
+    >>> import numpy as np
     >>> scores = np.array([[2.0, 1.0], [0.5, -3.0], [-2.0, -1.0]])
     >>> choose_labels(scores, ["a", "b"]).tolist()
     [[True, True], [True, False], [False, False]]
@@ -248,6 +280,8 @@ def choose_labels(
     >>> choose_labels(scores, ["a", "b"], decision).tolist()
     [[True, False], [True, False], [False, True]]
     """
+    import numpy as np
+
     thresholds = label_thresholds(classes, decision)
     never = np.isneginf(scores) | np.isposinf(thresholds)
     with np.errstate(invalid="ignore"):

@@ -309,7 +309,8 @@ def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floa
             if (values < 0).any():
                 raise ParameterError("counts below 0 have no logarithm: the feature map's step "
                                      "sublinear needs counts")
-            logged: Floats = 1.0 + np.log(values)
+            # The logarithm of integers of 8 bits would be of 16.
+            logged: Floats = 1.0 + np.log(values, dtype=np.float64)
             return logged
         case Idf(weights=weights):
             scaled: Floats = values * weights[columns]

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
+from textnb.bayes.decision import Decision
 from textnb.files.require import Unsupported
 from textnb.filter.deciding import deciding_terms
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
@@ -58,19 +59,21 @@ class QuickFilter:
         self._most = remembered
         self._reader = reader = TermsReader(path)
         try:
-            with reader.sound():
-                self._columns, self._plan = reader.columns, reader.plan
-                self.lists = [name for name, is_list in zip(
-                    self._columns, self._plan.hold_tokens(self._columns), strict=True) if is_list]
-                # Why the two are stale, if they are.
-                self.stale = {
-                    name: str(chosen["stale"]) for name in ("calibration", "decision")
-                    if (chosen := reader.document.get(name)) and chosen.get("stale")}
-                self._calibration = _calibration(_chosen(
-                    reader.document.get("calibration"), takes_stale))
-                self._decision = _Decision(_chosen(
-                    reader.document.get("decision"), takes_stale), reader.labels)
-                self.since_fit = sum((reader.document.get("since_fit") or {}).values())
+            self._columns, self._plan = reader.columns, reader.plan
+            self.lists = [name for name, is_list in zip(
+                self._columns, self._plan.hold_tokens(self._columns), strict=True) if is_list]
+            # Why the two are stale, if they are.
+            self.stale = {
+                name: chosen.stale for name, chosen in (
+                    ("calibration", reader.calibration), ("decision", reader.decision))
+                if chosen is not None and chosen.stale}
+            if self.stale and not takes_stale:
+                raise Unsupported(f"a {' and a '.join(self.stale)} that is stale")
+            if reader.calibration is not None and reader.calibration.link != "softmax":
+                raise Unsupported(f"a calibration of {reader.calibration.link}")
+            self._calibration = reader.calibration
+            self._decision = _Decision(reader.decision, reader.labels)
+            self.since_fit = sum((reader.document.get("since_fit") or {}).values())
             self._spam = spam if spam is not None else default_spam(
                 reader.labels, self._decision.positive)
             if not any(type(label) is type(self._spam) and label == self._spam
@@ -160,7 +163,7 @@ class QuickFilter:
         """What calibration divides the scores of a message by."""
         if self._calibration is None:
             return 1.0
-        temperature, exponent = self._calibration
+        temperature, exponent = self._calibration.temperature, self._calibration.length_exponent
         return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
 
     def _status(self, odds: Weights, own: float, near: float) -> str:
@@ -250,51 +253,13 @@ def _log_odds(scores: Weights) -> Weights:
     return odds
 
 
-def _chosen(values: Any, takes_stale: bool) -> Any:
-    """A calibration or decision of a document, without the reason why it is stale."""
-    if takes_stale and isinstance(values, dict) and type(values.get("stale")) is str:
-        return {name: value for name, value in values.items() if name != "stale"}
-    return values
-
-
-def _calibration(values: Any) -> tuple[float, float] | None:
-    """Temperature and exponent of a calibration that is not stale."""
-    if values is None:
-        return None
-    if set(values) != {"temperature", "length_exponent", "documents", "method"}:
-        raise Unsupported("a calibration that is stale")
-    temperature, exponent = values["temperature"], values["length_exponent"]
-    if not (type(temperature) in (int, float) and type(exponent) in (int, float)
-            and 1e-9 <= temperature <= 1e9 and 0.0 <= exponent <= 10.0
-            and (temperature >= 1 or not exponent)
-            and type(values["documents"]) is int and type(values["method"]) is str):
-        raise Unsupported("a calibration that is out of its range")
-    return float(temperature), float(exponent)
-
-
 class _Decision:
     """Thresholds of the classes, in their order; empty where the model has no decision."""
 
-    def __init__(self, values: Any, labels: Sequence[Any]) -> None:
-        self.positive: Any = None
-        self.thresholds: list[float] = []
-        if values is None:
-            return
-        if set(values) != {"thresholds", "positive", "evidence"}:
-            raise Unsupported("a decision that is stale")
-        infinite = {"always": -math.inf, "never": math.inf}
-        least: dict[tuple[type, Any], float] = {}
-        for row in values["thresholds"]:
-            label, value = row["label"], row["log_odds"]
-            number = infinite.get(value, value) if isinstance(value, str) else value
-            if type(number) not in (int, float) or number != number:
-                raise Unsupported("a threshold that is no number")
-            least[type(label), label] = float(number)
-        if set(least) != {(type(label), label) for label in labels} or len(least) != len(
-                values["thresholds"]):
-            raise Unsupported("thresholds of other classes")
-        self.thresholds = [least[type(label), label] for label in labels]
-        self.positive = values["positive"]
+    def __init__(self, decision: Decision | None, labels: Sequence[Any]) -> None:
+        self.positive = None if decision is None else decision.positive
+        self.thresholds = [] if decision is None else [
+            float(decision.thresholds[label]) for label in labels]
 
     def answer(self, odds: Sequence[float], near: float) -> int | None:
         """The index of the class that is answered; None if the answer is unsure."""

@@ -174,14 +174,8 @@ class Fitted:
         """Return a copy with this calibration: see `set_calibration`."""
         if calibration is not None and not isinstance(calibration, Calibration):
             raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
-        if calibration is not None and len(calibration.sigmoids) != (
-                len(self.classes) if self.is_multilabel else 0):
-            raise ParameterError(
-                f"the calibration has {quantity(len(calibration.sigmoids), 'sigmoid')} of labels, "
-                f"and the model is for {'lists of ' if self.is_multilabel else ''}"
-                f"{quantity(len(self.classes), 'label')}"
-                f"{'' if self.is_multilabel else ', one per document'}: fit it on this model's "
-                "scores")
+        if calibration is not None:
+            calibration.check_classes(len(self.classes), self.is_multilabel)
         decision = self.decision
         # Thresholds of labels are on scores that are not calibrated.
         if decision is not None and calibration != self.calibration and not self.is_multilabel:
@@ -193,21 +187,8 @@ class Fitted:
         if decision is not None:
             if not isinstance(decision, Decision):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
-            if self.is_multilabel and decision.positive is not None:
-                raise ParameterError.multilabel("a decision for one class")
-            if not self.is_multilabel and decision.ranks:
-                raise ParameterError.naming(
-                    "{at_least} and {at_most} are for lists of labels, and a document of this "
-                    "model has one class")
-            decision.check_classes(self.classes.tolist())
-            calibrated = self.calibration is not None
-            expected = decision.evidence.get("calibrated")
-            # A stale decision is accepted: it is already marked as not fitting these scores.
-            if isinstance(expected, bool) and expected != calibrated and not decision.stale:
-                raise ParameterError(
-                    f"the thresholds were chosen on scores that were {'' if expected else 'not '}"
-                    f"calibrated, and the model is {'' if calibrated else 'not '}calibrated: "
-                    "choose them with calibration=model.calibration_")
+            decision.check_scores(
+                self.classes.tolist(), self.is_multilabel, self.calibration is not None)
         return replace(self, decision=decision)
 
 

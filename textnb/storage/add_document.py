@@ -29,6 +29,7 @@ from textnb.storage.arithmetic import (
     Arrays,
     are_counts,
     check_counts,
+    check_derived,
     check_ends,
     check_weights,
     narrow,
@@ -104,7 +105,8 @@ class ModelToExtend:
         with reading_errors(self._path), version2.ModelFile(self._path) as file:
             self._document, self._found = file.document, known_document(
                 self._path, file.document)
-            check_arrays(file.arrays, TEXT, self._found.facts, self._found.sizes)
+            sizes = check_arrays(file.arrays, TEXT, self._found.facts, self._found.sizes)
+            self._found.model.check(sizes["terms"], sizes["classes"])
             if why := _why_unknown(self._document, self._found):
                 raise Unsupported(why)
             self.labels: list[Any] = self._document["classes"]["labels"]
@@ -136,17 +138,17 @@ class ModelToExtend:
             if document != self._document:
                 raise Unsupported("a file that is written while it is read")
             _check(document, arrays, presence)
+            check_derived(document, found.model, found.l, arrays, _every_term(arrays))
         code = self.labels.index(label)
         document["classes"]["documents"][code] += 1
         basic = _with_counts(arrays, sorted(counts.items()), code, presence, not beside)
         updated = (_count_since_fit if beside else _mark_stale)(
-            document, len(self.labels), len(basic["terms/ends"]))
+            document, found, len(basic["terms/ends"]))
         document["textnb"] = version("textnb")
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
-        kept = np.ones(updated.n_terms, dtype=np.bool_)
         version2.write(target, document, stored_arrays(
-            document, found.model, found.l, basic, kept))
+            document, found.model, found.l, basic, _every_term(basic)))
         return updated
 
 
@@ -173,15 +175,14 @@ def _why_unknown(document: Mapping[str, Any], found: TextDocument) -> str:
 
 def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     """Make the checks of terms and counts that loading a model makes."""
-    text, n_classes = arrays["terms/bytes"], len(document["classes"]["labels"])
+    text, most = arrays["terms/bytes"], np.array(document["classes"]["documents"], dtype=np.int64)
     ends = check_ends(arrays["terms/ends"], len(text), "terms")
     text.tobytes().decode("utf-8")
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, n_classes)
+    check_counts(arrays, most)
     values = arrays["counts/values"]
-    most = np.array(document["classes"]["documents"], dtype=np.int64)
     require(are_counts(values, _MOST) and are_counts(most, _MOST),
             "counts are too large to add")
     require(not presence or bool((values <= most[arrays["counts/classes"]]).all()),
@@ -190,6 +191,11 @@ def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
         check_weights(arrays[_WEIGHTS], document["intercept"])
     require(are_counts(arrays.get(_OCCURRENCES), _MOST),
             f"{_OCCURRENCES} is not one count per term")
+
+
+def _every_term(arrays: Arrays) -> NDArray[np.bool_]:
+    """Which terms are kept: all, as these files have no limits."""
+    return np.ones(len(arrays["terms/ends"]), dtype=np.bool_)
 
 
 def _with_counts(
@@ -259,23 +265,21 @@ def _with_counts(
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 
-def _count_since_fit(document: dict[str, Any], n_classes: int, n_terms: int) -> Updated:
+def _count_since_fit(document: dict[str, Any], found: TextDocument, n_terms: int) -> Updated:
     """Note that a document was learned which the weights do not know."""
     since = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
     since["learned"] += 1
     # Where the reader of whole files writes it.
     document["layers"] = document.pop("layers")
-    return Updated(n_classes, n_terms, since_fit=SinceFit(**since))
+    return Updated(found.sizes["classes"], n_terms, since_fit=SinceFit(**since))
 
 
-def _mark_stale(document: dict[str, Any], n_classes: int, n_terms: int) -> Updated:
+def _mark_stale(document: dict[str, Any], found: TextDocument, n_terms: int) -> Updated:
     """Mark the calibration and the decision as stale: they were chosen before this document."""
-    calibration, decision = None, None
-    if document.get("calibration") is not None:
-        calibration = Calibration.from_dict(document["calibration"]).as_stale(LEARNED_SINCE)
-        document["calibration"] = calibration.to_dict()
-    if document.get("decision") is not None:
-        decision = Decision.from_dict(document["decision"]).as_stale(LEARNED_SINCE)
-        decision.check_classes(document["classes"]["labels"])
-        document["decision"] = decision.to_dict()
-    return Updated(n_classes, n_terms, calibration, decision)
+    calibration, decision = (
+        None if chosen is None else chosen.as_stale(LEARNED_SINCE)
+        for chosen in (found.calibration, found.decision))
+    for name, chosen in (("calibration", calibration), ("decision", decision)):
+        if chosen is not None:
+            document[name] = chosen.to_dict()
+    return Updated(found.sizes["classes"], n_terms, calibration, decision)

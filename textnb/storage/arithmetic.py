@@ -79,14 +79,21 @@ def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
     return terms
 
 
-def check_counts(arrays: Arrays, n_classes: int, *, weighted: bool = False) -> NDArray[np.int64]:
-    """Check the counts of all terms; return the term of each."""
+def check_counts(
+    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False
+) -> NDArray[np.int64]:
+    """Check the counts of all terms, of classes with so many documents; return the term of each."""
     values = arrays["counts/values"]
     require((values.dtype.kind == "f") == weighted, "its counts are not of their type")
     # Sums must be exact, even as float64.
     require(bool((values > 0).all()) and float(values.sum(dtype=np.float64)) < EXACT,
             "a count is not above 0, or counts are too large to add")
-    return check_cells(arrays, "counts", n_classes)
+    terms = check_cells(arrays, "counts", len(documents))
+    # What is left of weights after a subtraction depends on rounding.
+    require(weighted or bool(documents.all()) or not np.bincount(
+        arrays["counts/classes"], minlength=len(documents))[documents == 0].any(),
+        "a class without documents has counts")
+    return terms
 
 
 def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

@@ -12,6 +12,8 @@ from dataclasses import fields
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import require
 from textnb.learning.settings import ColumnSettings, LimitSettings
@@ -22,6 +24,7 @@ from textnb.storage.layout import CHOICES, MULTILABEL
 from textnb.text.plan import Plan
 from textnb.text.planning import plan_of, with_missing
 from textnb.text.token_settings import TokenSettings
+from textnb.text.vocabulary import Limits
 
 # Integers up to here are exact as float64, too.
 EXACT = 2**53
@@ -34,6 +37,7 @@ OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _LABELS = {"string": str, "integer": int, "boolean": bool}
+_CLASSES = ("type", "labels", "documents", "rows", "total")
 _PRUNED_COUNTS = ("terms", "occurrences", "at_most")
 
 
@@ -56,6 +60,8 @@ class TextDocument(NamedTuple):
         What is true of its file, of `textnb.storage.layout.Array.when`.
     sizes : dict of str to int
         Those that it says.
+    calibration : Calibration or None
+    decision : Decision or None
     """
 
     model: Model
@@ -65,6 +71,8 @@ class TextDocument(NamedTuple):
     plan: Plan
     facts: set[str]
     sizes: dict[str, int]
+    calibration: Calibration | None
+    decision: Decision | None
 
 
 def check_text_document(
@@ -92,7 +100,7 @@ def check_text_document(
     require(type(document["layers"]) is int and document["layers"] == 1,
             "its counts have other layers than one")
     classes, estimator = document["classes"], document["estimator"]
-    is_multilabel = check_classes(classes, MULTILABEL in document["requires"])
+    is_multilabel = check_classes(path, classes, MULTILABEL in document["requires"])
     settings, columns, plan = _check_settings(path, document["settings"])
     model = _model(path, estimator, find_model)
     parameters, n_classes, l = estimator["parameters"], len(classes["labels"]), document.get("l")
@@ -115,10 +123,9 @@ def check_text_document(
     for name, known in CHOICES.items():
         if isinstance(chosen := document.get(name), dict):
             refuse_unknown(path, f"the value of the {name}", chosen, known)
-    _check_scale(document.get("calibration"), document.get("decision"))
     found = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
-        {"classes": n_classes})
+        {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
     found.facts.update(_facts(document, found, is_multilabel, has_sample))
     return found
 
@@ -154,6 +161,7 @@ def check_parameters(
 def _model(
     path: str, estimator: Mapping[str, Any], find_model: Callable[[str], type[Model]]
 ) -> Model:
+    refuse_unknown(path, "the value of the estimator", estimator, ("name", "parameters"))
     name, parameters = estimator["name"], estimator["parameters"]
     require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
     kind, parameters = find_model(name), without_gone(name, parameters)
@@ -185,10 +193,13 @@ def _facts(
     facts |= {"sample"} if has_sample else set()
     if not model.from_counts:
         return facts | {"weights" if "weights" in document["arrays"] else "few weights"}
-    least, most = settings["min_df"], settings["max_df"]
-    if not (least == 0 or (least == 1 and type(least) is int)) or not (
-            most == 1 and type(most) is float):
+    limits = Limits(settings["min_df"], settings["max_df"], settings["max_features"])
+    if limits != Limits():
         facts.add("limits")
+    if limits.need_document_frequency:
+        classes = document["classes"]
+        limits.bounds(classes.get("rows", classes.get("total", sum(classes["documents"]))))
+        facts.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
         facts.add("presence")
     return facts | {f"sums of {name}" for name in sums_of(document, model, found.l)}
@@ -206,8 +217,9 @@ def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...
     return () if has_none or not is_number(l) or l <= 0 else getattr(model, "sums", ())
 
 
-def check_classes(classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
+def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
     """Check labels and their numbers of documents; return whether they are of lists of labels."""
+    refuse_unknown(path, "the value of the classes", classes, _CLASSES)
     kind, labels, documents = _LABELS[classes["type"]], classes["labels"], classes["documents"]
     number = float if "rows" in classes else int
     require(type(labels) is list and len(labels) > 0
@@ -286,20 +298,15 @@ def _check_sample(sample: Any) -> None:
         and 2 <= sample["most"] < 2**31), "its sample of rows is not described")
 
 
-def _check_scale(calibration: Any, decision: Any) -> None:
-    """Thresholds that were chosen on calibrated scores mean nothing on others."""
-    require(calibration is None or isinstance(calibration, dict),
-            "its calibration is not described")
-    if decision is None:
-        return
-    require(isinstance(decision, dict) and isinstance(decision["evidence"], dict)
-            and type(decision["thresholds"]) is list, "its decision is not described")
-    positive = decision["positive"]
-    require(positive is None or any(
-        type(row["label"]) is type(positive) and row["label"] == positive
-        for row in decision["thresholds"]), "its decision is for a class without a threshold")
-    asked = decision["evidence"].get("calibrated")
-    # What is stale is known not to hold for these scores.
-    require(type(asked) is not bool or asked == (calibration is not None)
-            or bool(decision.get("stale")),
-            "the thresholds of its decision are for scores that were calibrated otherwise")
+def _choices(
+    document: Mapping[str, Any], labels: list[Any], is_multilabel: bool
+) -> tuple[Calibration | None, Decision | None]:
+    """The calibration and the decision, if they are there and go with the classes."""
+    chosen, decided = document.get("calibration"), document.get("decision")
+    calibration = None if chosen is None else Calibration.from_dict(chosen)
+    decision = None if decided is None else Decision.from_dict(decided)
+    if calibration is not None:
+        calibration.check_classes(len(labels), is_multilabel)
+    if decision is not None:
+        decision.check_scores(labels, is_multilabel, calibration is not None)
+    return calibration, decision

@@ -69,7 +69,7 @@ TEXT = {array.name: array for array in (
     Array("totals/norms", _NUMBERS, ("classes",), "sums of norms"),
     Array("terms/bytes", _BYTES, ("bytes",)),
     Array("terms/ends", _WHOLE, ("terms",)),
-    Array("terms/documents", _WHOLE, ("terms",), "limits", may_be_more=True),
+    Array("terms/documents", _WHOLE, ("terms",), "limits on documents", may_be_more=True),
     Array("terms/occurrences", _WHOLE, ("terms",), "presence", may_be_more=True),
     Array("terms/total", _COUNTS, ("terms",), "lists of labels"),
     Array("counts/ends", _WHOLE, ("1", "terms")),
@@ -83,8 +83,7 @@ TEXT = {array.name: array for array in (
     Array("optional/sample/classes", _CODES, ("rows",), "sample"),
     Array("optional/sample/columns", _WHOLE, ("cells",), "sample"),
     Array("optional/sample/counts", _WHOLE, ("cells",), "sample", may_be_absent=True),
-    Array("terms/kept", _BYTES, ("bytes of bits",), "limits", may_be_absent=True,
-          may_be_more=True),
+    Array("terms/kept", _BYTES, ("bytes of bits",), "limits", may_be_absent=True),
 )}
 TABLE = {array.name: array for array in (
     Array("means", _NUMBERS, ("classes", "features"), "moments"),

@@ -86,7 +86,8 @@ def unpack_table(
             settings.pop(CLASS_WEIGHT, None)))
         settings["estimator"] = estimator
         names = _feature_names(document, settings)
-        check_classes(document["classes"])
+        check_classes(path, document["classes"])
+        require("rows" not in document["classes"], "its rows have weights")
         classes, p = read_labels(document["classes"]), len(names)
         class_count = np.array(document["classes"]["documents"], dtype=np.int64)
         require(bool(class_count.any()), "no class has documents")
@@ -108,6 +109,8 @@ def unpack_table(
 
 def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> Any:
     """The classifier's estimator, after a check of its parameters."""
+    refuse_unknown(
+        path, "the value of the estimator", entry, ("name", "parameters", "learned"))
     name = entry["name"]
     parameters = without_gone(name, entry["parameters"])
     import_offered(name)

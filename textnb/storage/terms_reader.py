@@ -44,6 +44,8 @@ class TermsReader:
     ----------
     document : dict
         The file's document.
+    calibration : Calibration or None
+    decision : Decision or None
     columns : list of str
         The text columns.
     plan : Plan
@@ -108,6 +110,7 @@ class TermsReader:
     def _open(self) -> None:
         found = known_document(self._name, self._file.document)
         self.document, self.columns, self.plan = self._file.document, found.columns, found.plan
+        self.calibration, self.decision = found.calibration, found.decision
         classes, model = self.document["classes"], found.model
         self.labels, self.documents = classes["labels"], classes["documents"]
         if "rows" in classes or not all(self.documents):
@@ -207,14 +210,20 @@ class TermsReader:
                   for name in model.sums}
         if 0.0 in totals.get("norms", ()) or 0 in (model.class_prior or ()):
             raise Unsupported("a norm or a prior of 0")
-        sums = TermSums(float(found.l), self._n_kept(), self.documents, **totals)
+        # They belong to all terms, which this reader does not read: what they must be is known.
+        for name, of_classes in totals.items():
+            require(all(0 <= value < EXACT if name == "counts" else value <= 0
+                        for value in of_classes), f"a sum of {name} is out of range")
+        n_kept = self._n_kept(found.settings["max_features"])
+        sums = TermSums(float(found.l), n_kept, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
         require(all(map(isfinite, self.intercept)), "an intercept is not finite")
         counts_presence = self.above is not None
 
         def weigh(column: int) -> Weights:
             counts = self._by_class("counts", column)
-            require(all(0 < count < EXACT for count in counts.values()), "a count is out of range")
+            require(all(0 < count <= sums.counts[k] for k, count in counts.items()),
+                    "a count is beyond the sum of its class")
             require(not counts_presence or all(
                 count <= self.documents[k] for k, count in counts.items()),
                 "a term is in more documents than there are")
@@ -228,12 +237,15 @@ class TermsReader:
         return [log_prior(own, rows, n, prior, model.fit_prior, log_ratio)
                 for own, prior in zip(self.documents, priors, strict=True)]
 
-    def _n_kept(self) -> int:
-        if self._kept is None:
-            return self._sizes["terms"]
-        bits = int.from_bytes(self._kept, "little")
-        require(not bits >> self._sizes["terms"], "it keeps terms that it does not have")
-        return bits.bit_count()
+    def _n_kept(self, most: int | None) -> int:
+        n_terms = found = self._sizes["terms"]
+        if self._kept is not None:
+            bits = int.from_bytes(self._kept, "little")
+            require(not bits >> n_terms, "it keeps terms that it does not have")
+            found = bits.bit_count()
+            require(found < n_terms, "it marks the terms that are kept, and keeps all")
+        require(most is None or found <= most, "it keeps more terms than its max_features")
+        return found
 
 
 def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:

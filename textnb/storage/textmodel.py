@@ -19,11 +19,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.calibration import Calibration
 from textnb.bayes.cells import is_sparse
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.counts import Counts, Pruned
-from textnb.bayes.decision import Decision
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
@@ -309,10 +307,7 @@ def unpack_text(
             fitted, since_fit=None if since is None else SinceFit(**since),
             sample=None if sample is None else _unpack_sample(
                 arrays, sample["most"], len(learned.terms), len(fitted.classes)))
-        calibration, decision = document.get("calibration"), document.get("decision")
-        return fitted.with_calibration(
-            None if calibration is None else Calibration.from_dict(calibration)).with_decision(
-            None if decision is None else Decision.from_dict(decision))
+        return fitted.with_calibration(found.calibration).with_decision(found.decision)
 
 
 def _registered(path: str, name: str) -> type[Model]:
@@ -352,7 +347,8 @@ def _unpack_counts(
     classes = read_labels(described)
     number = np.float64 if is_weighted else np.int64
     terms, n_classes = _unpack_terms(arrays), len(classes)
-    columns = check_counts(arrays, n_classes, weighted=is_weighted)
+    class_count = np.array(described["documents"], dtype=number)
+    columns = check_counts(arrays, class_count, weighted=is_weighted)
     shape = (n_classes, len(terms))
     few_counts = _check_room(path, shape, len(columns), model.from_counts, max_bytes)
     require(not is_weighted or not model.from_counts or (
@@ -363,8 +359,8 @@ def _unpack_counts(
     frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
     pruned = document.get("pruned")
     counts = Counts(
-        classes, np.array(described["documents"], dtype=number),
-        arrays["counts/ends"][0].astype(np.int64), arrays["counts/classes"].astype(np.int32),
+        classes, class_count, arrays["counts/ends"][0].astype(np.int64),
+        arrays["counts/classes"].astype(np.int32),
         arrays["counts/values"].astype(number), described.get("total"),
         None if total is None else total.astype(number), terms,
         None if frequency is None else frequency.astype(np.int64),

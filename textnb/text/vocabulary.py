@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError, quantity
+
+# NumPy and Polars are imported where terms are chosen: a filter that checks a file starts without.
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from textnb.bayes.counts import Counts
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Limits:
 
     Examples
     --------
+    >>> import numpy as np
     >>> terms = ["a", "b", "c", "d"]
     >>> df, total = np.array([1, 2, 3, 3]), np.array([9, 5, 5, 3])
     >>> Limits(min_df=2, max_features=2).select(4, df, total, documents=3).tolist()
@@ -101,6 +105,8 @@ class Limits:
         ParameterError
             If ``max_df`` asks for fewer documents than ``min_df``.
         """
+        import numpy as np
+
         keep = np.ones(n_terms, dtype=np.bool_)
         if document_frequency is not None:
             least, most = self.bounds(documents)
@@ -128,6 +134,8 @@ def given_vocabulary(terms: Sequence[str] | pl.Series) -> pl.Series:
     ParameterError
         If it is empty, or holds something other than strings, or a term twice.
     """
+    import polars as pl
+
     expected = "vocabulary must be a list of strings"
     if isinstance(terms, (str, bytes, Mapping)):
         raise ParameterError(f"{expected}; got {type(terms).__name__}")
