@@ -47,8 +47,8 @@ from textnb.text.plan import (
     StopWords,
     StripAccents,
     WordsAndPairs,
+    plan_of,
 )
-from textnb.text.planning import plan_of
 from textnb.text.spans import pieces_of
 from textnb.text.term_counts import CountSpec
 

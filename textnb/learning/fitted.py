@@ -22,7 +22,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
-from textnb.text.planning import name_of
+from textnb.text.plan import name_of
 from textnb.text.term_counts import Pruned, TermCounts
 
 RECALIBRATED = "the model's calibration has changed since"
