@@ -134,7 +134,7 @@ def spaced(corpus: Corpus) -> bool:
     """Whether most texts are in scripts with spaces between words."""
     import polars as pl
 
-    from textnb.text.unspaced import UNSPACED
+    from textnb.text.characters import UNSPACED
 
     texts = pl.scan_parquet(corpus.train).select(
         pl.col("text").str.contains(f"[{UNSPACED}]").mean())

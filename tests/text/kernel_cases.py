@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from textnb import Tokenizer
-from textnb.text.kept import KINDS
+from textnb.text.characters import KINDS
 
 
 class OwnTokenizer(Tokenizer):

@@ -15,8 +15,8 @@ from tests.text import plain_tokens as oracle
 from tests.text.kernel_cases import KEPT
 from tests.tiers import examples
 from textnb import ExportError, ParameterError, TextClassifier, Tokenizer
+from textnb.text.characters import KINDS
 from textnb.text.compiled import reading, why_no_kernel
-from textnb.text.kept import KINDS
 from textnb.text.plain import plain_tokens
 from textnb.text.spans import pieces_of
 

@@ -48,8 +48,8 @@ from textnb.text.plan import (
     StopWords,
     StripAccents,
     WordsAndPairs,
+    plan_of,
 )
-from textnb.text.planning import plan_of
 from textnb.text.spans import pieces_of
 
 FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]

@@ -19,7 +19,7 @@ import pytest
 
 from tests.text.plain_tokens import CHARACTERS, differing, foreign, in_python, ranges
 from textnb.runtime.unicode import Form, normalize
-from textnb.text.marks import COMBINING
+from textnb.text.characters import COMBINING
 from textnb.text.plan import WHITE
 from textnb.text.tokens import SKLEARN_WORD, WORD
 

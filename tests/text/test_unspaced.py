@@ -15,11 +15,11 @@ from textnb import ParameterError, TextClassifier, Tokenizer
 from textnb.export.archive import read
 from textnb.filter.mailfilter import MailFilter
 from textnb.filter.quick import judge
+from textnb.text.characters import UNSPACED
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Runs, WordsAndPairs
 from textnb.text.spans import pieces_of
-from textnb.text.unspaced import UNSPACED
 
 REVIEWS = pl.DataFrame({
     "text": [

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from textnb.export.characters import Ranges, all_characters, members, ranges_of
-from textnb.text.marks import ACCENTS, COMBINING
+from textnb.text.characters import ACCENTS, COMBINING
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # The first and the last syllable.

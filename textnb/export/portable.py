@@ -31,9 +31,8 @@ from textnb.export.decompositions import (
     decomposition,
     dropped_with_accents,
 )
-from textnb.text.casing import TURKIC
+from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
-from textnb.text.kept import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -83,7 +82,7 @@ class Words:
     replacements : tuple of (str, str)
         Strings of the text, and what replaces them before lower-casing, in this order.
     kept : tuple of str
-        Kinds of tokens other than words: see `textnb.text.kept`.
+        Kinds of tokens other than words: see `textnb.text.characters`.
     analyzer : {"word", "char", "char_wb"}
         What n-grams are of: words, or characters of the whole text, or of one word. The ``member``
         is then whatever is no white space.

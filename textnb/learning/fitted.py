@@ -23,7 +23,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
-from textnb.text.planning import name_of
+from textnb.text.plan import name_of
 
 RECALIBRATED = "the model's calibration has changed since"
 OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"

@@ -14,8 +14,8 @@ from textnb.models.bernoulli import BernoulliNB
 from textnb.models.complement import ComplementNB
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.nblinear import NBLinear
+from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
-from textnb.text.unspaced import UNSPACED
 
 # Words of one letter, "!" and "?" are tokens too: they help to recognise opinions.
 SHORT_WORDS = r"[\p{L}\p{M}\p{N}_]+|[!?]"

@@ -39,7 +39,7 @@ from textnb.storage.document import EXACT, OPTIONAL, TextDocument
 from textnb.storage.layout import TEXT, check_arrays
 from textnb.storage.terms_reader import known_document, tokens_of
 from textnb.text.byte_keys import begins_of, is_ascending
-from textnb.text.planning import with_missing
+from textnb.text.plan import with_missing
 
 _OCCURRENCES = "terms/occurrences"
 # Weights of two classes; other files the full command reads.

@@ -21,8 +21,7 @@ from textnb.models.base import Model
 from textnb.runtime.gone import PARAMETERS
 from textnb.runtime.settings import check_json, is_number
 from textnb.storage.layout import CHOICES, MULTILABEL
-from textnb.text.plan import Plan
-from textnb.text.planning import plan_of, with_missing
+from textnb.text.plan import Plan, plan_of, with_missing
 from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.text.kept import EMOJI, LETTER, LETTER_OR_NUMBER
-from textnb.text.unspaced import RANGES
+from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, UNSPACED_RANGES
 
 Ints = NDArray[np.int64]
 # Beyond the planes that have characters (and tags), code points are unassigned or private.
@@ -64,7 +63,7 @@ class CharacterClass:
         points = points[assigned]
         found = _are_members(points, f"[{self._members}]").astype(np.uint8)
         if self._pairs:
-            for first, last in RANGES:
+            for first, last in UNSPACED_RANGES:
                 found[(points >= first) & (points <= last)] *= 2
         if self._kept:
             for bit, pattern in ((4, LETTER), (8, LETTER_OR_NUMBER), (16, EMOJI)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from textnb.text.kept import KINDS
+from textnb.text.characters import KINDS
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -44,7 +44,7 @@ class CompiledPlan(NamedTuple):
     pairs : bool
         Words are cut where a script without spaces begins, which becomes pairs of characters.
     kept : int
-        What else is a token: a bit for each of `textnb.text.kept.KINDS`, the first one lowest.
+        What else is a token: a bit for each of `characters.KINDS`, the first one lowest.
     """
 
     words: bool

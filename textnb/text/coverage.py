@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from textnb.errors import UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
-from textnb.text.unspaced import UNSPACED
+from textnb.text.characters import UNSPACED
 
 # Unless it is cut, a token of such a script is a phrase or a sentence.
 SPACELESS = f"[{UNSPACED}]"

@@ -13,9 +13,14 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.runtime.forks import check_fork
-from textnb.text.casing import TURKIC
-from textnb.text.kept import kept_pattern
-from textnb.text.marks import ACCENTS, COMBINING
+from textnb.text.characters import (
+    ACCENTS,
+    COMBINING,
+    TURKIC,
+    UNSPACED,
+    kept_pattern,
+    pairs_by_replacing,
+)
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -40,7 +45,6 @@ from textnb.text.plan import (
     WordsAndKept,
     WordsAndPairs,
 )
-from textnb.text.unspaced import UNSPACED, pairs_by_replacing
 
 
 def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:

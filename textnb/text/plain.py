@@ -6,7 +6,7 @@ all other texts both find the same tokens. The expressions of `textnb.text.expre
 meaning of a plan, and this engine refuses every step that it can't run with the same result.
 
 >>> from textnb.text.plan import Lowercase, Plan
->>> from textnb.text.planning import words_of
+>>> from textnb.text.plan import words_of
 >>> plan = Plan((Lowercase(), words_of(r"[\p{L}']+")))
 >>> plain_tokens(plan, {"text": "The cat's 2 naïve हिन्दी cats"})
 ['the', "cat's", 'naïve', 'ह', 'न', 'द', 'cats']
@@ -16,14 +16,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 
 from textnb.errors import ParameterError
 from textnb.runtime.unicode import normalize
-from textnb.text.casing import TURKIC
-from textnb.text.marks import RANGES, TATWEEL
-from textnb.text.plain_kept import kept_and_words
+from textnb.text.characters import (
+    COMBINING_RANGES,
+    CURRENCIES,
+    EMOJI,
+    TATWEEL,
+    TURKIC,
+    UNSPACED_RANGES,
+    stretches,
+)
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
@@ -45,13 +52,17 @@ from textnb.text.plan import (
     WordsAndKept,
     WordsAndPairs,
 )
-from textnb.text.unspaced import stretches
 
 # Polars knows all characters of this version of Unicode, which a newer Python may exceed.
 _NEWEST_UNICODE = (16, 0, 0)
 _CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
 _MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>.)-(?P<last>.)"
                      r"|(?P<single>.)")
+# Classes of characters, as bits.
+_IN_WORDS, _UNSPACED, _LETTER, _LETTER_OR_NUMBER = 1, 2, 4, 8
+_AMOUNT = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_EMOJI = re.compile(re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), EMOJI))
+_FIRST_UNSPACED = [first for first, _ in UNSPACED_RANGES]
 # Symbols in Rust's \w: those with Unicode's property Other_Alphabetic.
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
@@ -150,7 +161,7 @@ def _run(
                 for run in text.translate(_others_to_spaces(members)).split(" "):
                     tokens += _words_and_pairs(run, least)
             case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
-                tokens = kept_and_words(text, _membership(members), least, pairs, kinds)
+                tokens = _kept_and_words(text, _membership(members), least, pairs, kinds)
             case Characters(least=least, most=most):
                 tokens = _characters(text, least, most)
             case CharactersInWords(least=least, most=most):
@@ -239,6 +250,99 @@ def _characters(text: str, least: int, most: int) -> list[str]:
     return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
 
 
+class _Kinds(dict[str, int]):
+    """Characters to the classes that they belong to, as bits."""
+
+    def __init__(self, is_member: Callable[[str], bool], pairs: bool) -> None:
+        super().__init__()
+        self._is_member, self._pairs = is_member, pairs
+
+    def __missing__(self, character: str) -> int:
+        code, category = ord(character), unicodedata.category(character)[0]
+        place = bisect(_FIRST_UNSPACED, code) - 1
+        unspaced = place >= 0 and code <= UNSPACED_RANGES[place][1]
+        kind = 0
+        if self._is_member(character):
+            kind = _UNSPACED if unspaced and self._pairs else _IN_WORDS
+        if not unspaced and category in "LN":
+            kind |= _LETTER_OR_NUMBER | (_LETTER if category == "L" else 0)
+        self[character] = kind
+        return kind
+
+    def end_of_run(self, text: str, at: int, wanted: int) -> int:
+        """The end of the run of characters of a class that begins at a place."""
+        while at < len(text) and self[text[at]] & wanted:
+            at += 1
+        return at
+
+
+def _kept_and_words(
+    text: str, is_member: Callable[[str], bool], least: int, pairs: bool, kinds: Sequence[str]
+) -> list[str]:
+    """The tokens of `WordsAndKept`, in time that grows with the length of the text.
+
+    Where no name begins at one letter, none begins at the other letters up to the end of the run,
+    and likewise for amounts and words.
+
+    Parameters
+    ----------
+    text : str
+        It is cleaned.
+    is_member : callable
+        Whether a character is in the class of words; it must be the same object each time.
+    least : int
+        Number of characters of the shortest word.
+    pairs : bool
+    kinds : sequence of str
+
+    Examples
+    --------
+    >>> _kept_and_words("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
+    ['c#', 'u.s.', '5%']
+    """
+    found, classes = [], _kinds_of(is_member, pairs)
+    at = no_name = no_share = no_word = 0
+    while at < len(text):
+        character, end = text[at], at
+        kind = classes[character]
+        if ("emoji" in kinds and _EMOJI.match(character)) or (
+                "punctuation" in kinds and character in "!?"):
+            end = at + 1
+        elif "symbols" in kinds and character in CURRENCIES:
+            amount = _AMOUNT.match(text, at + 1)
+            end = amount.end() if amount else at
+        elif "symbols" in kinds and "0" <= character <= "9" and at >= no_share:
+            amount = _AMOUNT.match(text, at)
+            no_share = amount.end() if amount else at
+            end = no_share + 1 if text.startswith("%", no_share) else at
+        if "symbols" in kinds and kind & _LETTER and at >= no_name:
+            no_name = classes.end_of_run(text, at, _LETTER_OR_NUMBER)
+            suffix = next((sign for sign in ("++", "#") if text.startswith(sign, no_name)), "")
+            end = no_name + len(suffix) if suffix else at
+        if "abbreviations" in kinds and kind & _LETTER and end == at:
+            last = at
+            while last + 1 < len(text) and classes[text[last]] & _LETTER and text[last + 1] == ".":
+                last += 2
+            end = last if last - at > 2 else at
+        if end > at:
+            found.append(text[at:end])
+        elif kind & _UNSPACED:
+            end = classes.end_of_run(text, at, _UNSPACED)
+            found += [text[place:place + 2] for place in range(at, end - 1)] or [character]
+        elif kind & _IN_WORDS and at >= no_word:
+            no_word = classes.end_of_run(text, at, _IN_WORDS)
+            if no_word - at >= least:
+                end = no_word
+                found.append(text[at:end])
+        at = max(end, at + 1)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _kinds_of(is_member: Callable[[str], bool], pairs: bool) -> _Kinds:
+    return _Kinds(is_member, pairs)
+
+
 class _OthersToSpaces(dict[int, str]):
     """Maps members of a class to themselves, and every other character to a space."""
 
@@ -289,7 +393,7 @@ def _in_word(c: str) -> bool:
 def _dropped(*, tatweel: bool) -> dict[int, None]:
     """Combining marks, and tatweel."""
     found: dict[int, None] = {}
-    for item in [*RANGES.split(), *([TATWEEL] if tatweel else [])]:
+    for item in [*COMBINING_RANGES.split(), *([TATWEEL] if tatweel else [])]:
         first, _, last = item.partition("-")
         found |= dict.fromkeys(range(int(first, 16), int(last or first, 16) + 1))
     return found

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from textnb.text.characters import stretches
 from textnb.text.expressions import cleaned_strings, tokens_expr
 from textnb.text.plan import (
     WHITE,
@@ -26,7 +27,6 @@ from textnb.text.plan import (
     Plan,
 )
 from textnb.text.tokens import Tokenizer
-from textnb.text.unspaced import stretches
 
 # (text, contribution of its terms); the contribution is None between words.
 Pieces = list[tuple[str, float | None]]

@@ -21,9 +21,8 @@ import polars as pl
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.forks import check_fork
 from textnb.runtime.settings import check_settings, with_checked_names
-from textnb.text.casing import LANGUAGES
+from textnb.text.characters import KINDS, LANGUAGES
 from textnb.text.expressions import tokens_expr
-from textnb.text.kept import KINDS
 from textnb.text.plan import (
     Escape,
     Matches,
@@ -33,8 +32,6 @@ from textnb.text.plan import (
     Runs,
     Segments,
     WordsAndKept,
-)
-from textnb.text.planning import (
     name_of,
     plan_of,
     with_missing,

@@ -27,7 +27,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
 from textnb.export.portable import EVERYTHING, Words
 from textnb.export.targets.packed import Cells, find_table
-from textnb.text.casing import TURKIC
+from textnb.text.characters import TURKIC
 
 _HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
 _READS = {"text": 0, "terms": 1, "features": 2}

@@ -21,14 +21,13 @@ from textnb.export.targets.base import Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
-from textnb.text.casing import TURKIC
+from textnb.text.characters import ACCENTS, COMBINING, TURKIC, pairs_by_replacing
 from textnb.text.expressions import (
     kept_or_word,
     stop_tokens,
     stop_tokens_of_lists,
     unspaced_class,
 )
-from textnb.text.marks import ACCENTS, COMBINING
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -51,7 +50,6 @@ from textnb.text.plan import (
     WordsAndPairs,
 )
 from textnb.text.plan import Step as PlanStep
-from textnb.text.unspaced import pairs_by_replacing
 
 _RUN = """
 import importlib.util, sys

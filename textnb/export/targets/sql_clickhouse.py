@@ -34,8 +34,8 @@ from textnb.export.targets.sql_texts import (
     replace_strings,
 )
 from textnb.export.targets.sql_weights import WeightRows
+from textnb.text.characters import pairs_by_replacing
 from textnb.text.plan import WHITE
-from textnb.text.unspaced import pairs_by_replacing
 
 _CODE = r"\x{{{:x}}}"
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.

@@ -44,7 +44,7 @@ from textnb.export.targets.sql_texts import (
     replace_strings,
 )
 from textnb.export.targets.sql_weights import WeightRows
-from textnb.text.kept import EMOJI
+from textnb.text.characters import EMOJI
 
 # JSON and window functions are built in.
 _OLDEST = (3, 38)

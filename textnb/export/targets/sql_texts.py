@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 from textnb.export.characters import Lowercase, Ranges, members, ranges_of, regex_class
 from textnb.export.portable import Words
+from textnb.text.characters import pairs_by_replacing
 from textnb.text.plan import WHITE
-from textnb.text.unspaced import pairs_by_replacing
 
 # In the order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")

@@ -307,7 +307,7 @@ def kept_words(
     begins: cython.longlong[::1], stops: cython.longlong[::1], before: Place,
     counts: cython.longlong[::1],
 ) -> tuple:
-    """`words` with the kinds of `textnb.text.kept` as bits, in their order, the lowest first.
+    """`words` with the kinds of `textnb.text.characters` as bits, in their order, the lowest first.
 
     ``classes`` has bits: 1 for members of words, 2 for those that make pairs, 4 for letters and 8
     for letters and numbers of names, 16 for emoji. A single byte may be a word.
