@@ -527,8 +527,20 @@ def test_the_linear_model_learns_lists_from_all_documents_at_once() -> None:
     for act in (model.partial_fit, model.forget):
         with pytest.raises(ParameterError, match="learns from all documents at once"):
             act(TESTED)
-    with pytest.raises(ParameterError, match="warm_start"):
-        model.fit(NEWS, warm_start=True)
+
+
+def test_lists_start_from_the_weights_of_an_earlier_fit() -> None:
+    def at_the_optimum() -> TextClassifier:
+        return TextClassifier(NBLinear(tol=1e-9, max_iter=1000, held_out=0))
+
+    cold = at_the_optimum().fit(NEWS)
+    warm = at_the_optimum().fit(NEWS).fit(NEWS, warm_start=True)
+    weights = cold.linear_form().weights
+    np.testing.assert_allclose(
+        warm.linear_form().weights, weights, rtol=0, atol=1e-6 * np.abs(weights).max())
+    more = at_the_optimum().fit(NEWS[:-20]).fit(NEWS, warm_start=True)
+    np.testing.assert_allclose(
+        more.linear_form().weights, weights, rtol=0, atol=1e-6 * np.abs(weights).max())
 
 
 CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")

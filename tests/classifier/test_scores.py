@@ -15,7 +15,7 @@ from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitte
 from textnb import BernoulliNB, TextClassifier
 from textnb.errors import ParameterError
 from textnb.frames.batches import batches
-from textnb.text import matrix
+from textnb.text import expression_table
 
 
 class TestScores:
@@ -49,7 +49,7 @@ class TestScores:
         whole = model.predict(frame, **everything)
         scores = model.predict_joint_log_proba(frame)
         # Words that are no terms are forgotten after each batch.
-        monkeypatch.setattr(matrix, "_POOL_BYTES", 1)
+        monkeypatch.setattr(expression_table, "_POOL_BYTES", 1)
         for size in (1, 7, 50):
             slices = list(frame.iter_slices(size))
             assert pl.concat(model.predict(part, **everything) for part in slices).equals(whole)

@@ -59,7 +59,7 @@ _MAX_PASSES = 50
 _HEAVY_FACTOR = 5
 # What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
 # of the tolerance, as what is left does with the square of the gradient.
-_GAIN_SHARE = 0.1
+_GAIN_SHARE = 0.01
 # The same share of bias² / 2 is nothing.
 _BIAS_SHARE = 1e-12
 # Where rows cost no more than this, margins near those of the optimum are losses near its own.
@@ -128,8 +128,8 @@ class LinearSolver:
 
         Rows that cost much more than others are nearly all of the gradient at zero, and small
         errors of their margins are large losses. So what Newton's next step gains must also be
-        little beside the penalty of the weights, whatever rows cost: a tenth of it at the default
-        tolerance. So must descent's duality gap, where a row costs more than 1.
+        little beside the penalty of the weights, whatever rows cost: a hundredth of it at the
+        default tolerance. So must descent's duality gap, where a row costs more than 1.
     max_iter : int
         Most passes and Newton steps; five times as many passes where a row costs more than 1.
     """
