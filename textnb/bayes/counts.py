@@ -28,7 +28,7 @@ once in the counts of all rows. The rest of a label needs no count of its own: r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -393,14 +393,18 @@ class Counts(ReadOnly):
     # Sums and differences.
 
     def __add__(self, other: Counts) -> Counts:
-        left, right = self._align(other)
-        total = left._combined(right, 1)
-        if self.has_weights or other.has_weights:
-            total = replace(total, n_weighted=self.documents + other.documents,
-                            occurrences=left.all_occurrences + right.all_occurrences)
-        if self.pruned is None or other.pruned is None:
-            return replace(total, pruned=self.pruned or other.pruned)
-        return replace(total, pruned=self.pruned + other.pruned)
+        return Counts.sum([self, other])
+
+    @staticmethod
+    def sum(parts: Sequence[Counts]) -> Counts:
+        """The sum of counts, over the features and classes of all."""
+        first, *others = aligned = _align(parts)
+        total = first._combined(others, 1)
+        if any(part.has_weights for part in parts):
+            total = replace(total, n_weighted=sum(part.documents for part in parts),
+                            occurrences=np.sum([part.all_occurrences for part in aligned], axis=0))
+        pruned = [part.pruned for part in parts if part.pruned is not None]
+        return replace(total, pruned=sum(pruned[1:], pruned[0]) if pruned else None)
 
     def __sub__(self, other: Counts) -> Counts:
         """Subtract; terms of texts and classes that are left without documents are removed.
@@ -431,8 +435,8 @@ class Counts(ReadOnly):
         unknown = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
         if len(unknown):
             raise DataError.never_learned(f"class {unknown[0]!r} was never learned")
-        left, right = self._align(other)
-        rest = left._combined(right, -1)
+        left, right = _align([self, other])
+        rest = left._combined([right], -1)
         class_count = rest.class_count
         # Weighted sums cancel only to rounding; integers exactly.
         slack = 0.0 if rest.values.dtype.kind == "i" and class_count.dtype.kind == "i" else 1e-9
@@ -457,30 +461,18 @@ class Counts(ReadOnly):
                 "given were not learned with these labels")
         return rest
 
-    def _combined(self, other: Counts, sign: int) -> Counts:
-        """These counts and ``sign`` times others, of the same features and classes."""
+    def _combined(self, others: Sequence[Counts], sign: int) -> Counts:
+        """These counts and ``sign`` times others, all of the same features and classes."""
         ends, codes, values = cells_of_keys(*added_up(
-            np.concatenate([self.keys, other.keys]),
-            np.concatenate([self.values, sign * other.values])), self.n_features, len(self.classes))
-        both = {name: (getattr(self, name), getattr(other, name)) for name in (
-            "class_count", "rows", "total", "document_frequency", "occurrences")}
-        sums: dict[str, Any] = {
-            name: None if mine is None or theirs is None else mine + sign * theirs
-            for name, (mine, theirs) in both.items()}
+            np.concatenate([self.keys, *(each.keys for each in others)]),
+            np.concatenate([self.values, *(sign * each.values for each in others)])),
+            self.n_features, len(self.classes))
+        sums: dict[str, Any] = {}
+        for name in ("class_count", "rows", "total", "document_frequency", "occurrences"):
+            mine, *theirs = (getattr(each, name) for each in (self, *others))
+            sums[name] = None if mine is None or any(each is None for each in theirs) else (
+                mine + sign * sum(theirs))
         return replace(self, ends=ends, codes=codes, values=values, **sums)
-
-    def _align(self, other: Counts) -> tuple[Counts, Counts]:
-        """Both over the same features and classes."""
-        self.check_same_kind(other)
-        left, right = self, other
-        if self.terms is not None and other.terms is not None:
-            if not self.terms.equals(other.terms):
-                terms = self.terms.clone().append(other.terms).unique().sort()
-                left, right = left._among(terms), right._among(terms)
-        elif self.n_features != other.n_features:
-            raise DataError(f"counts of {self.n_features} and {other.n_features} features "
-                            "can't be combined")
-        return left.with_classes(other.classes), right.with_classes(self.classes)
 
     # Other classes, and other features.
 
@@ -577,6 +569,25 @@ class Counts(ReadOnly):
         named = {name: getattr(self, name) for name in (
             "total", "document_frequency", "occurrences")}
         return {name: values for name, values in named.items() if values is not None}
+
+
+def _align(parts: Sequence[Counts]) -> list[Counts]:
+    """Counts over the same features and classes."""
+    first, *others = parts
+    classes = first.classes
+    for other in others:
+        first.check_same_kind(other)
+        if first.terms is None and first.n_features != other.n_features:
+            raise DataError(f"counts of {first.n_features} and {other.n_features} features "
+                            "can't be combined")
+        classes = unite_labels(classes, other.classes)
+    if first.terms is not None and not all(first.terms.equals(other.terms) for other in others):
+        terms = first.terms.clone()
+        for other in others:
+            terms.append(other.terms)
+        terms = terms.unique().sort()
+        parts = [part._among(terms) for part in parts]
+    return [part.with_classes(classes) for part in parts]
 
 
 def difference(total: NDArray[Any], own: Any) -> NDArray[Any]:

@@ -17,9 +17,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
 from itertools import islice
-from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +83,7 @@ def count_within(
             if ended:
                 break
         with _on_disk(folder):
+            runs.add_up()
             return _keep(runs.shares, memory)
 
 
@@ -165,11 +164,9 @@ class _on_disk:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, (OSError, pl.exceptions.PolarsError)):
+        if not isinstance(error, OSError):
             return
-        full = [code for code in _FULL if getattr(error, "errno", None) == code
-                or f"os error {code})" in str(error)]
-        reason = os.strerror(full[0]) if full else first_line(error)
+        reason = os.strerror(error.errno) if error.errno in _FULL else first_line(error)
         raise SourceError.naming(
             "can't write temporary counts to {folder}: {reason}. Free some space, name another "
             "folder by TMPDIR, or raise {memory_limit}", folder=os.path.dirname(self._folder),
@@ -191,17 +188,25 @@ class _Runs:
     def write(self, counts: Counts) -> None:
         # The hash, and so a term's share, is valid in this process only.
         share = (counts.terms.hash(seed=0) % _SHARES).to_numpy()
-        begins = []
-        with self._run(self.count).open("wb") as file:
-            for number in range(_SHARES):
-                begins.append(file.tell())
-                pickle.dump(counts.select(np.flatnonzero(share == number)), file, protocol=5)
-        self._begins.append(begins)
+        self._write(counts.select(np.flatnonzero(share == number)) for number in range(_SHARES))
+
+    def add_up(self) -> None:
+        """Write a last file, of the sums of all."""
+        runs = range(self.count)
+        self._write(Counts.sum([self._read(run, share) for run in runs])
+                    for share in range(_SHARES))
 
     def shares(self) -> Iterator[Counts]:
-        """The sums of the files, a share of the terms at a time."""
-        for number in range(_SHARES):
-            yield reduce(add, (self._read(run, number) for run in range(self.count)))
+        """The last file, a share of the terms at a time."""
+        return (self._read(self.count - 1, share) for share in range(_SHARES))
+
+    def _write(self, shares: Iterable[Counts]) -> None:
+        begins = []
+        with self._run(self.count).open("wb") as file:
+            for counts in shares:
+                begins.append(file.tell())
+                pickle.dump(counts, file, protocol=5)
+        self._begins.append(begins)
 
     def _read(self, run: int, share: int) -> Counts:
         with self._run(run).open("rb") as file:
@@ -262,9 +267,10 @@ def _joined(shares: list[Counts]) -> Counts:
     if len(shares) == 1:
         return first
     ends, codes, values = joined([(each.ends, each.codes, each.values) for each in shares])
-    every: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in shares])
-             for name in ("total", "document_frequency", "occurrences")
-             if getattr(first, name) is not None}
+    every: dict[str, Any] = {
+        name: np.concatenate([getattr(each, name) for each in shares])
+        for name in ("total", "document_frequency", "occurrences")
+        if getattr(first, name) is not None}
     terms = pl.concat([each.terms for each in shares])
     return replace(first, ends=ends, codes=codes, values=values, terms=terms, **every).select(
         terms.arg_sort().cast(pl.Int64).to_numpy())
