@@ -265,18 +265,6 @@ def test_a_place_that_can_not_be_written_is_named(run: Run, mail: Path, trained:
     assert files_in(mail.parent) == ["mail.parquet", "out.csv"]
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "ndjson", "ipc"])
-def test_the_input_may_be_replaced_by_the_output(
-    run: Run, folder: Path, trained: Path, ending: str
-) -> None:
-    getattr(MAIL, f"write_{ending}")(f"mail.{ending}")
-    run("predict", trained, f"mail.{ending}", "-o", f"mail.{ending}").checked()
-    found = READERS[ending](f"mail.{ending}")
-    assert found["predicted"].to_list() == MAIL["label"].to_list()
-    assert found["id"].to_list() == MAIL["id"].to_list()
-    assert files_in(folder) == [f"mail.{ending}"]
-
-
 @pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "ndjson", "ipc"])
 def test_a_failure_in_the_middle_keeps_the_old_output(
     run: Run, folder: Path, trained: Path, ending: str

@@ -31,7 +31,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.cli.main import command_of
+from textnb.cli.main import VERBS, command_of
 
 # The command notes this warning; where warnings are errors, it would have nothing to note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")
@@ -682,11 +682,29 @@ def test_a_cell_that_is_no_number_is_told(run: Run, folder: Path) -> None:
     assert files_in(folder) == ["t.csv", "t.textnb"]
 
 
-def test_a_model_does_not_replace_its_rows(run: Run, mail: Path) -> None:
-    before = mail.read_bytes()
-    ran = run("train", mail, "-o", mail).checked(2)
-    assert "is also what is read" in ran.err
-    assert mail.read_bytes() == before
+# Of each verb with rows and an output, what stands between them.
+READING: dict[str, list[str]] = {
+    "train": [], "tune": [], "mail": ["--output-format", "csv"], "predict": ["m.textnb"],
+    "update": ["m.textnb"], "forget": ["m.textnb"], "calibrate": ["m.textnb"],
+    "threshold": ["m.textnb", "--class", "spam", "--costs", "10,1"]}
+
+
+@pytest.mark.parametrize("verb", READING)
+def test_an_output_does_not_replace_what_is_read(verb: str, run: Run, mail: Path) -> None:
+    run("train", mail, "-o", "m.textnb").checked()
+    before, link = mail.read_bytes(), mail.with_name("link.parquet")
+    link.symlink_to(mail)
+    for output in (mail, link):
+        ran = run(verb, *READING[verb], mail, "-o", output).checked(2)
+        assert "is also what is read" in ran.err
+        assert mail.read_bytes() == before
+
+
+def test_every_verb_with_an_output_is_tried() -> None:
+    with_output = {verb for verb in VERBS if any(
+        "--output" in option.opts for option in command_of(verb).params)}
+    # These read models alone, and a bundle replaces no file.
+    assert with_output == {*READING, "merge", "export"}
 
 
 def test_a_chosen_pair_is_told(run: Run, folder: Path) -> None:

@@ -349,7 +349,8 @@ def check_apart(input: str, output: str) -> None:
 
     from textnb.errors import ParameterError
 
-    if os.path.exists(output) and os.path.exists(input) and os.path.samefile(input, output):
+    if "-" not in (input, output) and os.path.exists(output) and os.path.exists(input) and (
+            os.path.samefile(input, output)):
         raise ParameterError(f"--output {output} is also what is read; give it another name")
 
 

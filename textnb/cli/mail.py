@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import as_json, note, out, progress
-from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, reading
+from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, check_apart, reading
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
 
@@ -60,6 +60,7 @@ def mail(source: MailInput, done: MailOutput) -> None:
                              "--output a file")
     if output is not None:
         sinks.output_format(output, output_format)
+        check_apart(path, output)
     with reading(path):
         frame = scan_mail(path, headers=source.header or [], subfolders=source.subfolders,
                           tokens=source.tokens)

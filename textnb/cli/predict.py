@@ -73,7 +73,8 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
 
     input, output = source.input, done.output
     sinks.output_format(output, done.output_format)
-    check_apart(file.model, output)
+    for read in (file.model, input):
+        check_apart(read, output)
     classifier = any_model(file.model)
     fitted = classifier if text_columns(classifier) is not None else None
     options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}

@@ -276,10 +276,11 @@ def _count_since_fit(document: dict[str, Any], found: TextDocument, n_terms: int
 
 def _mark_stale(document: dict[str, Any], found: TextDocument, n_terms: int) -> Updated:
     """Mark the calibration and the decision as stale: they were chosen before this document."""
-    calibration, decision = (
-        None if chosen is None else chosen.as_stale(LEARNED_SINCE)
-        for chosen in (found.calibration, found.decision))
-    for name, chosen in (("calibration", calibration), ("decision", decision)):
-        if chosen is not None:
-            document[name] = chosen.to_dict()
+    calibration, decision = found.calibration, found.decision
+    if calibration is not None:
+        calibration = calibration.as_stale(LEARNED_SINCE)
+        document["calibration"] = calibration.to_dict()
+    if decision is not None:
+        decision = decision.as_stale(LEARNED_SINCE)
+        document["decision"] = decision.to_dict()
     return Updated(found.sizes["classes"], n_terms, calibration, decision)
