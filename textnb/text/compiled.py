@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from textnb.text.compiled_plan import why_unknown
 from textnb.text.expression_table import ExpressionTable
 from textnb.text.native.kernel import Kernel, build
 from textnb.text.plan import Lowercase
-from textnb.text.termtable import Codes, Table, TermTable, random_hash_keys
+from textnb.text.termtable import Codes, TermTable, random_hash_keys
 from textnb.text.tokens import Tokenizer
+
+Table = TermTable | ExpressionTable
 
 
 def usable_kernel() -> Kernel | None:
@@ -108,7 +111,7 @@ class Tables:
             self._new: Callable[[], Table] = lambda: shared
         else:
             self._new = partial(TermTable, kernel, tokenizer, random_hash_keys())
-        self._tables: list[Table] = []
+        self._tables: list[Any] = []
         self._idle: deque[int] = deque()
         self._turn = Lock()
 

@@ -23,10 +23,10 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.byte_keys import begins_of
-from textnb.text.compiled import Tables, usable_kernel
+from textnb.text.compiled import Table, Tables, usable_kernel
 from textnb.text.expression_table import ExpressionTable
 from textnb.text.native.kernel import Kernel
-from textnb.text.termtable import Codes, Table, TermTable
+from textnb.text.termtable import Codes, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 

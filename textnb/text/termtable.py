@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock, local
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,44 +41,10 @@ _MOST_KEPT = 1 << 22
 _SPANS = 1 << 14
 
 
-class Table(Protocol):
-    """Terms and their codes, which count up from 0 in the order of the terms' first use."""
-
-    def __len__(self) -> int: ...
-
-    def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
-
-        The next call of this thread overwrites the codes.
-        """
-
-    def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """The codes as of `add_texts`, with other ones for unknown terms; in any thread."""
-
-    def has_unknown(self, codes: Codes) -> bool:
-        """Whether one of the codes of this thread's last look-up is that of an unknown term."""
-
-    def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
-        """`look_up` for a few texts without a frame; None if a frame is needed."""
-
-    def add_terms(self, terms: pl.Series) -> Codes:
-        """Add terms, and return their codes."""
-
-    def absorb(self, other: Any) -> Codes:
-        """Add the other table's terms; return the code here of each code there."""
-
-    def terms(self) -> Codes:
-        """The codes of terms; other codes are of what is no term."""
-
-    def sort(self, codes: Codes) -> Codes:
-        """See `Table`."""
-
-    def strings(self, codes: Codes) -> pl.Series:
-        """The terms of these codes."""
-
-
 class TermTable:
-    """A `Table` of the kernel, which one thread at a time may add to.
+    """Terms and their codes, which count up from 0 in the order of the terms' first use.
+
+    One thread at a time may add terms. `ExpressionTable` has the same methods.
 
     Parameters
     ----------
@@ -109,7 +75,10 @@ class TermTable:
         return len(self._table)
 
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """See `Table`."""
+        """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
+
+        The next call of this thread overwrites the codes.
+        """
         if len(self) > _MOST_CODES:
             raise DataError.naming(
                 "more than {most:,} terms: raise {min_df} and learn from parts, or choose shorter "
@@ -117,15 +86,15 @@ class TermTable:
         return self._encode(frame, text, True)
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """See `Table`; unknown terms have the code -1."""
+        """The codes as of `add_texts`; unknown terms have code -1. Any thread may call it."""
         return self._encode(frame, text, False)
 
     def has_unknown(self, codes: Codes) -> bool:
-        """See `Table`."""
+        """Whether one of the codes of this thread's last look-up is that of an unknown term."""
         return bool((codes < 0).any())
 
     def add_terms(self, terms: pl.Series) -> Codes:
-        """See `Table`."""
+        """Add terms, and return their codes."""
         if not self._words or self._compiled.ngram_range[1] == 1:
             return self._add_strings(terms)
         lists = _words_of(terms, self._plan.find(Escape))
@@ -143,7 +112,7 @@ class TermTable:
         return of_grams
 
     def absorb(self, other: TermTable) -> Codes:
-        """See `Table`."""
+        """Add the other table's terms; return the code here of each code there."""
         self._odd_order = self._odd_order or other._odd_order
         starts, pool, heads, tails = other._arrays()
         own = np.flatnonzero(heads < 0)
@@ -158,14 +127,14 @@ class TermTable:
         return codes
 
     def terms(self) -> Codes:
-        """See `Table`; other codes are of stop words, or of beginnings of longer n-grams."""
+        """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
         depth = self._word_numbers(self._arrays()[2])
         least = self._compiled.ngram_range[0] if self._words else 1
         codes = np.flatnonzero(depth >= least).astype(np.int32)
         return codes[codes >= self._first]
 
     def sort(self, codes: Codes) -> Codes:
-        """See `Table`."""
+        """These codes in the order of their terms."""
         if self._odd_order:
             in_order: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
             return in_order
@@ -194,7 +163,7 @@ class TermTable:
         return order[wanted[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
-        """See `Table`."""
+        """The terms of these codes."""
         starts, pool, heads, tails = self._arrays()
         ends = starts[1:][heads < 0]
         words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
@@ -238,7 +207,7 @@ class TermTable:
         return other if self._kernel.rows.ordered(keys, order, other, len(self)) else order
 
     def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
-        """See `Table`."""
+        """`look_up` for a few texts without a frame; None if a frame is needed."""
         check_fork()
         if not self._finds_words or self._compiled.prefixed:
             return None
