@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import textnb
-from textnb import DataError, MultinomialNB, ParameterError, TextClassifier, Tokenizer
+from textnb import (
+    BernoulliNB,
+    DataError,
+    GaussianNB,
+    MultinomialNB,
+    NBLinear,
+    ParameterError,
+    QuadraticDiscriminantAnalysis,
+    TextClassifier,
+    TfidfComplementNB,
+    Tokenizer,
+)
 from textnb.bayes.decision import Decision
 from textnb.cli.evidence import decision_words
 
@@ -42,6 +55,27 @@ MODEL = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
 def test_it_is_named(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         call()
+
+
+@pytest.mark.parametrize(("model", "name"), [
+    *((MultinomialNB(l=value), "l") for value in (2**2000, np.True_)),
+    (MultinomialNB(class_prior=[2**2000, 1]), "class_prior"),
+    (NBLinear(C=2**2000), "C"), (NBLinear(tol=2**2000), "tol"), (NBLinear(l=2**2000), "l"),
+    (GaussianNB(var_smoothing=2**2000), "var_smoothing"),
+    (GaussianNB(priors=[2**2000, 1]), "priors"),
+    *((BernoulliNB(binarize=value), "binarize")
+      for value in ("auto", [0.5], b"x", np.array([0.5, 1.0]), 2**2000)),
+    (TfidfComplementNB(norm=np.array([True, False])), "norm")], ids=repr)
+def test_values_of_parameters_that_no_model_takes(model: Any, name: str) -> None:
+    with pytest.raises(ParameterError, match=rf"^{name} must be"):
+        model.fit([[1, 0], [0, 2], [1, 1]], ["a", "b", "a"])
+
+
+def test_a_fraction_is_a_number() -> None:
+    rows, labels = [[1, 0], [0, 2], [1, 1], [3, 1], [2, 2]], [*"aabbb"]
+    found, expected = (QuadraticDiscriminantAnalysis(reg_param=share).fit(rows, labels)
+                       .predict_proba(rows) for share in (Fraction(1, 2), 0.5))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_missing_label_of_a_list() -> None:

@@ -106,6 +106,12 @@ def test_an_unknown_setting_is_refused(load: Load, sound: bytes, path: tuple[str
             f"written by a newer textnb: it has the .*'{path[-1]}', which .* Upgrade with")
 
 
+@pytest.mark.parametrize("path", [("settings", "label"), ("classes", "labels")], ids="/".join)
+def test_half_a_character_is_refused(load: Load, sound: bytes, path: tuple[str, ...]) -> None:
+    value = "\ud800" if path[1] == "label" else ["ham", "\ud800"]
+    refused(load, with_value(sound, path, value), "surrogates not allowed")
+
+
 def test_a_class_without_documents_has_no_counts(load: Load, sound: bytes) -> None:
     refused(load, with_value(sound, ("classes", "documents"), [0, 5]),
             "a class without documents has counts")

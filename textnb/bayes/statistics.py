@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.errors import DataError, ParameterError
+from textnb.runtime.settings import is_truth
 
 # Beyond this, neighbouring integers share a float64.
 _EXACT = 2.0**53
@@ -96,9 +97,9 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
             "{expected}", expected=expected)
     try:
         values = np.asarray(l, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError.out_of_range("l", expected, l) from None
-    if isinstance(l, (bool, str)) or not np.isfinite(values).all() or (values < 0).any():
+    if is_truth(l) or isinstance(l, str) or not np.isfinite(values).all() or (values < 0).any():
         raise ParameterError.out_of_range("l", expected, l)
     if values.ndim == 0:
         return float(values)
@@ -122,7 +123,7 @@ def as_class_prior(
         return None
     try:
         prior = np.asarray(class_prior, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError.out_of_range(name, "one probability per class", class_prior) from None
     if prior.shape != (n_classes,):
         raise ParameterError(f"{name}: Number of priors must match number of classes: expected "

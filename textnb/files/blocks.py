@@ -175,6 +175,9 @@ class Blocks:
         if zlib.crc32(content) != member.crc:
             raise self.damaged(f"the CRC-32 of {DOCUMENT} differs")
         values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+        if b"\\ud" in content.lower():
+            # Half of a pair of surrogates is no character, and could not be written again.
+            json.dumps(values, ensure_ascii=False).encode("utf-8")
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise self.damaged(f"{DOCUMENT} is not of format {FORMAT!r}")
         version, required = values["version"], values["requires"]

@@ -127,7 +127,7 @@ class BernoulliNB(CountModel):
 
         from textnb.bayes.features import canonical
 
-        if self.above is None:
+        if self.binarize is None:
             values = canonical(sp.csr_array(X)).data if sp.issparse(X) else X
             if not np.isin(values, (0, 1)).all():
                 raise DataError("BernoulliNB(binarize=None) needs values 0 and 1; set binarize to "

@@ -93,8 +93,9 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
         for n, own in zip(statistics.class_count, self._covariances(statistics, fourth),
                           strict=True):
             covariance = own * (n / (n - 1.0)) if self.divisor == "n-1" else own
-            covariance = (1.0 - self.reg_param) * covariance
-            covariance[np.diag_indices(len(covariance))] += self.reg_param
+            share = float(self.reg_param)
+            covariance = (1.0 - share) * covariance
+            covariance[np.diag_indices(len(covariance))] += share
             covariances.append(covariance)
         self.covariance_ = covariances
         factors = _factors(self, statistics, covariances, "set a shrinkage above 0")

@@ -90,9 +90,9 @@ class TfidfComplementNB(TfidfModel):
         from textnb.bayes.formulas import INFINITE_NORM
         from textnb.bayes.statistics import as_smoothing
 
+        super().check(n_features, n_classes)
         if self.norm and np.min(as_smoothing(self.l, n_features)) == 0:
             raise ParameterError(INFINITE_NORM)
-        super().check(n_features, n_classes)
 
     def _learn(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool

@@ -45,8 +45,14 @@ Weights = Mapping[Any, float] | str
 
 
 def is_number(value: object) -> bool:
-    """Whether a setting is one real number, and no truth value."""
-    return isinstance(value, Real) and not is_truth(value)
+    """Whether a setting is one real number that a float can hold, and no truth value."""
+    if not isinstance(value, Real) or is_truth(value):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def is_whole(value: object) -> bool:
