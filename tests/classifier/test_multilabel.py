@@ -529,6 +529,21 @@ def test_the_linear_model_learns_lists_from_all_documents_at_once() -> None:
             act(TESTED)
 
 
+@pytest.mark.parametrize("kernel", ["", "off"], ids=["kernel", "expressions"])
+@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()], ids=repr)
+def test_batches_in_which_no_document_has_a_label(
+    estimator: Any, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEXTNB_KERNEL", kernel)
+    unlabelled = pl.DataFrame({"text": ["corn new"], "label": pl.Series([[]], dtype=LISTS)})
+    whole = TextClassifier(estimator).fit(pl.concat([NEWS, unlabelled]))
+    model = TextClassifier(estimator).fit(NEWS).partial_fit(unlabelled)
+    assert same(model, whole)
+    assert same(model.forget(unlabelled), TextClassifier(estimator).fit(NEWS))
+    with pytest.raises(DataError, match="no document has a label"):
+        TextClassifier(estimator).fit(unlabelled)
+
+
 def test_lists_start_from_the_weights_of_an_earlier_fit() -> None:
     def at_the_optimum() -> TextClassifier:
         return TextClassifier(NBLinear(tol=1e-9, max_iter=1000, held_out=0))
@@ -543,6 +558,7 @@ def test_lists_start_from_the_weights_of_an_earlier_fit() -> None:
         more.linear_form().weights, weights, rtol=0, atol=1e-6 * np.abs(weights).max())
 
 
+LISTS = pl.List(pl.String)
 CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")
 # What takes a fitted model and does not know lists of labels yet, by name. Each refuses.
 REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
