@@ -538,6 +538,8 @@ def test_training_from_the_shell(run: Callable[..., Any], name: str, kind: type[
     loaded, own = textnb.load("m.textnb"), textnb.load("own.textnb")
     np.testing.assert_allclose(loaded.predict_joint_log_proba(FLOWERS),
                                own.predict_joint_log_proba(FLOWERS), rtol=1e-9, atol=1e-9)
+    ran = run("update", "m.textnb", "table.parquet", "-o", "more.textnb")
+    assert "3 classes, 3 features (a, b, c) -> more.textnb" in ran.stderr
     ran = run("test", "m.textnb", "table.parquet", "--format", "json")
     assert ran.exit_code == 0, ran.stderr
     assert json.loads(ran.stdout)["accuracy"] == pytest.approx(own.score(FLOWERS))
