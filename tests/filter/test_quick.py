@@ -438,7 +438,7 @@ def test_arrays_that_lie_are_refused(name: str, array: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(("estimator", "name", "change"), [
     (MultinomialNB(), "totals/counts", np.zeros_like),
     (ComplementNB(norm=True), "totals/norms", np.negative),
-    (BernoulliNB(), "totals/absent", np.negative)], ids=str)
+    (BernoulliNB(), "totals/absent", np.negative)], ids=["multinomial", "complement", "bernoulli"])
 def test_sums_that_can_not_be_are_refused(
     estimator: Any, name: str, change: Any, tmp_path: Path
 ) -> None:
