@@ -67,6 +67,7 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
 
     Examples
     --------
+    >>> from textnb.text.plan import Lowercase
     >>> compiled_plan(Plan((Lowercase(), Runs("[a-z]+", "a-z", 1), NGrams(1, 2))))[:4]
     (True, 'a-z', 1, (1, 2))
     """

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
+from textnb.runtime.forks import check_fork
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.byte_keys import begins_of
 from textnb.text.compiled import Table, Tables, usable_kernel
@@ -93,6 +94,7 @@ class Vocabulary:
         return known.rows(codes, ends).to_csr()
 
     def _known_terms(self) -> _KnownTerms:
+        check_fork()
         kernel = usable_kernel()
         with self._turn:
             if self._known is None or self._known.kernel is not kernel:

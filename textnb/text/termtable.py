@@ -19,7 +19,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
-from textnb.runtime.forks import check_fork
 from textnb.text.byte_keys import begins_of
 from textnb.text.character_class import character_class
 from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngrams_of
@@ -208,7 +207,6 @@ class TermTable:
 
     def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
         """`look_up` for a few texts without a frame; None if a frame is needed."""
-        check_fork()
         if not self._finds_words or self._compiled.prefixed:
             return None
         cleaned = [clean(self._plan, text) for text in texts]
