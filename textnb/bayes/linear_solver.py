@@ -60,6 +60,8 @@ _HEAVY_FACTOR = 5
 # What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
 # of the tolerance, as what is left does with the square of the gradient.
 _GAIN_SHARE = 0.01
+# A gain of a smaller share of the penalty, and so of the objective, is lost in rounding.
+_ROUNDING = 2.0**-52
 # The same share of bias² / 2 is nothing.
 _BIAS_SHARE = 1e-12
 # Where rows cost no more than this, margins near those of the optimum are losses near its own.
@@ -451,7 +453,7 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         descent = _dot(gradient, direction) + of_bias * bias_direction
         if is_flat and is_minimum and -descent <= allowed:
             return _State(point, unknowns, step, True)
-        if not descent < 0:
+        if not -descent > _ROUNDING * point.penalty:
             # The model's minimum is this point, to rounding, if conjugate gradients found it.
             return _State(point, unknowns, step, is_minimum)
         if step >= most:
