@@ -102,6 +102,9 @@ def test_the_command_writes_the_page(run: Run, folder: Path) -> None:
     ran = run("test", "topics.textnb", "tested.ndjson", "--report", "report.html").checked()
     assert "micro F1" in ran.out
     assert "topics.textnb on tested.ndjson" in (folder / "report.html").read_text("utf-8")
-    for option in (["--positive", "corn"], ["--train", "tested.ndjson", "--train-where", "true"]):
-        refused = run("test", "topics.textnb", "tested.ndjson", "--report", "x.html", *option)
-        assert "for one label per document" in refused.checked(2).err
+    refused = run("test", "topics.textnb", "tested.ndjson", "--report", "x.html",
+                  "--positive", "corn")
+    assert "for one label per document" in refused.checked(2).err
+    run("test", "topics.textnb", "tested.ndjson", "--report", "train.html",
+        "--train", "tested.ndjson", "--train-where", "true").checked()
+    assert "words of a training row" in (folder / "train.html").read_text("utf-8")
