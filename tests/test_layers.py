@@ -374,7 +374,7 @@ def test_a_row_goes_down_the_rooms_as_the_page_says() -> None:
     way = drawing()
     assert way.page() == way.PAGE.read_text("utf-8"), "scripts/way --write draws it anew"
     rooms: list[str] = []
-    for line in way.drawn():
+    for line in way.draw():
         if not line.startswith(" "):
             rooms = []
             continue

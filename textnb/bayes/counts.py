@@ -47,7 +47,13 @@ from textnb.bayes.cells import (
     sums_of,
 )
 from textnb.bayes.read_only import ReadOnly
-from textnb.bayes.statistics import as_counts, check_int64, class_codes, unite_labels
+from textnb.bayes.statistics import (
+    as_counts,
+    check_int64,
+    class_codes,
+    classes_and_codes,
+    unite_labels,
+)
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.runtime.memory import check_room
 
@@ -205,19 +211,15 @@ class Counts(ReadOnly):
         """
         import scipy.sparse as sp
 
-        for labels in (y, classes):
-            check_int64(labels)
-        y = np.asarray(y)
-        known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
-        codes = class_codes(y, known)
-        weight = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
+        known, codes = classes_and_codes(y, classes)
+        weight = np.ones(len(codes), dtype=np.int64) if sample_weight is None else sample_weight
         membership = sp.csr_array(
-            (weight, (codes, np.arange(len(y)))), shape=(len(known), len(y)))
+            (weight, (codes, np.arange(len(codes)))), shape=(len(known), len(codes)))
         if not sp.issparse(X):
             check_room(len(known), int(np.shape(X)[1]), 8, "their counts")
         # Classes are added in the order of the rows, as the counts are: a feature that all rows of
         # a class hold then has exactly the sum of the class, also with weights.
-        return cls.from_table(known, membership @ np.ones(len(y), dtype=weight.dtype),
+        return cls.from_table(known, membership @ np.ones(len(codes), dtype=weight.dtype),
                               membership @ as_counts(X))
 
     @classmethod

@@ -29,7 +29,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.read_only import ReadOnly
-from textnb.bayes.statistics import check_int64, class_codes, unite_labels
+from textnb.bayes.statistics import (
+    check_int64,
+    class_codes,
+    classes_and_codes,
+    unite_labels,
+)
 from textnb.errors import DataError, quantity
 
 # Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.
@@ -99,11 +104,7 @@ class MomentStatistics(ReadOnly):
         DataError
             If ``y`` holds a label that is not among ``classes``.
         """
-        for labels in (y, classes):
-            check_int64(labels)
-        y = np.asarray(y)
-        known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
-        codes = class_codes(y, known)
+        known, codes = classes_and_codes(y, classes)
         class_count, mean, scatter = _zeros(len(known), X.shape[1], diagonal)
         if sample_weight is not None:
             class_count = class_count.astype(np.float64)

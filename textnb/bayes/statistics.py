@@ -53,6 +53,23 @@ def check_int64(labels: Any) -> None:
             raise DataError.label_beyond_int64(label)
 
 
+def classes_and_codes(
+    y: ArrayLike, classes: ArrayLike | None = None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The sorted classes, those of ``y`` if none are given, and the index of each label in them.
+
+    Raises
+    ------
+    DataError
+        For a label that is not among the classes, or an integer beyond 64 bits.
+    """
+    for labels in (y, classes):
+        check_int64(labels)
+    labels = np.asarray(y)
+    known = np.unique(labels if classes is None else np.asarray(classes))
+    return known, class_codes(labels, known)
+
+
 def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Index of each label among the sorted classes; DataError for a label that is not there."""
     codes = np.searchsorted(classes, y)
