@@ -27,8 +27,8 @@ from textnb import (
     TextClassifier,
 )
 from textnb.bayes.counts import Counts
+from textnb.bayes.labels import check_int64
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.statistics import check_int64
 
 TOO_LARGE = 2**63
 TEXTS = ["aa bb", "aa", "cc dd", "dd"]

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.bayes.test_linear_solver import solve, some_rows
 from textnb import NBLinear, NBLogisticRegression
 from textnb.bayes import linear_solver
-from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.labels import Labels
 from textnb.bayes.linear import learn_and_calibrate
 from textnb.bayes.linear_solver import LinearSolver
 from textnb.bayes.native.kernel import compiled_descent
@@ -148,7 +148,7 @@ def test_labels_of_any_weight_have_the_loss_of_the_optimum(loss, weight):
     rng = np.random.default_rng(0)
     rows = np.append(np.flatnonzero(labels == "b"), np.flatnonzero(rng.random(len(labels)) < 0.1))
     codes = np.repeat([0, 1], [(labels == "b").sum(), len(rows) - (labels == "b").sum()])
-    lists = LabelLists(np.array(["b", "c"]), rows, codes, len(labels))
+    lists = Labels(np.array(["b", "c"]), rows, codes, len(labels), "sigmoid")
     model = NBLinear(power=0.0, loss=loss, held_out=0.0, class_weight={"b": weight, "c": weight})
     of_row = np.where(rng.random(len(labels)) < 0.5, 3.0, 1.0)
     form = learn_and_calibrate(model, counts, lists, of_row).form
@@ -163,11 +163,11 @@ def test_labels_of_any_weight_have_the_loss_of_the_optimum(loss, weight):
 def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, weight):
     counts, labels = some_texts(3)
     model = NBLinear(power=0.0, loss=loss, held_out=0.0, class_weight={"b": weight})
-    of_even = NBLinear(power=0.0, loss=loss, held_out=0.0).learn_rows(counts, labels)
+    of_even = NBLinear(power=0.0, loss=loss, held_out=0.0).learn_rows(counts, Labels.of_classes(labels))
     start = WarmStart(of_even.form, np.arange(counts.shape[1]))
     cost = np.where(labels == "b", weight, 1.0)
     for counted in (None, of_even.counts):
-        form = model.learn_rows(counts, labels, start=start, statistics=counted).form
+        form = model.learn_rows(counts, Labels.of_classes(labels), start=start, statistics=counted).form
         assert_solved(Objective(form.features.sparse(counts), labels == "b", cost, loss),
                       np.append(form.weights[:, 1], form.intercept[1]))
 
@@ -199,7 +199,7 @@ def test_a_model_of_held_out_rows_that_is_not_solved_is_told(monkeypatch):
     monkeypatch.setattr(LinearSolver, "_finish", unsolved)
     counts, labels = some_texts()
     with pytest.warns(ConvergenceWarning, match="failed to converge"):
-        learn_and_calibrate(NBLinear(), counts, labels)
+        learn_and_calibrate(NBLinear(), counts, Labels.of_classes(labels))
 
 
 def test_the_other_linear_model_tells_of_passes_that_are_too_few():

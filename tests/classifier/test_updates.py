@@ -60,7 +60,7 @@ class TestMoreAndLess:
     @pytest.mark.parametrize(("text", "label", "why"), [
         ("word1 never", "ham", "term 'never' was never learned"),
         ("word1", "eggs", "class 'eggs' was never learned"),
-        ("word1 " * 100_000, "ham", "has counted feature"),
+        ("word1 " * 100_000, "ham", "has counted the term"),
     ])
     def test_what_was_not_learned_can_not_be_forgotten(
         self, text: str, label: str, why: str

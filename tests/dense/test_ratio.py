@@ -29,6 +29,7 @@ from textnb import (
 )
 from textnb.bayes import ratio
 from textnb.bayes.counts import Counts
+from textnb.bayes.labels import Labels
 from textnb.bayes.ratio import presence_statistics
 
 Array = NDArray[Any]
@@ -180,7 +181,7 @@ def test_rows_with_wide_indices_are_refused() -> None:
     rows = sp.csr_array(np.eye(2))
     rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
     with pytest.raises(DataError, match="LIBLINEAR takes less than"):
-        ratio.learn_from_rows(NBLogisticRegression(), rows, np.array(["a", "b"]), None)
+        ratio.learn_from_rows(NBLogisticRegression(), rows, Labels.of_classes(["a", "b"]), None)
 
 
 def test_threads_do_not_change_the_bits() -> None:
@@ -203,7 +204,7 @@ def test_threads_do_not_change_the_bits() -> None:
 def test_ones_are_counted_as_counts_are(labels: Array) -> None:
     ones = sp.csr_array((X > 0).astype(np.int8))
     counted = Counts.from_matrix(ones.astype(np.int64), labels)
-    assert presence_statistics(ones, labels).equals(counted)
+    assert presence_statistics(ones, Labels.of_classes(labels)).equals(counted)
 
 
 def test_two_classes_have_a_logistic_posterior() -> None:

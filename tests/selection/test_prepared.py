@@ -12,6 +12,7 @@ import pytest
 from textnb import Tokenizer
 from textnb.bayes import linear_solver
 from textnb.bayes.linear import PreparedRows
+from textnb.learning.documents import labels_of
 from textnb.models.nblinear import NBLinear
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
@@ -73,7 +74,7 @@ def test_rows_are_prepared_once_for_each_fold(
 def test_what_was_used_least_recently_is_dropped(rows: pl.DataFrame) -> None:
     of_rows = PreparedRows.of(
         NBLinear(), trials(rows)._counts(Candidate(PAIRS, 1, NBLinear()), 0),
-        rows["label"].to_numpy())
+        labels_of(rows["label"]))
     fold = PreparedFold(of_rows, np.ones(of_rows.statistics.n_features, dtype=np.bool_))
     folds = PreparedFolds(2 * (of_rows.nbytes + fold.kept.nbytes))
     made: list[str] = []

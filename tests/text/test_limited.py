@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from textnb import Tokenizer
-from textnb.bayes.counts import Counts, Pruned
+from textnb.bayes.counts import Counts
+from textnb.bayes.pruned import Pruned
 from textnb.errors import DataError, SourceError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import limited as module
@@ -67,11 +68,13 @@ def assert_same(left: Counts, right: Counts) -> None:
         assert one is None or (np.array_equal(one, two) and one.dtype == two.dtype), name
 
 
-@pytest.mark.parametrize("mode", [*MODES, *({**mode, "multilabel": True} for mode in MODES)],
-                         ids=str)
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("make", [documents, lists])
 @pytest.mark.parametrize("memory", [20_000, 50_000, 80_000])
-def test_files_and_memory_choose_the_same_terms(mode: dict[str, Any], memory: int) -> None:
-    frame = (lists if mode.get("multilabel") else documents)()
+def test_files_and_memory_choose_the_same_terms(
+    mode: dict[str, Any], make: Any, memory: int
+) -> None:
+    frame = make()
     counts = within(frame, memory, **mode)
     assert counts.pruned is not None
     assert_same(counts, keep_within(in_memory(frame, **mode), memory))
@@ -101,7 +104,7 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
 def test_what_is_left_out_of_lists_is_what_plain_counting_says() -> None:
     """Each label has its own documents, and all others."""
     frame = lists()
-    counts = within(frame, 100_000, multilabel=True)
+    counts = within(frame, 100_000)
     dropped = counts.pruned
     assert dropped is not None
     plain: Counter[str] = Counter()
@@ -123,8 +126,8 @@ def test_what_is_left_out_of_lists_is_what_plain_counting_says() -> None:
 def test_documents_without_labels_come_first() -> None:
     frame = lists(rows=300)
     late = pl.concat([frame.with_columns(label=pl.lit([], dtype=frame["label"].dtype)), frame])
-    assert_same(within(late, 20_000, multilabel=True, rows=50),
-                keep_within(in_memory(late, multilabel=True), 20_000))
+    assert_same(within(late, 20_000, rows=50),
+                keep_within(in_memory(late), 20_000))
 
 
 @pytest.mark.sweep(2)

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows
+from textnb.bayes.labels import Labels
+from textnb.bayes.leave_one_out import LeftOut
 from textnb.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -131,57 +132,29 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
     return max(each.l for each in path if each.calibrated_log_loss <= most)
 
 
-def leave_one_out_path(
-    whole: LeaveOneOut, batches: Sequence[LeaveOneOutRows], grid: Iterable[float]
+def measure_left_out(
+    left_out: Iterable[LeftOut], grid: Iterable[float]
 ) -> list[SmoothingResult]:
-    """Measure each value of a grid by leave-one-out; rows are counted once.
+    """Measure each value of a grid by the scores of rows that it gave.
 
     Raises
     ------
     DataError
         If there is one class, or no class has two rows.
     """
-    codes = np.concatenate([rows.codes for rows in batches])
-    countable = whole.countable(codes)
-    _check_can_choose(len(whole.statistics.classes), countable)
-
-    def scores(l: float) -> Floats:
-        scorer = whole.scorer(l)
-        return np.concatenate([scorer(rows) for rows in batches])
-
-    return measure_grid(scores, codes, countable, grid)
-
-
-def choose_l(
-    whole: LeaveOneOut, batches: Sequence[LeaveOneOutRows], probabilistic: bool = True
-) -> float:
-    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by leave-one-out."""
-    return best_smoothing(leave_one_out_path(whole, batches, GRID), probabilistic)
+    path = []
+    for l, found in zip(grid, left_out, strict=True):
+        labels = found.labels
+        _check_can_choose(labels, found.countable)
+        path.append(measure_smoothing(l, found.scores, labels.codes, found.countable)
+                    if labels.link == "softmax" else
+                    measure_labels(l, found.scores, labels.mask, found.countable))
+    return path
 
 
-def choose_l_of_labels(
-    log_odds: Sequence[Floats], actual: NDArray[np.bool_], countable: NDArray[np.bool_],
-    probabilistic: bool = True,
-) -> float:
-    """Choose one ``l`` for all labels: the best of `GRID`, by rows that were left out.
-
-    Parameters
-    ----------
-    log_odds : sequence of float64 (n_rows, n_labels)
-        For each value of `GRID`, each label's by the model without the row.
-    actual, countable : bool (n_rows, n_labels)
-        Which rows have which labels, and which pairs count in losses.
-
-    Raises
-    ------
-    DataError
-        If no label has two rows.
-    """
-    if not countable[actual].any():
-        raise DataError("a smoothing parameter is chosen by leaving rows out, and no label has two "
-                        "of them: give l as a number")
-    return best_smoothing([measure_labels(l, odds, actual, countable)
-                           for l, odds in zip(GRID, log_odds, strict=True)], probabilistic)
+def choose_l(left_out: Iterable[LeftOut], probabilistic: bool = True) -> float:
+    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, which gave the scores."""
+    return best_smoothing(measure_left_out(left_out, GRID), probabilistic)
 
 
 def measure_labels(
@@ -227,13 +200,14 @@ def measure_grid(
     return [measure_smoothing(l, scores(l), codes, countable) for l in grid]
 
 
-def _check_can_choose(n_classes: int, countable: NDArray[np.bool_]) -> None:
-    if n_classes < 2:
+def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
+    of_classes = labels.link == "softmax"
+    if of_classes and len(labels.classes) < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "there is one class: give l as a number")
-    if not countable.any():
-        raise DataError("a smoothing parameter is chosen by leaving rows out, and no class has two "
-                        "of them: give l as a number")
+    if not (countable if of_classes else countable[labels.rows, labels.codes]).any():
+        raise DataError("a smoothing parameter is chosen by leaving rows out, and no "
+                        f"{'class' if of_classes else 'label'} has two of them: give l as a number")
 
 
 def _best_log_temperature(behind: Floats) -> float:

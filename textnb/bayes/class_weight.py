@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError, suggestion
 
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
@@ -103,6 +104,27 @@ def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
     weights = class_weights(class_weight, classes, np.ones(len(classes)))
     assert weights is not None
     return {True: float(weights[k])}
+
+
+def weights_of_sides(
+    class_weight: Any, labels: Labels, weight: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """What rows without and with each label count for: float64 (n_labels, 2), or None.
+
+    Parameters
+    ----------
+    class_weight : "balanced", mapping of label to number, or None
+    labels : Labels
+        Of rows that have any number of them.
+    weight : float64 (n_rows,), optional
+    """
+    if class_weight is None:
+        return None
+    of_row = np.ones(len(labels)) if weight is None else weight
+    own, both, sides = labels.sums(of_row), of_row.sum(), np.array([False, True])
+    return np.array([class_weights(
+        weight_of_label(class_weight, labels.classes, k), sides, np.array([both - own[k], own[k]])
+    ) for k in range(len(labels.classes))])
 
 
 def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:

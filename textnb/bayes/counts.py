@@ -28,8 +28,8 @@ once in the counts of all rows. The rest of a label needs no count of its own: r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,14 +46,10 @@ from textnb.bayes.cells import (
     spread,
     sums_of,
 )
+from textnb.bayes.labels import Labels, check_int64, class_codes, unite_labels
+from textnb.bayes.pruned import Pruned
 from textnb.bayes.read_only import ReadOnly
-from textnb.bayes.statistics import (
-    as_counts,
-    check_int64,
-    class_codes,
-    classes_and_codes,
-    unite_labels,
-)
+from textnb.bayes.statistics import as_counts
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.runtime.memory import check_room
 
@@ -61,49 +57,6 @@ from textnb.runtime.memory import check_room
 
 # Of sums of weights: the largest relative difference that is rounding.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """Terms that were left out of counts to save memory.
-
-    Attributes
-    ----------
-    terms : int
-        How many; one that was left out of two counts that were added is counted twice.
-    occurrences : int
-        Their occurrences (documents, where a term counts once in each).
-    at_most : int
-        No term has more occurrences that are not counted.
-
-    Examples
-    --------
-    >>> pruned = Pruned(terms=1000, occurrences=1200, at_most=2) + Pruned(800, 800, 1)
-    >>> pruned.describe()
-    'left out for the memory limit: 1,800 terms, with 2,000 occurrences, at most 3 each'
-    """
-
-    terms: int
-    occurrences: int
-    at_most: int
-
-    def __add__(self, other: Pruned) -> Pruned:
-        return Pruned(self.terms + other.terms, self.occurrences + other.occurrences,
-                      self.at_most + other.at_most)
-
-    def describe(self) -> str:
-        """One line of text for people."""
-        return (f"left out for the memory limit: {quantity(self.terms, 'term')}, with "
-                f"{quantity(self.occurrences, 'occurrence')}, at most {self.at_most:,} each")
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-ready."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Pruned:
-        """From `to_dict`; other values, such as those of older files, are ignored."""
-        return cls(*(values[name] for name in cls.__annotations__))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,18 +162,35 @@ class Counts(ReadOnly):
         DataError
             If ``y`` holds a label that is not among ``classes``.
         """
+        return cls.from_labels(X, Labels.of_classes(y, classes), sample_weight)
+
+    @classmethod
+    def from_labels(
+        cls, X: Any, labels: Labels, sample_weight: NDArray[np.float64] | None = None
+    ) -> Counts:
+        """As `from_matrix`, of rows that may have any number of labels."""
         import scipy.sparse as sp
 
-        known, codes = classes_and_codes(y, classes)
-        weight = np.ones(len(codes), dtype=np.int64) if sample_weight is None else sample_weight
-        membership = sp.csr_array(
-            (weight, (codes, np.arange(len(codes)))), shape=(len(known), len(codes)))
+        n_labels, codes, rows = len(labels.classes), labels.codes, labels.rows
+        if labels.link == "sigmoid":
+            # All rows come last, as a label of its own.
+            codes = np.append(codes, np.full(len(labels), n_labels))
+            rows = np.append(rows, np.arange(len(labels)))
+            n_labels += 1
+        each = np.ones(len(labels), dtype=np.int64) if sample_weight is None else sample_weight
+        membership = sp.csr_array((each[rows], (codes, rows)), shape=(n_labels, len(labels)))
         if not sp.issparse(X):
-            check_room(len(known), int(np.shape(X)[1]), 8, "their counts")
-        # Classes are added in the order of the rows, as the counts are: a feature that all rows of
-        # a class hold then has exactly the sum of the class, also with weights.
-        return cls.from_table(known, membership @ np.ones(len(codes), dtype=weight.dtype),
-                              membership @ as_counts(X))
+            check_room(n_labels, int(np.shape(X)[1]), 8, "their counts")
+        # Rows are added in their order, as the counts are: a feature that all rows of a class hold
+        # then has exactly the sum of the class, also with weights.
+        n_rows = membership @ np.ones(len(labels), dtype=each.dtype)
+        table = membership @ as_counts(X)
+        if labels.link == "softmax":
+            return cls.from_table(labels.classes, n_rows, table)
+        total = table[[-1]]
+        return cls.from_table(
+            labels.classes, n_rows[:-1], table[:-1], n_rows[-1].item(),
+            (total.toarray() if sp.issparse(total) else total)[0])
 
     @classmethod
     def from_table(
@@ -434,34 +404,44 @@ class Counts(ReadOnly):
         return rest.select(rest.all_occurrences > 0)
 
     def _less(self, other: Counts) -> Counts:
+        rest, more = self.less(other)
+        if more is not None:
+            raise DataError.never_learned(more)
+        return rest
+
+    def less(self, other: Counts) -> tuple[Counts, str | None]:
+        """These counts less others, and what the others have more of, in words; None if nothing."""
         unknown = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
         if len(unknown):
-            raise DataError.never_learned(f"class {unknown[0]!r} was never learned")
+            return self, f"class {unknown[0]!r} was never learned"
         left, right = _align([self, other])
         rest = left._combined([right], -1)
-        class_count = rest.class_count
         # Weighted sums cancel only to rounding; integers exactly.
-        slack = 0.0 if rest.values.dtype.kind == "i" and class_count.dtype.kind == "i" else 1e-9
-        if (class_count < -slack).any():
-            k = int(class_count.argmin())
-            raise DataError.never_learned(
-                f"class {left.classes.tolist()[k]!r} has learned "
-                f"{quantity(left.class_count[k], 'document')}, "
-                f"fewer than the {right.class_count[k]} given")
-        if (rest.values < -slack).any():
-            cell = int(rest.values.argmin())
-            k, column = int(rest.codes[cell]), int(rest.columns[cell])
-            raise DataError.never_learned(
-                f"class {left.classes.tolist()[k]!r} has counted feature {column} "
-                f"{left.of_class(k)[column]} times, fewer than the {right.of_class(k)[column]} "
-                "given")
+        slack = 0.0 if rest.values.dtype.kind == "i" and rest.class_count.dtype.kind == "i" else (
+            1e-9)
+        more = rest._shortage(left, right, slack)
         if slack:
-            rest = replace(rest._only(rest.values > 0), class_count=np.maximum(class_count, 0))
-        if rest.has_less_than_a_label:
-            raise DataError.never_learned(
-                "the documents that would be left are fewer than those of a label: the documents "
-                "given were not learned with these labels")
-        return rest
+            rest = replace(rest._only(rest.values > 0), class_count=np.maximum(rest.class_count, 0))
+        if more is None and rest.has_less_than_a_label:
+            more = ("the documents that would be left are fewer than those of a label: the "
+                    "documents given were not learned with these labels")
+        return rest, more
+
+    def _shortage(self, left: Counts, right: Counts, slack: float) -> str | None:
+        """What a difference has less than 0 of."""
+        if (self.class_count < -slack).any():
+            k = int(self.class_count.argmin())
+            return (f"class {left.classes.tolist()[k]!r} has learned "
+                    f"{quantity(left.class_count[k], 'document')}, fewer than the "
+                    f"{right.class_count[k]} given")
+        if (self.values < -slack).any():
+            cell = int(self.values.argmin())
+            k, column = int(self.codes[cell]), int(self.columns[cell])
+            name = f"feature {column}" if self.terms is None else f"the term {self.terms[column]!r}"
+            return (f"class {left.classes.tolist()[k]!r} has counted {name} "
+                    f"{quantity(left.of_class(k)[column], 'time')}, fewer than the "
+                    f"{right.of_class(k)[column]} given")
+        return None
 
     def _combined(self, others: Sequence[Counts], sign: int) -> Counts:
         """These counts and ``sign`` times others, all of the same features and classes."""

@@ -18,7 +18,7 @@ by entry: O(features of the row + classes) per row, in sparse products.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, log_prior, log_ratio
+from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError
 
 # SciPy is imported where rows are multiplied: a model with a number for l is fitted without it.
@@ -107,6 +108,30 @@ class LeaveOneOutRows:
 
 
 Scorer = Callable[[LeaveOneOutRows], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Scores of rows, each by the model without it, for one smoothing parameter.
+
+    Attributes
+    ----------
+    scores : float64 (n_rows, n_classes)
+        Joint log-probabilities; of rows with any number of labels each label's log-odds. -inf for
+        a class that no other row has; inf for a label that all others have, where priors are
+        shares of the rows.
+    labels : Labels
+    countable : bool (n_rows,), or (n_rows, n_labels) of any number of labels
+        What may count in a loss: False where no other row has the class, or where no other row has
+        the label, or lacks it, as this one does.
+    lengths : float64 (n_rows,)
+        Sum of the values that are scored.
+    """
+
+    scores: Floats
+    labels: Labels
+    countable: Mask
+    lengths: Floats
 
 
 class LeaveOneOut(ABC):
@@ -190,6 +215,18 @@ class LeaveOneOut(ABC):
         if isinstance(l, np.ndarray):
             return float(l.sum())
         return l * (int(self._base.sum()) + np.asarray(rows.shift.sum(axis=1)))
+
+    def score(
+        self, batches: Iterable[LeaveOneOutRows], smoothing: Sequence[Smoothing]
+    ) -> Iterator[LeftOut]:
+        """The rows of batches, scored with each smoothing parameter; kept if there are several."""
+        batches = list(batches) if len(smoothing) > 1 else batches
+        for l in smoothing:
+            scorer = self.scorer(l)
+            parts = [(scorer(rows), rows.codes, rows.lengths) for rows in batches]
+            scores, codes, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
+            yield LeftOut(scores, Labels.of_codes(self.statistics.classes, codes),
+                          self.countable(codes), lengths)
 
     @property
     def _intercept(self) -> Floats:

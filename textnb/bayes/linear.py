@@ -20,17 +20,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.class_weight import class_weights
+from textnb.bayes.class_weight import class_weights, weights_of_sides
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.label_thresholds import steady_threshold
+from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned, LeftOutScores
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.ratio import document_statistics
-from textnb.bayes.ratio_scales import RatioScales, rows_of
+from textnb.bayes.ratio_scales import RatioScales
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.bayes.warm_start import WarmStart
@@ -48,11 +48,10 @@ _MAX_VALUE = 1e30
 _MIN_HELD_OUT = 20
 # Parts of the rows, each of which is scored by what was learned from the others.
 _FOLDS = 3
-Labels = NDArray[Any] | LabelLists
 
 
 def learn_from_rows(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
+    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None = None,
     binary: bool = False,
 ) -> Learned:
     """Learn the statistic of rows, and the weights.
@@ -62,7 +61,7 @@ def learn_from_rows(
     model : NBLinear
         Already checked. Not imported here, as it imports this module.
     counts : csr_array (n_rows, n_terms)
-    labels : (n_rows,)
+    labels : Labels
     weight : float64 (n_rows,), optional
         Weights of the rows, in the counts and in the loss.
     binary : bool
@@ -139,8 +138,7 @@ def _fit(
     problems = _Problems.of(model, prepared.features, prepared.rows, labels, weight,
                             statistics.feature_count.__getitem__,
                             statistics if of_more_rows else None)
-    weights = np.zeros((statistics.n_features, len(classes)))
-    intercept = _without_problem(labels, len(classes))
+    weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
     duals, taken = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
@@ -154,7 +152,7 @@ def _fit(
 
 
 def refit_sample(
-    model: Any, start: WarmStart, counts: sp.csr_array, labels: NDArray[Any],
+    model: Any, start: WarmStart, counts: sp.csr_array, labels: Labels,
     statistics: Counts, binary: bool = False,
 ) -> Learned:
     """Learn the weights again from a sample of the rows that were counted.
@@ -167,7 +165,7 @@ def refit_sample(
     model : NBLinear
     start : WarmStart
     counts : csr_array (n_rows, n_terms)
-    labels : (n_rows,)
+    labels : Labels
         Of all classes.
     statistics : Counts
         Of all rows.
@@ -193,19 +191,19 @@ def learn_and_calibrate(
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
     learned, duals = _fit(model, prepared, labels, weight, binary, start)
     del prepared
-    if isinstance(labels, LabelLists):
+    if labels.link == "sigmoid":
         return _with_thresholds(model, learned, counts, labels, weight, binary, duals)
-    parts = _divide(labels, model.held_out)
+    parts = _divide(labels.codes, model.held_out)
     if parts is None:
         return learned
     judge = parts == parts.max()
     if weight is not None and not weight[~judge].any():
         return learned
     scores = _scores_of_others(model, counts, labels, weight, judge, binary, duals)
-    if left_out and weight is None and _has_rows_in_each(labels, parts):
+    if left_out and weight is None and _has_rows_in_each(labels.codes, parts):
         learned = replace(learned, left_out=_scores_of_parts(
             model, counts, labels, parts, scores, binary, duals))
-    codes = np.searchsorted(learned.counts.classes, labels[judge])
+    codes = labels.codes[judge]
     judged = np.ones(len(codes)) if weight is None else weight[judge]
     documents, method = int(judge.sum()), "rows held out by fit"
     if scores.shape[1] > 2:
@@ -218,16 +216,15 @@ def learn_and_calibrate(
     return replace(learned, calibration=calibration)
 
 
-def _has_rows_in_each(labels: NDArray[Any], parts: NDArray[np.int64]) -> bool:
+def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> bool:
     """Whether the rows outside each part are of all classes."""
-    codes = np.unique(labels, return_inverse=True)[1]
     cells = np.zeros((int(codes.max()) + 1, int(parts.max()) + 1), dtype=np.int64)
     np.add.at(cells, (codes, parts), 1)
     return bool((cells.sum(axis=1, keepdims=True) > cells).all())
 
 
 def _scores_of_parts(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], parts: NDArray[np.int64],
+    model: Any, counts: sp.csr_array, labels: Labels, parts: NDArray[np.int64],
     of_last: Floats, binary: bool, duals: dict[int, DualCoefficients],
 ) -> LeftOutScores:
     """Scores of each part by a model of the others; those of the last part are known."""
@@ -237,11 +234,11 @@ def _scores_of_parts(
     for part in range(last):
         judge = parts == part
         scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, duals)
-    return LeftOutScores(scores, np.unique(labels, return_inverse=True)[1], last + 1)
+    return LeftOutScores(scores, labels.codes, last + 1)
 
 
 def _with_thresholds(
-    model: Any, learned: Learned, counts: sp.csr_array, labels: LabelLists,
+    model: Any, learned: Learned, counts: sp.csr_array, labels: Labels,
     weight: Floats | None, binary: bool, duals: dict[int, DualCoefficients],
 ) -> Learned:
     """The thresholds with which each label has the best F1 on rows that were held out.
@@ -263,13 +260,6 @@ def _with_thresholds(
         "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}))
 
 
-def _without_problem(labels: Labels, n_classes: int) -> Floats:
-    """Intercepts of the classes that have no problem: labels of no row, or of all."""
-    if not isinstance(labels, LabelLists):
-        return np.zeros(n_classes)
-    return np.where(labels.sizes == len(labels), 1.0, -1.0)
-
-
 def _scores_of_others(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None,
     judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients],
@@ -281,13 +271,12 @@ def _scores_of_others(
     # As a new text's, the terms of a row that no other row holds are not known.
     others.data[holders[others.indices] == 0] = 0
     others.eliminate_zeros()
-    own = labels.of_rows(~judge) if isinstance(labels, LabelLists) else labels[~judge]
+    own = labels.of_rows(~judge)
     totals = _statistics_of_columns(learn, len(own), weight, holders)
     features = model.feature_map(totals, binary)
     judged = features.sparse(canonical(others))
     problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
-    scores = np.zeros((judged.shape[0], problems.n_classes))
-    scores[:] = _without_problem(own, problems.n_classes)
+    scores = np.tile(problems.intercept, (judged.shape[0], 1))
     starts = [duals[k].of_rows(~judge) for k in problems.positives]
     for k, found in problems.solve(starts):
         scores[:, k] = judged @ found.weights + found.intercept
@@ -329,27 +318,28 @@ class _Problems:
     ----------
     solver : LinearSolver
     rows : SolverRows
-    codes : int64 (n_rows,), or LabelLists
+    labels : Labels
     cost : float64 (n_rows,)
-    of_label : float64 (n_labels, 2) or None
+    of_sides : float64 (n_labels, 2) or None
         What the rows without and with each label count for.
     scales : RatioScales
     positives : sequence of int
-        Of two classes the first scores 0, so that the margin is the second's. Labels of no row, or
-        of all, are no problem.
+        The classes that have a problem.
+    intercept : float64 (n_classes,)
+        Of classes that have none. Of two classes the first scores 0, so that the margin is the
+        second's; labels of no row, or of all, score -1 or 1.
     C : float
-    n_classes : int
     """
 
     solver: LinearSolver
     rows: SolverRows
-    codes: NDArray[np.int64] | LabelLists
+    labels: Labels
     cost: Floats
-    of_label: Floats | None
+    of_sides: Floats | None
     scales: RatioScales
     positives: Sequence[int]
+    intercept: Floats
     C: float
-    n_classes: int
 
     @classmethod
     def of(
@@ -359,28 +349,31 @@ class _Problems:
     ) -> _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
-        if isinstance(labels, LabelLists):
-            some = (labels.sizes > 0) & (labels.sizes < len(labels))
-            of_label = labels.class_weights(model.class_weight, weight)
-            _check_cost(cost.max() * (1.0 if of_label is None else of_label.max()))
-            scales = RatioScales(model, prepared, rows, labels, weight, of_label, counts_of)
-            return cls(solver, prepared, labels, cost, of_label, scales,
-                       np.flatnonzero(some).tolist(), float(model.C), len(labels.classes))
-        classes, codes = np.unique(labels, return_inverse=True)
-        sizes = np.bincount(codes, weights=weight)
-        of_class = class_weights(model.class_weight, classes, sizes)
+        n_classes, sizes = len(labels.classes), labels.sizes
+        of_class = of_sides = None
+        positives: Sequence[int]
+        if labels.link == "sigmoid":
+            of_sides = weights_of_sides(model.class_weight, labels, weight)
+            positives = np.flatnonzero((sizes > 0) & (sizes < len(labels))).tolist()
+            intercept = np.where(sizes == len(labels), 1.0, -1.0)
+        else:
+            of_class = class_weights(model.class_weight, labels.classes,
+                                     sizes if weight is None else labels.sums(weight))
+            positives = [1] if n_classes == 2 else range(n_classes)
+            intercept = np.zeros(n_classes)
         if of_class is not None:
-            cost = cost * of_class[codes]
-        _check_cost(cost.max())
-        scales = RatioScales(model, prepared, rows, codes, weight, of_class, counts_of, statistics)
-        return cls(solver, prepared, codes, cost, None, scales,
-                   [1] if len(classes) == 2 else range(len(classes)), float(model.C), len(classes))
+            cost = cost * of_class[labels.codes]
+        _check_cost(cost.max() * (1.0 if of_sides is None else of_sides.max()))
+        scales = RatioScales(
+            model, prepared, rows, labels, weight, of_class, of_sides, counts_of, statistics)
+        return cls(solver, prepared, labels, cost, of_sides, scales, positives, intercept,
+                   float(model.C))
 
     def _cost_of(self, k: int) -> Floats:
-        if self.of_label is None:
+        if self.of_sides is None:
             return self.cost
-        rest, own = self.of_label[k]
-        cost: Floats = self.cost * np.where(rows_of(self.codes, k), own, rest)
+        rest, own = self.of_sides[k]
+        cost: Floats = self.cost * np.where(self.labels.has(k), own, rest)
         return cost
 
     def solve(
@@ -394,7 +387,7 @@ class _Problems:
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
             return self.solver.solve(
-                self.rows, [rows_of(self.codes, k) for k in classes],
+                self.rows, [self.labels.has(k) for k in classes],
                 [self._cost_of(k) for k in classes], [self.scales.of(k) for k in classes],
                 None if starts is None else [starts[place] for place in places],
                 None if points is None else [points[place] for place in places])
@@ -457,10 +450,8 @@ def _statistics(
     counts: sp.csr_array, labels: Labels, weight: Floats | None
 ) -> Counts:
     """Rows of each class that hold each term."""
-    if isinstance(labels, LabelLists):
-        return labels.document_statistics(counts, weight)
     statistics = document_statistics(counts, labels, weight)
-    if len(statistics.classes) < 2:
+    if len(statistics.classes) < 2 and labels.link == "softmax":
         raise DataError("a linear model tells classes apart: the number of classes in the data has "
                         f"to be greater than one; got one class: {statistics.classes.tolist()}")
     return statistics
@@ -473,7 +464,7 @@ def _check_values(rows: sp.csr_array) -> None:
                         "Scale the rows down, or take unit_length=True")
 
 
-def _divide(labels: NDArray[Any], share: float) -> NDArray[np.int64] | None:
+def _divide(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:
     """The part of each row: every n-th of each class, and of rare classes together.
 
     The last part is held out. None where its rows would be too few, or of one class. Each class
@@ -482,7 +473,6 @@ def _divide(labels: NDArray[Any], share: float) -> NDArray[np.int64] | None:
     if not share:
         return None
     step = round(1.0 / share)
-    _, codes = np.unique(labels, return_inverse=True)
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
     # The place of each row among those of its class.

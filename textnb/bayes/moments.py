@@ -28,13 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.bayes.labels import check_int64, class_codes, classes_and_codes, unite_labels
 from textnb.bayes.read_only import ReadOnly
-from textnb.bayes.statistics import (
-    check_int64,
-    class_codes,
-    classes_and_codes,
-    unite_labels,
-)
 from textnb.errors import DataError, quantity
 
 # Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.

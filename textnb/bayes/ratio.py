@@ -21,8 +21,9 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, multinomial_log_prob
+from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
-from textnb.bayes.statistics import as_counts, as_smoothing
+from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
 
 # LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
@@ -54,8 +55,8 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     return multinomial_log_prob(feature_count, l) - multinomial_log_prob(others, l)
 
 
-def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> Counts:
-    """`Counts.from_matrix` of rows that store ones alone: columns are only counted.
+def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
+    """`Counts.from_labels` of rows that store ones alone: columns are only counted.
 
     Where there are many columns it is several times as fast as a product of matrices, which reads
     memory in no order.
@@ -63,31 +64,33 @@ def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> Counts:
     Examples
     --------
     >>> rows = sp.csr_array([[1, 0], [1, 1]])
-    >>> presence_statistics(rows, np.array(["a", "b"])).feature_count.tolist()
+    >>> presence_statistics(rows, Labels.of_classes(["a", "b"])).feature_count.tolist()
     [[1, 0], [1, 1]]
     """
-    classes, codes = np.unique(y, return_inverse=True)
-    feature_count = np.empty((len(classes), rows.shape[1]), dtype=np.int64)
-    for k in range(len(classes)):
-        feature_count[k] = np.bincount(rows[codes == k].indices, minlength=rows.shape[1])
-    return Counts.from_table(classes, np.bincount(codes), feature_count)
+    width = rows.shape[1]
+    feature_count = np.empty((len(labels.classes), width), dtype=np.int64)
+    for k in range(len(labels.classes)):
+        feature_count[k] = np.bincount(rows[labels.has(k)].indices, minlength=width)
+    of_all = (len(labels), np.bincount(rows.indices, minlength=width)) if (
+        labels.link == "sigmoid") else ()
+    return Counts.from_table(labels.classes, labels.sizes, feature_count, *of_all)
 
 
 def document_statistics(
-    counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None
+    counts: sp.csr_array, labels: Labels, weight: Floats | None = None
 ) -> Counts:
     """Rows of each class that hold each term.
 
     Parameters
     ----------
     counts : csr_array (n_rows, n_terms)
-    labels : (n_rows,)
+    labels : Labels
     weight : float64 (n_rows,), optional
     """
     present = presence(counts, 0.0)
     if weight is None:
         return presence_statistics(present, labels)
-    return Counts.from_matrix(present, labels, sample_weight=weight)
+    return Counts.from_labels(present, labels, weight)
 
 
 def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
@@ -105,7 +108,7 @@ def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
 
 
 def ratio_statistics(
-    rows: sp.csr_array, y: NDArray[Any], l: Any, binarize: bool, weight: Floats | None = None,
+    rows: sp.csr_array, labels: Labels, l: Any, binarize: bool, weight: Floats | None = None,
     class_weight: Any = None,
 ) -> tuple[Counts, Floats]:
     """The statistic of rows, and r: see `ratio_of`.
@@ -114,7 +117,7 @@ def ratio_statistics(
     ----------
     rows : csr_array (n_rows, n_features)
         As `rows_as_used` gives them.
-    y : (n_rows,)
+    labels : Labels
     l : float or array (n_features,)
     binarize : bool
         Whether rows store ones alone.
@@ -132,9 +135,9 @@ def ratio_statistics(
     if np.min(smoothing) <= 0:
         raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)
     if binarize and weight is None:
-        statistics = presence_statistics(rows, y)
+        statistics = presence_statistics(rows, labels)
     else:
-        statistics = Counts.from_matrix(as_counts(rows), y, sample_weight=weight)
+        statistics = Counts.from_labels(rows, labels, weight)
     if len(statistics.classes) < 2:
         raise DataError("a ratio compares classes: the number of classes in the data has to be "
                         f"greater than one; got one class: {statistics.classes.tolist()}")
@@ -156,7 +159,7 @@ def scale_columns(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
 
 
 def learn_from_rows(
-    model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
+    model: Any, rows: sp.csr_array, labels: Labels, weight: Floats | None
 ) -> Learned:
     """Learn ratios from counts, and weights on the scaled features, one class against the rest.
 
@@ -166,7 +169,7 @@ def learn_from_rows(
         Not imported here, as it imports this module.
     rows : csr_array (n_rows, n_features)
         As `rows_as_used` gives them.
-    labels : (n_rows,)
+    labels : Labels
     weight : float64 (n_rows,) or None
 
     Raises
@@ -179,14 +182,14 @@ def learn_from_rows(
     classes = statistics.classes
     of_class = class_weights(model.class_weight, classes, statistics.class_count)
     if of_class is not None:
-        own = of_class[np.searchsorted(classes, labels)]
+        own = of_class[labels.codes]
         weight = own if weight is None else own * weight
     # Of two classes the first scores 0, so that the posterior is logistic in the second's.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
     taken = 0
     for k, r in enumerate(ratio, start=first):
-        solver = _solve(model, scale_columns(rows, r), labels == classes[k], weight)
+        solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)
         w, intercept[k] = solver.coef_[0], solver.intercept_[0]
         if not (np.isfinite(w).all() and np.isfinite(intercept[k])):
             raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "

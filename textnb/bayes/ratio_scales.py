@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.labels import Labels
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.statistics import as_smoothing
-
-
-def rows_of(codes: NDArray[np.int64] | LabelLists, k: int) -> NDArray[np.bool_]:
-    """Which rows are of a class, or have a label."""
-    mask: NDArray[np.bool_] = codes.has(k) if isinstance(codes, LabelLists) else codes == k
-    return mask
 
 
 class RatioScales:
@@ -33,13 +27,13 @@ class RatioScales:
 
     Only for the columns that the solver has; those that one row holds have the counts of that row.
     With statistics, the counts of more rows than are solved for, all columns have these. The class
-    weights ``of_class`` are float64 (n_classes,), or of labels (n_labels, 2): of the rows without
-    and with each.
+    weights are those of all rows of a class, ``of_class`` float64 (n_classes,), or of the rows
+    without and with each label, ``of_sides`` float64 (n_labels, 2).
     """
 
     def __init__(
         self, model: Any, prepared: SolverRows, rows: sp.csr_array,
-        codes: NDArray[np.int64] | LabelLists, weight: Floats | None, of_class: Floats | None,
+        labels: Labels, weight: Floats | None, of_class: Floats | None, of_sides: Floats | None,
         counts_of: Callable[[int], NDArray[Any]] | None,
         statistics: Counts | None = None,
     ) -> None:
@@ -48,17 +42,13 @@ class RatioScales:
             self._ones = np.ones(len(prepared.columns)), np.ones(len(prepared.column))
             return
         self._l = as_smoothing(model.l, rows.shape[1])
-        self._of_label: Floats | None = None
-        if isinstance(codes, LabelLists):
-            self._of_label, of_class = of_class, None
-        self._prepared, self._codes, self._weight, self._of_class = (
-            prepared, codes, weight, of_class)
+        self._prepared, self._labels, self._weight = prepared, labels, weight
+        self._of_class, self._of_sides = of_class, of_sides
         self._counts_of = counts_of or self._counter(rows)
         self._from_rows = statistics is None
         # What each row counts for.
-        of_row = np.ones(len(codes)) if weight is None else weight
-        self._of_row = (of_row if of_class is None or isinstance(codes, LabelLists)
-                        else of_row * of_class[codes])
+        of_row = np.ones(len(labels)) if weight is None else weight
+        self._of_row = of_row if of_class is None else of_row * of_class[labels.codes]
         smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
         self._smoothing = float(smoothing)
         if statistics is not None:
@@ -72,10 +62,7 @@ class RatioScales:
         self._total = np.bincount(
             rows.indices, weights=every, minlength=rows.shape[1])
         masses = self._of_row * stored
-        self._of_classes = (codes.sums(masses) if isinstance(codes, LabelLists)
-                            else np.bincount(codes, weights=masses))
-        # Labels overlap: the sum of theirs is not that of all rows.
-        self._of_all = (masses if isinstance(codes, LabelLists) else self._of_classes).sum()
+        self._of_classes, self._of_all = labels.sums(masses), masses.sum()
 
     def of(self, k: int) -> tuple[Floats, Floats]:
         """float64 (n_shared,) and (n_own,)."""
@@ -86,7 +73,7 @@ class RatioScales:
         shared = self._of_columns(k, counts, columns)
         if not self._from_rows:
             return shared, self._of_columns(k, counts, prepared.column)
-        of_row = np.where(rows_of(self._codes, k), self._of_row, 0.0)
+        of_row = np.where(self._labels.has(k), self._of_row, 0.0)
         if not isinstance(self._l, float):
             alone = self._scale(k, *self._weighted(
                 k, of_row[prepared.row], self._of_row[prepared.row]), self._smooth(prepared.column))
@@ -97,9 +84,9 @@ class RatioScales:
 
     def _weighted(self, k: int, own: Any, total: Any) -> tuple[Any, Any]:
         """Sums of a label's rows and of all, where its two sides have weights."""
-        if self._of_label is None:
+        if self._of_sides is None:
             return own, total
-        rest, mine = self._of_label[k]
+        rest, mine = self._of_sides[k]
         # Sums of weights may leave rounding.
         return mine * own, mine * own + rest * np.maximum(total - own, 0.0)
 
@@ -127,7 +114,7 @@ class RatioScales:
     def _counter(self, rows: sp.csr_array) -> Callable[[int], NDArray[Any]]:
         """Rows of a class that hold each term, counted when they are asked for."""
         def count(k: int) -> NDArray[Any]:
-            own = np.flatnonzero(rows_of(self._codes, k))
+            own = np.flatnonzero(self._labels.has(k))
             of_class = rows[own]
             weights = (None if self._weight is None
                        else np.repeat(self._weight[own], np.diff(of_class.indptr)))

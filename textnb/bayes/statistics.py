@@ -8,76 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.errors import DataError, ParameterError
+from textnb.errors import ParameterError
 from textnb.runtime.settings import is_truth
 
 # Beyond this, neighbouring integers share a float64.
 _EXACT = 2.0**53
-_INT64 = 2**63
-_INTEGERS = (int, np.uint64)
-
-
-def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
-    """Sorted union of labels; strings of several lengths, and objects, do not change."""
-    check_int64(more)
-    others = np.asarray(more, dtype=object if classes.dtype == object else None)
-    return np.union1d(classes, others)
-
-
-def check_int64(labels: Any) -> None:
-    """Raises DataError for integer labels beyond 64 bits, which it names.
-
-    Call it before NumPy makes an array of a list: from integers on both sides of 2**63 it would
-    make floats, and so merge classes.
-    """
-    if labels is None or isinstance(labels, (str, bytes)):
-        return
-    if isinstance(getattr(labels, "dtype", None), np.dtype):
-        labels = np.asarray(labels)
-    else:
-        # The values of a Polars series: it may hold integers that NumPy has no type for.
-        labels = labels.to_list() if hasattr(labels, "to_list") else labels
-        if not isinstance(labels, (list, tuple)):
-            labels = np.asarray(labels)
-    if isinstance(labels, np.ndarray):
-        if labels.dtype.kind not in "uO" or not labels.size:
-            return
-        if labels.dtype.kind == "u":
-            largest = int(labels.max())
-            if largest >= _INT64:
-                raise DataError.label_beyond_int64(largest)
-            return
-        labels = labels.reshape(-1).tolist()
-    for label in labels:
-        if type(label) in _INTEGERS and not -_INT64 <= label < _INT64:
-            raise DataError.label_beyond_int64(label)
-
-
-def classes_and_codes(
-    y: ArrayLike, classes: ArrayLike | None = None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The sorted classes, those of ``y`` if none are given, and the index of each label in them.
-
-    Raises
-    ------
-    DataError
-        For a label that is not among the classes, or an integer beyond 64 bits.
-    """
-    for labels in (y, classes):
-        check_int64(labels)
-    labels = np.asarray(y)
-    known = np.unique(labels if classes is None else np.asarray(classes))
-    return known, class_codes(labels, known)
-
-
-def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Index of each label among the sorted classes; DataError for a label that is not there."""
-    codes = np.searchsorted(classes, y)
-    codes[codes == len(classes)] = 0
-    unknown = np.unique(y[classes[codes] != y])
-    if len(unknown):
-        raise DataError.unseen_labels(unknown.tolist(), classes.tolist())
-    return codes.astype(np.int64)
 
 
 def as_counts(X: Any) -> Any:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import with_class_weight
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import complement_weights
+from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.statistics import as_smoothing
@@ -29,7 +29,7 @@ from textnb.runtime.memory import check_room
 
 
 def learn_from_rows(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
+    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None = None,
     binary: bool = False,
 ) -> Learned:
     """Learn document frequencies, and the weights from the sums of features.
@@ -39,7 +39,7 @@ def learn_from_rows(
     model : TfidfComplementNB
         Already checked. Not imported here, as it imports this module.
     counts : csr_array (n_rows, n_terms)
-    labels : (n_rows,)
+    labels : Labels
     weight : float64 (n_rows,), optional
         Weights of the rows, in document frequencies and sums.
     binary : bool
@@ -63,7 +63,7 @@ def learn_from_rows(
         raise DataError(f"tf='sublinear' is 1 + log(count), and below 0 for {counts.data.min():g}: "
                         "its sums have no logarithm. Give counts of 1 or more, or take tf='count'")
     sums = with_class_weight(
-        Counts.from_matrix(features, labels, sample_weight=weight), model.class_weight)
+        Counts.from_labels(features, labels, weight), model.class_weight)
     weights = complement_weights(
         sums.feature_count, as_smoothing(model.l, documents.n_features), bool(model.norm))
     return Learned(documents, model.form_of_weights(

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats, LinearForm, log_posterior, margins
-from textnb.bayes.statistics import check_int64
+from textnb.bayes.labels import check_int64
 from textnb.classifiers.changes import check_unchanged
 from textnb.classifiers.tabular import ROWS, FittedTable, read_batches, scan_labelled, scan_to_learn
 from textnb.errors import DataError, ParameterError, quantity

@@ -17,9 +17,10 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.counts import Counts, Pruned
+from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.pruned import Pruned
 from textnb.classifiers.changes import check_unchanged
 from textnb.classifiers.texts import (
     AUTO,

@@ -20,7 +20,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
-from textnb.evaluation.held_out_labels import HeldOutLabels, actual_labels
+from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.recipe import Recipe
 from textnb.frames.batches import Progress, batches
@@ -128,11 +128,10 @@ def score_folds(
             scores, lengths = _score_rows(
                 models, _split_batches(collected, names, partition), partition)
     tested = partition.folds != LEARNED_ONLY
-    if partition.of_lists:
-        has, _ = actual_labels(partition.labels, partition.classes, recipe.label)
-        return HeldOutLabels(partition.classes.to_numpy(), scores[tested], has[tested],
+    actual = partition.labels.actual
+    if partition.labels.link == "sigmoid":
+        return HeldOutLabels(partition.classes.to_numpy(), scores[tested], actual[tested],
                              partition.method, folds=partition.folds[tested])
-    actual = codes_of(partition.labels, partition.classes)
     # For each fold and class, whether the fold's model has learned the class.
     learned = np.stack([np.isin(partition.classes.to_numpy(), fitted.classes[
         fitted.counts.class_count > 0]) for fitted in models])

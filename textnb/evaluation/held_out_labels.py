@@ -17,7 +17,7 @@ from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.learning.documents import label_lists
+from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.scoring.texts import score_batch
 
@@ -120,9 +120,7 @@ def actual_labels(
 ) -> tuple[NDArray[np.bool_], int]:
     """Which documents have which classes, and how many labels are none of them."""
     actual = np.zeros((len(lists), len(classes)), dtype=np.bool_)
-    if not lists.list.len().sum():
-        return actual, 0
-    found = label_lists(lists, column)
+    found = labels_of(lists.rename(column))
     place = codes_of(pl.Series(found.classes.tolist()), classes)[found.codes]
     known = place >= 0
     actual[found.rows[known], place[known]] = True

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
 from textnb.evaluation.held_out import HeldOut, in_classes
@@ -15,8 +13,7 @@ from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.learning.fitting import counts_that_add, labelled_batches
-from textnb.learning.label_leave_one_out import LabelLeaveOneOut
+from textnb.learning.fitting import counts_that_add
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.models.base import Model
 
@@ -76,30 +73,15 @@ def leave_one_out(
     """
     fitted = check_texts(model, LEAVING_OUT)
     counting = model_that_counts(fitted)
-    if fitted.is_multilabel:
-        return _leave_out_labels(fitted, frame, counting, progress)
     reader, documents = open_leave_one_out(fitted, frame, counting, progress)
-    scorer = reader.whole.scorer(as_smoothing(counting.l, len(fitted.terms)))
     with reading(frame):
-        parts = [(scorer(rows), rows.codes, rows.lengths) for rows in reader.rows(documents)]
-    scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+        found, = reader.leave_out(documents, [as_smoothing(counting.l, len(fitted.terms))])
+    actual = found.labels.actual
+    if fitted.is_multilabel:
+        return HeldOutLabels(fitted.classes, found.scores, actual, "leave-one-out")
     alone = reader.statistics.class_count <= 1
-    return HeldOut(fitted.classes, scores, actual, lengths, "leave-one-out",
+    return HeldOut(fitted.classes, found.scores, actual, found.lengths, "leave-one-out",
                    without_class=in_classes(actual, alone))
-
-
-def _leave_out_labels(
-    fitted: Fitted, frame: Any, model: Model, progress: Progress | None
-) -> HeldOutLabels:
-    settings = fitted.settings
-    with reading(frame):
-        rows = fitted.scan(frame)
-        left_out = LabelLeaveOneOut.of(
-            model, counts_that_add(fitted), settings.limits, settings.vocabulary,
-            settings.binary,
-            labelled_batches(settings, rows, progress=progress))
-    (scores,), _ = left_out.log_odds([as_smoothing(model.l, len(fitted.terms))])
-    return HeldOutLabels(fitted.classes, scores, left_out.actual, "leave-one-out")
 
 
 def model_that_counts(fitted: Fitted) -> Model:
@@ -121,6 +103,6 @@ def open_leave_one_out(
     names, label = settings.columns, settings.label
     with reading(frame):
         lazy = fitted.scan(frame)
-        rows = lazy.select(*names, labels_as(label, lazy, reader.classes.dtype))
+        rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type))
     return reader, LabelledBatches(
         batches(rows, names, progress=progress), settings.count_spec)

@@ -31,7 +31,7 @@ from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.texts import as_int64
-from textnb.learning.documents import label_lists
+from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
 from textnb.runtime.settings import is_number, is_whole
@@ -237,7 +237,7 @@ def _labels_of(lists: pl.Series, column: str) -> pl.Series:
     check_label_column(lists, 0)
     if not lists.list.len().sum():
         raise DataError(NO_LABELS)
-    return pl.Series(label_lists(lists, column).classes.tolist())
+    return pl.Series(labels_of(lists.rename(column)).classes.tolist())
 
 
 def _method(

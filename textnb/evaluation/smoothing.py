@@ -14,8 +14,8 @@ from textnb.bayes.choice import (
     GRID,
     SmoothingResult,
     best_smoothing,
-    leave_one_out_path,
     measure_grid,
+    measure_left_out,
 )
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError, quantity
@@ -160,19 +160,18 @@ def smoothing_path(
         free = replace(counting, l=1.0)
         reader, documents = open_leave_one_out(fitted, frame, free, progress)
         with reading(frame):
-            rows = list(reader.rows(documents))
-        countable = np.concatenate([reader.whole.countable(batch.codes) for batch in rows])
-        path, method = leave_one_out_path(reader.whole, rows, values), "leave-one-out"
+            path = measure_left_out(reader.leave_out(documents, values), values)
+        scored, method = reader.statistics.documents, "leave-one-out"
     else:
         counts, codes, novelty = _read_test(fitted, test, progress)
         novelty.warn()
-        countable = codes != UNKNOWN
+        countable, scored = codes != UNKNOWN, len(codes)
         _check_known(fitted, countable)
         path, method = measure_grid(
             lambda l: _score(fitted, counts, l), codes, countable, values
         ), novelty.method
     best = best_smoothing(path, counting.scores_are_log_probabilities)
-    return SmoothingPath(_table(path), best, method, len(countable), int((~countable).sum()))
+    return SmoothingPath(_table(path), best, method, scored, scored - path[0].rows)
 
 
 def _check_grid(grid: Iterable[Any]) -> list[float]:

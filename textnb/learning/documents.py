@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence
 from textnb.bayes.label_form import NO_LABELS
-from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.labels import Labels, check_int64
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
 from textnb.text.counting import CountSpec
-from textnb.text.counts import check_labels, count_by_label, null_in_labels
+from textnb.text.counts import check_labels, count_by_label, each_label, null_in_labels
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
 from textnb.text.vocabulary import Limits
 
@@ -49,39 +48,39 @@ class DocumentTermMatrix:
 
     counts: CountMatrix
     terms: pl.Series
-    labels: NDArray[Any] | LabelLists
+    labels: Labels
     weights: NDArray[np.float64] | None = None
-
-    @property
-    def n_classes(self) -> int:
-        labels = self.labels
-        return len(labels.classes if isinstance(labels, LabelLists) else set(labels.tolist()))
 
 
 def count_documents(documents: LabelledBatches) -> Counts:
     """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
-    if documents.weight is not None:
-        return _count_with_weights(documents)
-    return count_by_label(documents.frames, documents.spec)
-
-
-def _count_with_weights(documents: LabelledBatches) -> Counts:
-    """Weighted counts of the classes; documents and occurrences, which limit terms, are counted."""
+    if documents.weight is None:
+        return count_by_label(documents.frames, documents.spec)
     spec = documents.spec
     rows = document_term_matrix(
         replace(documents, spec=replace(spec, limits=Limits(), binary=False)))
-    assert rows.weights is not None
+    return counts_of_matrix(spec, rows.counts, rows.terms, rows.labels, rows.weights)
+
+
+def counts_of_matrix(
+    spec: CountSpec, counts: CountMatrix, terms: pl.Series, labels: Labels,
+    weights: NDArray[np.float64] | None = None,
+) -> Counts:
+    """Counts of documents that are counted already, as `count_by_label` counts their texts.
+
+    With sample weights, the counts of classes are weighted; documents and occurrences, which limit
+    terms, are counted.
+    """
     above = spec.presence_above
-    present = rows.counts if above is None else presence(rows.counts, above)
-    frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
-    counts = (rows.labels.statistics(present, rows.weights)
-              if isinstance(rows.labels, LabelLists)
-              else Counts.from_matrix(present, rows.labels, sample_weight=rows.weights))
+    frequency = np.bincount(counts.indices, minlength=len(terms)).astype(np.int64)
+    occurrences = None
+    if weights is not None or spec.keeps_occurrences:
+        occurrences = frequency if spec.binary else np.asarray(
+            counts.sum(axis=0), dtype=np.int64)
     return replace(
-        counts, terms=rows.terms, n_weighted=len(rows.labels),
-        document_frequency=frequency if spec.keeps_documents else None,
-        occurrences=frequency if spec.binary else np.asarray(
-            rows.counts.sum(axis=0), dtype=np.int64))
+        Counts.from_labels(counts if above is None else presence(counts, above), labels, weights),
+        terms=terms, n_weighted=None if weights is None else len(labels), occurrences=occurrences,
+        document_frequency=frequency if spec.keeps_documents else None)
 
 
 def document_term_matrix(
@@ -89,66 +88,86 @@ def document_term_matrix(
 ) -> DocumentTermMatrix:
     """The matrix of all documents over the terms that are within the limits, or given."""
     spec = documents.spec
-    labels: list[pl.Series] = []
+    columns: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
-    frames = _collect_labels(documents, labels, weights)
+    frames = _collect_labels(documents, columns, weights)
     if given is not None:
         vocabulary = Vocabulary(spec.tokenizer, given)
         counts = stack_blocks([vocabulary.counts(frame, spec.text) for frame in frames], len(given))
         terms = given
     else:
         counts, terms = count_matrix(frames, spec.tokenizer, spec.text, spec.limits)
-    if not labels:
+    if not columns:
         raise DataError.no_rows("the input")
     if spec.binary:
         counts.data[:] = 1
-    of_rows = pl.concat(labels)
-    known = label_lists(of_rows, spec.label) if spec.multilabel else of_rows.to_numpy()
+    labels = labels_of(pl.concat(columns))
+    if not len(labels.classes):
+        raise DataError(NO_LABELS)
     if documents.weight is None:
-        return DocumentTermMatrix(counts, terms, known)
+        return DocumentTermMatrix(counts, terms, labels)
     weight = np.concatenate(weights)
     if not weight.any():
         raise ParameterError.naming(
             "{sample_weight} is zero for every document: nothing would be learned")
-    return DocumentTermMatrix(counts, terms, known, weight)
-
-
-def label_lists(lists: pl.Series, column: str) -> LabelLists:
-    """Which documents have which labels; DataError for a null, or a label twice in a list."""
-    lengths = lists.list.len().cast(pl.Int64).to_numpy()
-    rows = np.repeat(np.arange(len(lists)), lengths)
-    labels = as_int64(lists.explode(empty_as_null=False, keep_nulls=False))
-    if labels.null_count():
-        check_labels(labels, rows, column, 0)
-    classes = labels.unique().sort()
-    if not len(classes):
-        raise DataError(NO_LABELS)
-    codes = labels.replace_strict(classes, pl.Series(range(len(classes)), dtype=pl.Int64))
-    check_labels(codes, rows, column, 0)
-    return LabelLists(classes.to_numpy(), rows, codes.to_numpy(), len(lists))
+    return DocumentTermMatrix(counts, terms, labels, weight)
 
 
 def _collect_labels(
-    documents: LabelledBatches, labels: list[pl.Series], weights: list[NDArray[np.float64]]
+    documents: LabelledBatches, columns: list[pl.Series], weights: list[NDArray[np.float64]]
 ) -> Iterator[pl.DataFrame]:
     """Batches as they come; their labels and weights are checked and appended to the lists."""
-    row, label = 0, documents.spec.label
+    row = 0
     for frame in documents.frames:
-        own = frame[label]
-        if own.null_count():
-            null = null_in_labels if documents.spec.multilabel else DataError.null_label
-            raise null(label, row + int(own.is_null().arg_true()[0]))
+        check_nulls(frame[documents.spec.label], row)
+        columns.append(frame[documents.spec.label])
         if documents.weight is not None:
             weights.append(checked_weights(frame[documents.weight], row))
         row += frame.height
-        if isinstance(own.dtype, (pl.Categorical, pl.Enum)):
-            own = own.cast(pl.String)
-        elif isinstance(own.dtype, pl.List) and isinstance(
-                own.dtype.inner, (pl.Categorical, pl.Enum, pl.Null)):
-            own = own.cast(pl.List(pl.String))
-        own = as_int64(own)
-        labels.append(own)
         yield frame
+
+
+def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
+    """The labels of documents, one each or lists of them, as the column's type says.
+
+    Parameters
+    ----------
+    column : Series
+    first_row : int
+        The number of its first row, for errors.
+
+    Raises
+    ------
+    DataError
+        For a null, a label that is twice in a list, or an integer beyond 64 bits.
+
+    Examples
+    --------
+    >>> labels = labels_of(pl.Series([["b"], [], ["a", "b"]]))
+    >>> labels.classes.tolist(), labels.rows.tolist(), labels.codes.tolist(), labels.link
+    (['a', 'b'], [0, 2, 2], [1, 0, 1], 'sigmoid')
+    """
+    check_nulls(column, first_row)
+    of_lists = isinstance(column.dtype, pl.List)
+    each, rows = each_label(column)
+    if isinstance(each.dtype, (pl.Categorical, pl.Enum, pl.Null)):
+        each = each.cast(pl.String)
+    each = as_int64(each)
+    if each.null_count():
+        check_labels(each, rows, column.name, first_row)
+    classes = each.unique().sort()
+    codes = each.replace_strict(
+        classes, pl.Series(range(len(classes)), dtype=pl.Int64), return_dtype=pl.Int64)
+    check_labels(codes, rows, column.name, first_row)
+    return Labels(classes.to_numpy(), np.arange(len(column)) if rows is None else rows,
+                  codes.to_numpy(), len(column), "sigmoid" if of_lists else "softmax")
+
+
+def check_nulls(column: pl.Series, first_row: int) -> None:
+    """DataError for a null label, or a null list of labels; its row is named."""
+    if column.null_count():
+        null = null_in_labels if isinstance(column.dtype, pl.List) else DataError.null_label
+        raise null(column.name, first_row + int(column.is_null().arg_true()[0]))
 
 
 def moments(read: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:

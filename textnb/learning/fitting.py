@@ -276,8 +276,8 @@ def labelled_batches(
     of_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
     if of_lists and not settings.model.learns_labels:
         raise ParameterError.multilabel(settings.model.name or type(settings.model).__name__)
-    spec = replace(settings.count_spec, multilabel=of_lists)
-    return LabelledBatches(batches(frame, columns, progress=progress), spec, weight)
+    return LabelledBatches(
+        batches(frame, columns, progress=progress), settings.count_spec, weight)
 
 
 def labelled_rows(
@@ -333,7 +333,7 @@ def _fit_from_rows(
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
-    with clear_memory_errors(lambda: (rows.n_classes, len(rows.terms))):
+    with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
             learn = partial(learn, start=start_of(start, rows.terms))

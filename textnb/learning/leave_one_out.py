@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
-from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows, Within
+from textnb.bayes.formulas import Smoothing
+from textnb.bayes.labels import Labels
+from textnb.bayes.leave_one_out import LeaveOneOut, LeftOut, Within
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.learning.documents import LabelledBatches
+from textnb.learning.documents import LabelledBatches, counts_of_matrix, labels_of
 from textnb.models.base import Model
-from textnb.runtime.threads import map_in_threads
-from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
+from textnb.runtime.memory import check_room
+from textnb.runtime.threads import map_in_threads, run_in_threads
+from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns, stack_blocks
 from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
@@ -24,24 +27,26 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutReader:
-    """Reads the documents of a text model, so that each can be scored by the model without it.
+    """Reads the documents of a text model, and scores each by the model without it.
+
+    Without a document, each of its labels has a document less. If documents have any number of
+    labels, each label is a leave-one-out of two classes, the documents with it and the rest.
 
     Attributes
     ----------
-    whole : LeaveOneOut
+    model : Model
     statistics : Counts
         Of all terms that were ever counted.
-    columns : int64 (n_terms,) or None
-        Of each of those terms, its column among given terms, -1 for none.
-    above : float or None
-        The count above which a term counts as present.
+    limits : Limits
+    given : Series or None
+        Terms that stay the columns.
     binary : bool
     """
 
-    whole: LeaveOneOut
+    model: Model
     statistics: Counts
-    columns: Ints | None
-    above: float | None
+    limits: Limits
+    given: pl.Series | None
     binary: bool
 
     @classmethod
@@ -49,7 +54,7 @@ class LeaveOneOutReader:
         cls, model: Model, statistics: Counts, limits: Limits,
         given: pl.Series | None, binary: bool,
     ) -> LeaveOneOutReader:
-        """For a model and what it learned; ``given`` terms stay the columns.
+        """For a model and what it learned.
 
         Raises
         ------
@@ -62,121 +67,119 @@ class LeaveOneOutReader:
             raise DataError(
                 "to leave a document out takes two or more; the model has learned "
                 f"{statistics.documents} (n_samples = {statistics.documents})")
-        above = model.presence_above(binary)
-        if given is not None:
-            columns = columns_among(statistics.terms, given)
-            whole = model.leave_out(statistics.over(given), None, above)
-            return cls(whole, statistics, columns, above, binary)
-        if limits.max_features is not None:
+        if given is None and limits.max_features is not None:
             raise ParameterError.naming(
                 "{max_features} ranks terms again without each document: use k folds instead, or "
                 "limit terms by {min_df} and {max_df}")
-        if np.ndim(model.l):
+        if given is None and np.ndim(model.l):
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
-        least, most = limits.bounds(statistics.documents - 1)
-        within = Within(statistics.all_occurrences, statistics.document_frequency, least, most)
-        return cls(model.leave_out(statistics, within, above), statistics, None,
-                   above, binary)
+        reader = cls(model, statistics, limits, given, binary)
+        # What can't be left out is refused before documents are read.
+        reader._two_classes(0) if statistics.is_multilabel else reader._whole(statistics)
+        return reader
 
     @property
     def classes(self) -> pl.Series:
         """In the type that labels are read in."""
         return pl.Series(self.statistics.classes.tolist())
 
-    def rows(self, documents: LabelledBatches) -> Iterator[LeaveOneOutRows]:
-        """The documents in batches, checked to be those that were learned.
+    def leave_out(
+        self, documents: LabelledBatches, smoothing: Sequence[Smoothing]
+    ) -> Iterator[LeftOut]:
+        """The documents, scored with each smoothing parameter.
+
+        They are read in batches; their counts are kept in memory if there are several parameters,
+        or if documents have any number of labels.
 
         Raises
         ------
         DataError
-            If they are not: at once where one can't have been learned, else at the end.
+            If they are not those that were learned.
         """
-        rest = _Rest(self.statistics)
-        vocabulary = Vocabulary(documents.spec.tokenizer, self.statistics.terms)
-        classes = self.classes
+        read = self._read(documents)
+        if self.statistics.is_multilabel:
+            return self._leave_out_labels(list(read), smoothing)
+        whole = self._whole(self.statistics)
+        return whole.score((whole.rows(counts, labels.codes) for counts, labels in read), smoothing)
+
+    def _leave_out_labels(
+        self, read: Sequence[tuple[CountMatrix, Labels]], smoothing: Sequence[Smoothing]
+    ) -> Iterator[LeftOut]:
+        counts, labels = [each for each, _ in read], Labels.joined([each for _, each in read])
+        rows = stack_blocks(counts, counts[0].shape[1])
+        size = len(labels), len(labels.classes)
+        check_room(*size, 8 * len(smoothing) + 1, "scores of documents without each")
+        scores = [np.empty(size) for _ in smoothing]
+        countable, lengths = np.empty(size, dtype=np.bool_), np.zeros(len(labels))
+
+        def put(k: int) -> None:
+            whole, codes = self._two_classes(k), labels.has(k).astype(np.int64)
+            if whole.statistics.class_count[0] == 1:
+                whole.keep_empty(0)
+            left_out = whole.score([whole.rows(rows, codes)], smoothing)
+            for found, own in zip(scores, left_out, strict=True):
+                found[:, k] = own.scores[:, 1] - own.scores[:, 0]
+                countable[:, k] = own.countable
+
+        run_in_threads(partial(put, k) for k in range(size[1]))
+        return (LeftOut(found, labels, countable, lengths) for found in scores)
+
+    def _two_classes(self, k: int) -> LeaveOneOut:
+        """The leave-one-out of a label against its rest."""
+        return self._whole(self.statistics.against_rest(k))
+
+    def _whole(self, statistics: Counts) -> LeaveOneOut:
+        above = self.model.presence_above(self.binary)
+        if self.given is not None:
+            return self.model.leave_out(statistics.over(self.given), None, above)
+        least, most = self.limits.bounds(statistics.documents - 1)
+        within = Within(statistics.all_occurrences, statistics.document_frequency, least, most)
+        return self.model.leave_out(statistics, within, above)
+
+    def _read(self, documents: LabelledBatches) -> Iterator[tuple[CountMatrix, Labels]]:
+        """The documents in batches, checked at the end to be those that were learned."""
+        learned, spec, row = self.statistics, documents.spec, 0
+        columns = (None if self.given is None else
+                   (columns_among(learned.terms, self.given), len(self.given)))
+        vocabulary = Vocabulary(spec.tokenizer, learned.terms)
         # A term that is not counted may be one that a limit of memory left out.
-        count = vocabulary.counts if self.statistics.pruned else vocabulary.counts_of_known
+        count = vocabulary.counts if learned.pruned else vocabulary.counts_of_known
 
         def read(frame: pl.DataFrame) -> tuple[CountMatrix, pl.Series]:
             try:
-                counts = count(frame, documents.spec.text)
+                counts = count(frame, spec.text)
             except DataError as error:
                 raise other_documents(str(error)) from None
             if self.binary:
                 counts.data[:] = 1
-            return counts, frame[documents.spec.label]
+            return counts, frame[spec.label]
 
-        for counts, labels in map_in_threads(read, documents.frames):
-            codes = rest.codes(labels, classes, documents.spec.label)
-            rest.take(counts, codes, self.above)
-            yield self.whole.rows(self.over_columns(counts), codes)
-        rest.check_empty()
+        rest = learned
+        for counts, column in map_in_threads(read, documents.frames):
+            labels = labels_of(column, row)
+            row += len(labels)
+            rest, more = rest.less(counts_of_matrix(spec, counts, learned.terms, labels))
+            if more is not None:
+                raise other_documents(more)
+            yield (counts if columns is None else choose_columns(counts, *columns),
+                   labels.among(learned.classes))
+        _check_empty(rest)
 
-    def over_columns(self, counts: CountMatrix) -> CountMatrix:
-        """The counts of the columns among given terms; all where terms leave with documents."""
-        if self.columns is None:
-            return counts
-        return choose_columns(counts, self.columns, len(self.whole.counts))
 
-
-class _Rest:
-    """What a model has counted, less the documents that were read."""
-
-    def __init__(self, statistics: Counts):
-        self._terms = statistics.terms
-        self._classes: list[Any] = statistics.classes.tolist()
-        self._documents = statistics.class_count.copy()
-        self._counts = statistics.feature_count
-        self._others = [values.copy() for values in (
-            statistics.document_frequency, statistics.occurrences) if values is not None]
-        self._has_frequency = statistics.document_frequency is not None
-        self._row = 0
-
-    def codes(self, labels: pl.Series, classes: pl.Series, column: str) -> Ints:
-        """Index of each label among the classes."""
-        if labels.null_count():
-            raise DataError.null_label(column, self._row + int(labels.is_null().arg_true()[0]))
-        codes = labels.replace_strict(
-            classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=-1,
-            return_dtype=pl.Int64).to_numpy()
-        if (codes < 0).any():
-            raise other_documents(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
-        return codes
-
-    def take(self, counts: CountMatrix, codes: Ints, above: float | None) -> None:
-        """Less a batch; DataError as soon as a count would fall below 0."""
-        self._row += len(codes)
-        self._documents -= np.bincount(codes, minlength=len(self._classes))
-        if (self._documents < 0).any():
-            label = self._classes[int(self._documents.argmin())]
-            raise other_documents(f"class {label!r} has learned fewer documents than are given")
-        row = np.repeat(codes, np.diff(counts.indptr))
-        column, amount = counts.indices, counts.data.astype(np.int64)
-        for values, each in zip(self._others, [1, amount][not self._has_frequency:], strict=False):
-            np.subtract.at(values, column, each)
-        if above is not None:
-            amount = (amount > above).astype(np.int64)
-        cells = row * self._counts.shape[1] + column
-        flat = self._counts.reshape(-1)
-        np.subtract.at(flat, cells, amount)
-        short = flat[cells] < 0
-        if short.any():
-            at = int(short.argmax())
-            raise other_documents(f"class {self._classes[row[at]]!r} has counted the term "
-                          f"{self._terms[int(column[at])]!r} less often than is given")
-
-    def check_empty(self) -> None:
-        """DataError if documents, or counts of terms, are left."""
-        if self._documents.any():
-            k = int(self._documents.argmax())
-            raise other_documents(f"class {self._classes[k]!r} has learned "
-                                   f"{quantity(self._documents[k], 'document')} more than are "
-                                   "given")
-        for left in (self._counts, *self._others):
-            if left.any():
-                term = self._terms[int(np.flatnonzero(left)[0]) % left.shape[-1]]
-                raise other_documents(f"the term {term!r} was learned more often than is given")
+def _check_empty(rest: Counts) -> None:
+    """DataError if documents, or counts of terms, are left."""
+    if rest.class_count.any():
+        k = int(rest.class_count.argmax())
+        raise other_documents(f"class {rest.classes.tolist()[k]!r} has learned "
+                              f"{quantity(rest.class_count[k], 'document')} more than are given")
+    if rest.rows:
+        raise other_documents(
+            f"it has learned {quantity(rest.rows, 'document')} without labels more than are given")
+    for left in (rest.all_counts, rest.document_frequency, rest.occurrences):
+        if left is not None and left.any():
+            raise other_documents(f"the term {rest.terms[int(np.flatnonzero(left)[0])]!r} was "
+                                  "learned more often than is given")
 
 
 def columns_among(terms: pl.Series, given: pl.Series) -> Ints:

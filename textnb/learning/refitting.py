@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.counts import Counts
-from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.labels import Labels
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.statistics import class_codes
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
@@ -50,12 +49,11 @@ def check_keep_sample(settings: TextSettings, most: Any, has_weights: bool) -> N
         raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
 
 
-def sample_of(fitted: Fitted, counts: CountMatrix, labels: Any, most: int) -> Fitted:
+def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, most: int) -> Fitted:
     """The model with a sample of the rows that it was fitted to."""
     check_one_label(fitted, "keep_sample")
-    codes = class_codes(labels, fitted.classes)
     return replace(fitted, sample=RowSample.of(
-        int(most), _as_counted(fitted.settings, counts), codes, fitted.form))
+        int(most), _as_counted(fitted.settings, counts), labels.codes, fitted.form))
 
 
 def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
@@ -119,7 +117,7 @@ def _refit(
 ) -> Fitted:
     """Weights of the model's counts and of rows, from the weights before; and the next sample."""
     learned = fitted.model.learn_rows(
-        rows.to_csr(), before.classes[codes], binary=fitted.settings.binary,
+        rows.to_csr(), Labels.of_codes(before.classes, codes), binary=fitted.settings.binary,
         start=start_of(before, fitted.terms), statistics=fitted.counts)
     return keep_choices(before, replace(
         fitted, learned=learned,
@@ -151,8 +149,7 @@ def _rows(
         # None of the documents has a token.
         found = document_term_matrix(documents, fitted.terms)
     labels = found.labels
-    assert not isinstance(labels, LabelLists)
-    check_known(np.unique(labels).tolist(), fitted.classes.tolist())
+    check_known(labels.classes.tolist(), fitted.classes.tolist())
     terms = fitted.terms
     if grows:
         terms = pl.concat([terms, found.terms]).unique().sort().alias(terms.name)
@@ -160,7 +157,7 @@ def _rows(
     statistics = document_statistics(found.counts, labels).widened(place, len(terms))
     rows = _as_counted(fitted.settings, found.counts)
     return (SparseRows(rows.data, place[rows.indices], rows.indptr, len(terms)), terms,
-            class_codes(labels, fitted.classes), statistics)
+            labels.among(fitted.classes).codes, statistics)
 
 
 def _places(terms: pl.Series, among: pl.Series) -> NDArray[np.int64]:

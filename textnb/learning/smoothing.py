@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from textnb.bayes.choice import GRID, choose_l, choose_l_of_labels
+from textnb.bayes.choice import GRID, choose_l
 from textnb.bayes.counts import Counts
 from textnb.bayes.label_form import check_labels
 from textnb.learning.documents import LabelledBatches
-from textnb.learning.label_leave_one_out import LabelLeaveOneOut
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.text_settings import TextSettings
 
@@ -28,11 +27,5 @@ def choose_smoothing(
     given = terms if fixed else None
     if statistics.is_multilabel:
         check_labels(model, len(terms), 1.0)
-        left_out = LabelLeaveOneOut.of(
-            model, statistics, limits, given, settings.binary, documents)
-        log_odds, countable = left_out.log_odds(GRID)
-        return choose_l_of_labels(log_odds, left_out.actual, countable,
-                                  model.scores_are_log_probabilities)
-    leaving = LeaveOneOutReader.of(model, statistics, limits, given, settings.binary)
-    return choose_l(leaving.whole, list(leaving.rows(documents)),
-                    model.scores_are_log_probabilities)
+    reader = LeaveOneOutReader.of(model, statistics, limits, given, settings.binary)
+    return choose_l(reader.leave_out(documents, GRID), model.scores_are_log_probabilities)

@@ -48,7 +48,7 @@ class AdditiveModel(FormClassifier):
         self, X: Any, y: ArrayLike, classes: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        from textnb.bayes.statistics import check_int64, class_codes, unite_labels
+        from textnb.bayes.labels import check_int64, class_codes, unite_labels
         from textnb.models.matrices import labelled_rows, sample_weights
 
         check_settings(self)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.keyness import TermZ
+    from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
 
@@ -144,7 +145,7 @@ class Model(LinearMixin, ClassWeighted):
         raise self._undefined("how counts become weights")
 
     def learn_rows(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        self, rows: Any, labels: Labels, sample_weight: Floats | None = None, *,
         binary: bool = False, **more: Any,
     ) -> Learned:
         """Learn from a document-term matrix, if a model needs all rows at once.
@@ -153,7 +154,7 @@ class Model(LinearMixin, ClassWeighted):
         ----------
         rows : csr_array (n_rows, n_terms)
             Counts.
-        labels : (n_rows,)
+        labels : Labels
         sample_weight : float64 (n_rows,), optional
         binary : bool
             Whether a term counts once per document.

@@ -272,8 +272,9 @@ class CountModel(WeightedAdditiveModel, Model):
         """The value that "auto" stands for."""
         import scipy.sparse as sp
 
-        from textnb.bayes.choice import choose_l
-        from textnb.bayes.statistics import as_counts, class_codes, is_auto
+        from textnb.bayes.choice import GRID, choose_l
+        from textnb.bayes.labels import class_codes
+        from textnb.bayes.statistics import as_counts, is_auto
 
         if not is_auto(self.l):
             return {}
@@ -282,7 +283,7 @@ class CountModel(WeightedAdditiveModel, Model):
                             "l as a number")
         whole = self.leave_out(statistics, None, self.above)
         rows = whole.rows(sp.csr_array(as_counts(X)), class_codes(y, statistics.classes))
-        return {"l": choose_l(whole, [rows], self.scores_are_log_probabilities)}
+        return {"l": choose_l(whole.score([rows], GRID), self.scores_are_log_probabilities)}
 
     # What was learned, as scikit-learn's attributes.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from textnb.bayes.counts import Counts
     from textnb.bayes.features import FeatureMap
     from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
 
 
@@ -31,26 +32,28 @@ class RowModel(Model):
         raise ParameterError(f"{self.name} {self.learns_from}: counts alone don't give its weights")
 
     def learn_rows(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        self, rows: Any, labels: Labels, sample_weight: Floats | None = None, *,
         binary: bool = False, **more: Any,
     ) -> Learned:
         self.check(rows.shape[1], 2)
         return self._learn(rows, labels, sample_weight, binary, **more)
 
     def _learn(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool,
+        self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool,
     ) -> Learned:
         """As `learn_rows`, after a check of the settings."""
         raise self._undefined("how it learns from rows")
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
-        import numpy as np
         import scipy.sparse as sp
+
+        from textnb.bayes.labels import Labels
 
         X = self._checked(X)
         self.check(X.shape[1], 2)
         model = self.without_choices()
-        return self.set_learned(model.learn_rows(sp.csr_array(X), np.asarray(y), sample_weight))
+        return self.set_learned(
+            model.learn_rows(sp.csr_array(X), Labels.of_classes(y), sample_weight))
 
     @property
     def n_iter_(self) -> int:

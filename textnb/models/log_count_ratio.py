@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from textnb.bayes.labels import Labels
 from textnb.bayes.ratio import ratio_statistics, rows_as_used, scale_columns
 from textnb.models.matrices import labelled_rows
 from textnb.models.protocol import FittedArrays
@@ -70,7 +71,8 @@ class LogCountRatio(FittedArrays, TransformerMixin, BaseEstimator):
         """
         X, labels = labelled_rows(self, X, y, sparse="csr")
         rows = self._prepare(X, bool(self.binarize))
-        statistics, self.ratio_ = ratio_statistics(rows, labels, self.l, bool(self.binarize))
+        statistics, self.ratio_ = ratio_statistics(
+            rows, Labels.of_classes(labels), self.l, bool(self.binarize))
         self.classes_, self._binary = statistics.classes, bool(self.binarize)
         return self
 

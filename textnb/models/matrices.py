@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from textnb.bayes.statistics import check_int64
+from textnb.bayes.labels import check_int64
 from textnb.errors import ParameterError
 
 

@@ -18,10 +18,10 @@ from textnb.runtime.settings import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats
+    from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
     from textnb.bayes.warm_start import WarmStart
 
@@ -141,7 +141,7 @@ class NBLinear(TfidfModel):
         check_above_0(self.l, n_features)
 
     def _learn(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool, *,
+        self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool, *,
         start: WarmStart | None = None, left_out: bool = False,
         statistics: Counts | None = None,
     ) -> Learned:

@@ -21,10 +21,10 @@ from textnb.runtime.settings import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
 
 
@@ -114,7 +114,7 @@ class NBLogisticRegression(RowModel):
         check_above_0(self.l, n_features)
 
     def _learn(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool
+        self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
     ) -> Learned:
         from textnb.bayes.ratio import learn_from_rows, rows_as_used
 

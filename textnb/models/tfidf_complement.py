@@ -10,10 +10,10 @@ from textnb.models.learned_rows import TfidfModel
 from textnb.runtime.settings import SMOOTHING_NUMBER, NumberOrAuto, setting
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from textnb.bayes.forms import Floats
     from textnb.bayes.keyness import TermZ
+    from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
 
 
@@ -95,7 +95,7 @@ class TfidfComplementNB(TfidfModel):
             raise ParameterError(INFINITE_NORM)
 
     def _learn(
-        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None, binary: bool
+        self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
     ) -> Learned:
         from textnb.bayes.tfidf_complement import learn_from_rows
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.decision import choose_labels, label_thresholds
 from textnb.bayes.forms import Floats, log_posterior, margins
 from textnb.bayes.label_form import log_sigmoid
+from textnb.bayes.labels import check_int64
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbWarning, quantity
 from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches

@@ -15,12 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_thresholds import micro_f1_thresholds, steady_threshold
-from textnb.learning.documents import label_lists
 
 Mask = NDArray[np.bool_]
 
@@ -60,17 +58,6 @@ def margins_of(metric: str, scores: Floats, actual: Mask, folds: NDArray[np.int6
         own = folds == fold
         margins[own] = scores[own] - thresholds_of(metric, scores[~own], actual[~own])
     return margins
-
-
-def mask_of_labels(lists: pl.Series, column: str, classes: pl.Series) -> Mask:
-    """Which documents have which of the labels."""
-    mask = np.zeros((len(lists), len(classes)), dtype=np.bool_)
-    if int(lists.list.len().sum()):
-        found = label_lists(lists, column)
-        place = classes.search_sorted(
-            pl.Series(found.classes.tolist(), dtype=classes.dtype)).to_numpy()
-        mask[found.rows, place[found.codes]] = True
-    return mask
 
 
 def code_of_thresholds(code: str, metric: str, by: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ from textnb.selection.candidates import (
     is_spaceless,
     neighbours,
 )
-from textnb.selection.label_margins import code_of_thresholds, goal_of, mask_of_labels
+from textnb.selection.label_margins import code_of_thresholds, goal_of
 from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, Trials
@@ -226,9 +226,11 @@ def search(
     goal.check(outer.classes.to_list())
     is_training = outer.training_rows(_PARTS - 1)
     training, test = table.filter(is_training), table.filter(outer.folds == _PARTS - 1)
-    if not outer.of_lists and outer.labels.filter(is_training).n_unique() == 1:
+    own = outer.labels.of_rows(is_training).without_unused()
+    of_lists = own.link == "sigmoid"
+    if len(own.classes) == 1 and not of_lists:
         raise DataError("a fifth of the rows is set apart for the estimate, and all others are "
-                        f"labelled {outer.labels.filter(is_training)[0]!r}: there is nothing to "
+                        f"labelled {own.classes.tolist()[0]!r}: there is nothing to "
                         "tell apart; give more rows of the other classes"
                         + ("" if time is None else ", or leave out time"))
     inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
@@ -236,19 +238,20 @@ def search(
     spaceless = any(is_spaceless(training[name]) for name in names)
     first = first_candidates(spaceless)
     best, log, default = _run_trials(
-        judge, [*map(for_lists, first)] if outer.of_lists else first, len(names), trials, seconds,
+        judge, [*map(for_lists, first)] if of_lists else first, len(names), trials, seconds,
         seed, progress)
     classes = outer.classes
     compared = int((log["documents"] == judge.rungs[-1]).sum()) - 1
     lead = _lead(goal, best, default, classes.to_list(), compared)
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
-    estimate = _estimate(chosen, training, test, judge, classes)
+    actual = outer.labels.of_rows(outer.folds == _PARTS - 1).actual
+    estimate = _estimate(chosen, training, test, judge, classes, actual)
     default_estimate = estimate if candidate is default.candidate else _estimate(
-        default, training, test, judge, classes)
+        default, training, test, judge, classes, actual)
     fitted = fit(candidate.settings(names, label), table)
     code = _code(candidate, calibration, names, label)
-    if outer.of_lists:
+    if of_lists:
         by = {"groups": groups, "time": time, "seed": seed or None}
         fitted = _with_thresholds(fitted, candidate, table, goal, seed, groups=groups, time=time)
         code = code_of_thresholds(
@@ -389,7 +392,7 @@ def _best(candidates: list[Candidate], gain: Callable[[Candidate], float]) -> li
 
 def _estimate(
     chosen: _Judged, training: pl.DataFrame, test: pl.DataFrame, judge: Trials,
-    classes: pl.Series,
+    classes: pl.Series, actual: NDArray[Any],
 ) -> Estimate:
     """The metric on the test part, by a model of all other rows."""
     metric, names, calibration = judge.metric, classes.to_list(), chosen.result.calibration
@@ -406,18 +409,11 @@ def _estimate(
         own = fitted.calibration.apply(own, lengths)
     scores = np.full((test.height, len(names)), -np.inf)
     scores[:, classes.search_sorted(fitted.labels).to_numpy()] = own
-    codes: NDArray[Any]
-    if judge.of_lists:
+    if chosen.result.thresholds is not None:
         # Labels of the test part alone have no score.
         scores[:, classes.search_sorted(judge.classes).to_numpy()] -= chosen.result.thresholds
-        codes = mask_of_labels(test[judge.label], judge.label, classes)
-    else:
-        labels = test[judge.label]
-        if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
-            labels = labels.cast(pl.String)
-        codes = classes.search_sorted(labels.cast(classes.dtype)).to_numpy().astype(np.int64)
-    value = metric.value(scores, codes, names)
-    return Estimate(value, *_interval(metric, scores, codes, names), len(codes))
+    value = metric.value(scores, actual, names)
+    return Estimate(value, *_interval(metric, scores, actual, names), len(actual))
 
 
 def _lead(

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.label_form import NO_LABELS
+from textnb.bayes.labels import Labels
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
-from textnb.frames.texts import as_int64
-from textnb.learning.documents import label_lists
+from textnb.learning.documents import labels_of
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import is_whole
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
-from textnb.text.counts import null_in_labels
 
 Ints = NDArray[np.int64]
 # The fold of documents that all models learn and none scores.
@@ -33,11 +33,8 @@ class Split:
 
     Attributes
     ----------
-    labels : polars.Series
-        Of the type that a model's classes have: String, Int64 or Boolean; or lists of these.
-    classes : polars.Series
-        Sorted.
-    codes : int64 (n_documents,)
+    labels : Labels
+    strata : int64 (n_documents,)
         The place of each document's class; of lists, a number for its rarest label, or for none.
     folds : int64 (n_documents,)
         From 0; -1 for documents that are learned and not scored (the first part, by time).
@@ -46,17 +43,16 @@ class Split:
     method : str
     """
 
-    labels: pl.Series
-    classes: pl.Series
-    codes: Ints
+    labels: Labels
+    strata: Ints
     folds: Ints
     count: int
     method: str
 
     @property
-    def of_lists(self) -> bool:
-        """Whether documents have lists of labels."""
-        return isinstance(self.labels.dtype, pl.List)
+    def classes(self) -> pl.Series:
+        """The sorted classes, in the type that predictions have."""
+        return pl.Series(self.labels.classes.tolist())
 
     @property
     def in_time(self) -> bool:
@@ -103,56 +99,48 @@ def split(
     [1, 1, 0, 0, -1, -1]
     """
     check_split(folds, groups, time, seed)
-    labels, key = _read_columns(frame, label, groups, time)
-    if not len(labels):
+    column, key = _read_columns(frame, label, groups, time)
+    if not len(column):
         raise DataError.no_rows("the input")
-    of_lists = isinstance(labels.dtype, pl.List)
-    if labels.null_count():
-        null = null_in_labels if of_lists else DataError.null_label
-        raise null(label, int(labels.is_null().arg_true()[0]))
-    if of_lists:
-        classes, codes = _rarest_labels(labels, label)
-    else:
-        labels = as_int64(labels)
-        classes = labels.unique().sort()
-        codes = classes.search_sorted(labels).to_numpy().astype(np.int64)
-    if len(classes) == 1 and not of_lists:
-        raise DataError(f"all labels are {classes[0]!r}: there is nothing to tell apart; "
-                        "validation needs documents of two classes or more")
+    labels = labels_of(column)
+    if not len(labels.classes):
+        raise DataError(NO_LABELS)
+    exclusive = labels.link == "softmax"
+    strata = labels.codes if exclusive else _rarest_labels(labels)
+    if len(labels.classes) == 1 and exclusive:
+        raise DataError(f"all labels are {labels.classes.tolist()[0]!r}: there is nothing to tell "
+                        "apart; validation needs documents of two classes or more")
     method = f"{folds} folds"
     if key is not None and time is not None:
         assigned, method = _assign_by_time(key, time, folds), f"{method} in order of {time!r}"
     elif key is not None and groups is not None:
-        assigned = _assign_by_group(key, groups, codes, folds, seed)
+        assigned = _assign_by_group(key, groups, strata, folds, seed)
         method = f"{method} by {groups!r}"
-    elif of_lists:
-        # A label that is in fewer folds is missed in the others; documents must be in all.
-        _check_class_sizes(np.zeros_like(codes), folds)
-        assigned = stratified_folds(codes, folds, seed)
+    elif exclusive:
+        assigned = _assign_stratified(labels, folds, seed)
     else:
-        assigned = _assign_stratified(codes, classes, folds, seed)
-    partition = Split(labels, classes, codes, assigned, folds, method)
+        # A label that is in fewer folds is missed in the others; documents must be in all.
+        _check_class_sizes(np.zeros_like(strata), folds)
+        assigned = stratified_folds(strata, folds, seed)
+    partition = Split(labels, strata, assigned, folds, method)
     # Of many labels some are in one fold alone: such a score is -inf, and the label is missed.
-    if not of_lists:
-        _warn_unlearned(partition, codes)
+    if exclusive:
+        _warn_unlearned(partition)
     return partition
 
 
-def _rarest_labels(lists: pl.Series, column: str) -> tuple[pl.Series, Ints]:
-    """The sorted labels, and a code for the rarest label of each document, or for none.
+def _rarest_labels(labels: Labels) -> Ints:
+    """A code for the rarest label of each document, or for none.
 
     Examples
     --------
-    >>> lists = pl.Series([["a", "b"], ["a"], [], ["a"]], dtype=pl.List(pl.String))
-    >>> _rarest_labels(lists, "label")[1].tolist()
+    >>> _rarest_labels(labels_of(pl.Series([["a", "b"], ["a"], [], ["a"]]))).tolist()
     [1, 0, 2, 0]
     """
-    found = label_lists(lists, column)
-    rare_last = np.argsort(-found.sizes[found.codes], kind="stable")
-    codes = np.full(len(lists), len(found.classes), dtype=np.int64)
-    codes[found.rows[rare_last]] = found.codes[rare_last]
-    return (pl.Series(found.classes.tolist()),
-            np.unique(codes, return_inverse=True)[1].astype(np.int64))
+    rare_last = np.argsort(-labels.sizes[labels.codes], kind="stable")
+    codes = np.full(len(labels), len(labels.classes), dtype=np.int64)
+    codes[labels.rows[rare_last]] = labels.codes[rare_last]
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
@@ -178,23 +166,17 @@ def _read_columns(
     if key is not None and key not in schema:
         raise SchemaError.missing_column(
             key, schema.names(), "time" if groups is None else "groups")
-    names = pl.col(label)
-    dtype: Any = schema[label]
-    if isinstance(dtype, (pl.Categorical, pl.Enum)):
-        names = names.cast(pl.String)
-    elif isinstance(dtype, pl.List) and isinstance(dtype.inner, (pl.Categorical, pl.Enum)):
-        names = names.cast(pl.List(pl.String))
-    keys = [] if key is None else [pl.col(key).alias("key")]
-    rows = frame.select(names.alias("label"), *keys).collect()
-    return rows["label"], None if key is None else rows["key"]
+    keys = [] if key is None else [pl.col(key).alias("\0key")]
+    rows = frame.select(label, *keys).collect()
+    return rows[label], None if key is None else rows["\0key"]
 
 
-def _assign_stratified(codes: Ints, classes: pl.Series, folds: int, seed: int) -> Ints:
-    rare = np.flatnonzero(_check_class_sizes(codes, folds) < folds)
+def _assign_stratified(labels: Labels, folds: int, seed: int) -> Ints:
+    rare = np.flatnonzero(_check_class_sizes(labels.codes, folds) < folds)
     if len(rare):
-        warn_caller(f"{_name_classes(classes, rare)} with fewer documents than the {folds} folds: "
+        warn_caller(f"{_name_classes(labels, rare)} with fewer documents than the {folds} folds: "
                     "some folds test none of it")
-    return stratified_folds(codes, folds, seed)
+    return stratified_folds(labels.codes, folds, seed)
 
 
 def _check_class_sizes(codes: Ints, folds: int) -> Ints:
@@ -298,19 +280,19 @@ def _check_no_null(values: pl.Series, name: str, role: str) -> None:
             f'--where \'"{name}" is not null\'')
 
 
-def _warn_unlearned(partition: Split, codes: Ints) -> None:
+def _warn_unlearned(partition: Split) -> None:
     """Warn if a fold has documents of a class that the model of this fold has not learned."""
-    unlearned: set[int] = set()
+    codes, unlearned = partition.labels.codes, set[int]()
     for fold in range(partition.count):
         learned = np.unique(codes[partition.training_rows(fold)])
         unlearned |= set(np.setdiff1d(codes[partition.folds == fold], learned).tolist())
     if unlearned:
-        names = _name_classes(partition.classes, np.array(sorted(unlearned)))
+        names = _name_classes(partition.labels, np.array(sorted(unlearned)))
         warn_caller(f"{names} in a fold whose model has learned no document of it: those documents "
                     "count as errors")
 
 
-def _name_classes(classes: pl.Series, which: Ints) -> str:
-    names = ", ".join(repr(name) for name in classes.gather(which[:5]).to_list())
+def _name_classes(labels: Labels, which: Ints) -> str:
+    names = ", ".join(repr(name) for name in labels.classes[which[:5]].tolist())
     more = f" and {len(which) - 5} more" if len(which) > 5 else ""
     return f"class{'es' if len(which) > 1 else ''} {names}{more}"

@@ -19,12 +19,12 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
-from textnb.bayes.linear import Labels, PreparedRows
+from textnb.bayes.linear import PreparedRows
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
-from textnb.learning.documents import document_term_matrix, label_lists
+from textnb.learning.documents import document_term_matrix
 from textnb.learning.fitting import labelled_batches
 from textnb.models.base import Model
 from textnb.models.multinomial import MultinomialNB
@@ -101,9 +101,11 @@ class Trials:
         self.text, self.label, self.metric = text, label, metric
         self._frame, self._partition = frame, partition
         self._classes = partition.classes.to_list()
-        self._labels = _labels_of(partition, label)
+        # By their places, which are the columns of scores.
+        self._labels = replace(partition.labels, classes=np.arange(len(self._classes)))
+        check_room(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
         shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
-        self._rungs = _nested_rows(partition.folds, partition.codes, shares, seed)
+        self._rungs = _nested_rows(partition.folds, partition.strata, shares, seed)
         self._matrices: OrderedDict[object, tuple[CountMatrix, int]] = OrderedDict()
         self._prepared = PreparedFolds()
         self.failure = ""
@@ -111,7 +113,7 @@ class Trials:
     @property
     def of_lists(self) -> bool:
         """Whether documents have lists of labels."""
-        return isinstance(self._labels, LabelLists)
+        return self._labels.link == "sigmoid"
 
     @property
     def classes(self) -> pl.Series:
@@ -132,7 +134,7 @@ class Trials:
         folds = self._partition.folds[rows]
         chosen = np.zeros(len(self._partition.folds), dtype=np.bool_)
         chosen[rows] = True
-        labels = _of_rows(self._labels, chosen)
+        labels = self._labels.of_rows(chosen)
         try:
             counts = self._counts(candidate, rung)
             scores = self._held_out_scores(
@@ -142,14 +144,14 @@ class Trials:
             return TrialResult(
                 float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
         tested = folds >= 0
-        scores, own = scores[tested], _of_rows(labels, tested)
-        if isinstance(own, LabelLists):
-            return self._with_thresholds(scores, own.mask, folds[tested])
-        codes, calibration = own, None
+        scores, actual = scores[tested], labels.of_rows(tested).actual
+        if self.of_lists:
+            return self._with_thresholds(scores, actual, folds[tested])
+        calibration = None
         if candidate.model.from_counts:
-            calibration = _fitted_temperature(scores, codes, f"{self._partition.count} folds")
+            calibration = _fitted_temperature(scores, actual, f"{self._partition.count} folds")
             scores = scores / calibration.temperature
-        return TrialResult(self.metric.value(scores, codes, classes), scores, codes, calibration)
+        return TrialResult(self.metric.value(scores, actual, classes), scores, actual, calibration)
 
     def _with_thresholds(
         self, scores: Floats, actual: NDArray[np.bool_], folds: Ints
@@ -175,7 +177,7 @@ class Trials:
         def score(fold: int) -> None:
             training = partition.training_rows(fold)
             tested = np.flatnonzero(partition.folds == fold)
-            own = _of_rows(labels, training)
+            own = labels.of_rows(training).without_unused()
             # A subclass may learn otherwise.
             if type(model) is NBLinear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, model.tf, model.idf,
@@ -191,8 +193,6 @@ class Trials:
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
                 fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
-            if isinstance(own, LabelLists):
-                fold_scores[:, own.sizes == 0] = -np.inf
             scores[tested[:, None], learned.form.classes] = fold_scores
 
         for _ in map_in_threads(score, range(partition.count)):
@@ -219,7 +219,7 @@ class Trials:
 
 
 def learn(
-    model: Model, counts: CountMatrix, labels: Any, min_df: int
+    model: Model, counts: CountMatrix, labels: Labels, min_df: int
 ) -> tuple[Learned, NDArray[np.bool_]]:
     """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
     columns, kept = _frequent_columns(counts, min_df)
@@ -228,9 +228,7 @@ def learn(
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
     model.check(features.shape[1], 2)
-    return model.learn_counts(
-        labels.statistics(features) if isinstance(labels, LabelLists)
-        else Counts.from_matrix(features, labels)), kept
+    return model.learn_counts(Counts.from_labels(features, labels)), kept
 
 
 def _frequent_columns(
@@ -247,19 +245,6 @@ def _prepare(
 ) -> PreparedFold:
     columns, kept = _frequent_columns(counts, min_df)
     return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), kept)
-
-
-def _labels_of(partition: Split, label: str) -> Labels:
-    """The labels of all rows, as places among the classes."""
-    if not partition.of_lists:
-        return partition.codes
-    found = label_lists(partition.labels, label)
-    check_room(len(found), len(found.classes), 3 * 8, "the scores of a trial")
-    return replace(found, classes=np.arange(len(found.classes)))
-
-
-def _of_rows(labels: Labels, rows: NDArray[np.bool_]) -> Labels:
-    return labels.of_rows(rows) if isinstance(labels, LabelLists) else labels[rows]
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:

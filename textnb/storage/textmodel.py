@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from textnb.bayes.cells import is_sparse
 from textnb.bayes.class_weight import check_class_weight
-from textnb.bayes.counts import Counts, Pruned
+from textnb.bayes.counts import Counts
+from textnb.bayes.labels import check_int64
+from textnb.bayes.pruned import Pruned
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.statistics import check_int64
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.archive import LABEL_TYPES, MAX_BYTES, read_labels, write_labels
 from textnb.files.require import check_size, reading_errors, require

@@ -64,8 +64,6 @@ class CountSpec:
         Count the documents in which a term occurs more often than this, instead of occurrences.
     binary : bool
         Whether a term counts once per document, even if limits rank terms by their counts.
-    multilabel : bool
-        Whether the label column holds lists of labels.
     """
 
     tokenizer: Tokenizer
@@ -74,7 +72,6 @@ class CountSpec:
     limits: Limits = Limits()
     presence_above: float | None = None
     binary: bool = False
-    multilabel: bool = False
 
     @property
     def keeps_documents(self) -> bool:

@@ -56,8 +56,8 @@ class LabelCounter:
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
         self._counting: Counting | None = None
-        # Of lists of labels, the label 0 is that of all documents.
-        self._first = int(spec.multilabel)
+        # Codes of labels begin at 1: of lists of labels, 0 is that of all documents.
+        self._of_lists = False
         self.rows = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
@@ -85,7 +85,7 @@ class LabelCounter:
             check_labels(labels, rows, self._spec.label, self.rows)
             self.rows += height
             codes = labels.to_numpy()
-            self._labels.note_codes(codes - self._first)
+            self._labels.note_codes(codes - 1)
             self._class_count = add_at(self._class_count, codes if rows is None else np.append(
                 codes, np.zeros(height, dtype=np.int64)))
 
@@ -99,13 +99,13 @@ class LabelCounter:
         if self._label_type is None or self._counting is None or not len(self._class_count):
             raise DataError.no_rows("the input")
         names = _as_labels(self._labels.strings(), self._label_type)
-        order = names.arg_sort().cast(pl.Int64).to_numpy()
+        codes = names.arg_sort().cast(pl.Int64).to_numpy() + 1
         classes = names.sort().to_numpy()
         with clear_memory_errors(lambda: self.size):
-            if not self._spec.multilabel:
-                counts = self._counting.counts(classes, order, self._class_count[order])
+            if not self._of_lists:
+                counts = self._counting.counts(classes, codes, self._class_count[codes])
             else:
-                codes = np.append(0, order + 1)
+                codes = np.append(0, codes)
                 places = np.arange(len(codes))
                 counted = self._counting.counts(places, codes, self._class_count[codes])
                 # The first class is that of all documents.
@@ -119,14 +119,19 @@ class LabelCounter:
 
     def _label_codes(self, labels: pl.Series) -> tuple[pl.Series, Ints | None]:
         """Codes of labels, and of lists of labels the row of each; a null list is a null label."""
-        labels, rows = _each_label(labels) if self._spec.multilabel else (labels, None)
-        self._label_type = labels.dtype
-        codes = labels.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
-        return codes + self._first, rows
+        each, rows = each_label(labels)
+        self._label_type, self._of_lists = each.dtype, rows is not None
+        codes = each.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
+        return codes + 1, rows
 
 
-def _each_label(labels: pl.Series) -> tuple[pl.Series, Ints]:
-    """The labels of lists, one after the other, and the row of each; a null list is a null."""
+def each_label(labels: pl.Series) -> tuple[pl.Series, Ints | None]:
+    """The labels of lists, one after the other, and the row of each; a null list is a null.
+
+    Of a column of one label per row, the column, and no rows.
+    """
+    if not isinstance(labels.dtype, pl.List):
+        return labels, None
     lengths = labels.list.len().fill_null(1).cast(pl.Int64).to_numpy()
     return (labels.explode(empty_as_null=False, keep_nulls=True),
             np.repeat(np.arange(len(lengths)), lengths))
@@ -180,7 +185,7 @@ def null_in_labels(column: str, row: int) -> DataError:
 
 def check_label_column(labels: pl.Series, first_row: int) -> None:
     """`check_labels` of a column of labels or of lists of them."""
-    each, rows = _each_label(labels) if labels.dtype == pl.List else (labels, None)
+    each, rows = each_label(labels)
     check_labels(each if rows is None else each.rank("dense"), rows, labels.name, first_row)
 
 

@@ -25,10 +25,11 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.cells import sums_of
-from textnb.bayes.counts import Counts, Pruned
+from textnb.bayes.counts import Counts
+from textnb.bayes.pruned import Pruned
 from textnb.errors import SourceError, VocabularyError, first_line, quantity
 from textnb.text.counting import CountSpec, joined
-from textnb.text.counts import Ints, LabelCounter
+from textnb.text.counts import Ints, LabelCounter, each_label
 
 # Bytes of a term without its letters: entries in pools and vectors, and per class a count, a weight
 # and temporary copies of both. The numbers were measured; letters are in two pools.
@@ -95,8 +96,7 @@ def _with_few_labels(
     The size of the counts is checked between batches, and several are counted at the same time.
     """
     for frame in frames:
-        own = frame[spec.label]
-        labels = (own.explode(empty_as_null=False) if spec.multilabel else own).n_unique()
+        labels = each_label(frame[spec.label])[0].n_unique()
         cells = max(1, labels * int(frame.estimated_size()) // _BYTES_PER_TERM)
         # Both grow with a slice: a share f of the rows takes f² of their product.
         share = (memory / (_SLICES * _PER_CLASS * cells)) ** 0.5

@@ -85,7 +85,7 @@ def term_statistics(
     lists = has_lists(frame, model.label)
 
     def count(batches: Batches) -> Batches:
-        return count_rows(batches, model, estimator, columns, vocabulary, lists)
+        return count_rows(batches, model, estimator, columns, vocabulary)
 
     rows = select_numbered(frame, columns).mapInArrow(errors_as_rows(count, _error_row), _SCHEMA)
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
@@ -105,7 +105,7 @@ def term_statistics(
 
 def count_rows(
     batches: Batches, model: TextClassifier, estimator: CountModel, columns: list[str],
-    vocabulary: pl.Series | None, lists: bool = False,
+    vocabulary: pl.Series | None,
 ) -> Batches:
     """Count one partition, and yield the counts as rows for Spark; none if it is empty."""
     import pyarrow as pa
@@ -127,7 +127,7 @@ def count_rows(
     total = None if first is None else count_documents(LabelledBatches(
         chain([first], rows), CountSpec(
             model.tokenizer, columns[:-1], columns[-1], _limits(model),
-            estimator.presence_above(model.binary), model.binary, lists)))
+            estimator.presence_above(model.binary), model.binary)))
     schema = _arrow_schema(pa)
     if unlabelled:
         yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
