@@ -46,7 +46,7 @@ from textnb.bayes.cells import (
     spread,
     sums_of,
 )
-from textnb.bayes.labels import Labels, check_int64, class_codes, unite_labels
+from textnb.bayes.labels import Labels, Link, check_int64, class_codes, unite_labels
 from textnb.bayes.pruned import Pruned
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import as_counts
@@ -235,7 +235,12 @@ class Counts(ReadOnly):
     @property
     def is_multilabel(self) -> bool:
         """Whether a row has any number of labels, and not one class."""
-        return self.total is not None
+        return self.link == "sigmoid"
+
+    @property
+    def link(self) -> Link:
+        """Whether classes exclude each other, or a row has any number of labels."""
+        return "softmax" if self.total is None else "sigmoid"
 
     @property
     def is_sparse(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.features import IDENTITY, FeatureMap
+from textnb.bayes.labels import Link
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.sparse_weights import SparseWeights
@@ -47,6 +48,9 @@ class LinearForm(ReadOnly):
     features : FeatureMap
         Steps from the counts of a row to the values that the weights multiply, such as presence
         in the Bernoulli model; `scores` applies them.
+    link : {"softmax", "sigmoid"}
+        What makes probabilities of scores: of classes that exclude each other the softmax; of
+        labels, of which a row has any number, the sigmoid of each, whose score is its log-odds.
     """
 
     classes: NDArray[Any]
@@ -54,11 +58,12 @@ class LinearForm(ReadOnly):
     intercept: Floats
     terms: tuple[str, ...] | None = None
     features: FeatureMap = IDENTITY
+    link: Link = "softmax"
 
     def __repr__(self) -> str:
         terms, classes = self.weights.shape
         return f"LinearForm({terms:,} {'features' if self.terms is None else 'terms'}, " \
-               f"{quantity(classes, 'class')})"
+               f"{quantity(classes, 'class' if self.link == 'softmax' else 'label')})"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,10 +147,11 @@ class LinearForm(ReadOnly):
         -------
         float64 (n_rows, n_classes)
         """
-        return log_posterior(self.discriminant.scores(X))
+        scores = self.discriminant.scores(X)
+        return log_posterior(scores) if self.link == "softmax" else log_sigmoid(scores)
 
     def binary(self, positive: Any) -> tuple[Floats, float]:
-        """Weights and intercept of a two-class form: ``w·x + b > 0`` where ``positive`` wins.
+        """Weights and intercept of a two-class form, or of a label: ``w·x + b > 0`` where it wins.
 
         ``w = log θ+ - log θ-`` and ``b = log π+ - log π-`` (for Bernoulli, ``b`` also holds the
         difference of Σ log(1-p)).
@@ -165,6 +171,9 @@ class LinearForm(ReadOnly):
             If there are not two classes (see `pairwise`), ``positive`` is not one of them, or
             zero smoothing left a weight undefined.
         """
+        if self.link == "sigmoid":
+            k = self._index(positive)
+            return self.weights[:, k], float(self.intercept[k])
         if len(self.classes) != 2:
             raise ParameterError(
                 f"binary needs two classes; this form has {len(self.classes)}. For two of them, "
@@ -181,6 +190,9 @@ class LinearForm(ReadOnly):
         w : float64 (n_terms,)
         b : float
         """
+        if self.link == "sigmoid":
+            raise ParameterError(f"{a!r} and {b!r} are labels, and a row may have both: "
+                                 "binary(label) gives the weights of each against its rest")
         i, j = self._index(a), self._index(b)
         undefined = np.isinf(self.weights[:, i]) & np.isinf(self.weights[:, j])
         if undefined.any():
@@ -322,6 +334,19 @@ def _center(X: Any, center: Floats) -> Floats:
                              f"{len(center)}")
     centered: Floats = X - center
     return centered
+
+
+def log_sigmoid(scores: Floats) -> Floats:
+    """log(1 / (1 + exp(-score))), without overflow.
+
+    Examples
+    --------
+    >>> np.exp(log_sigmoid(np.array([-np.inf, 0.0, np.inf]))).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    with np.errstate(over="ignore"):
+        result: Floats = -np.logaddexp(0.0, -scores)
+    return result
 
 
 def log_posterior(scores: Floats) -> Floats:

@@ -15,7 +15,7 @@ don't add up to 1, so nothing that compares classes with each other applies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,31 +24,11 @@ from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import weight_of_label
 from textnb.bayes.counts import Counts
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import LinearForm
+from textnb.bayes.labels import NO_LABELS
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.threads import run_in_threads
-
-NO_LABELS = "no document has a label: all lists of labels are empty, and nothing can be learned"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LabelForm(LinearForm):
-    """The linear form of labels: each score is the log-odds of a label against its rest, base e."""
-
-    def log_posterior(self, X: Any) -> Floats:
-        """log P(label | row), base e, of each label for itself: float64 (n_rows, n_labels)."""
-        return log_sigmoid(self.scores(X))
-
-    def binary(self, positive: Any) -> tuple[Floats, float]:
-        """Weights and intercept of a label, whose score is ``w·x + b``."""
-        k = self._index(positive)
-        return self.weights[:, k], float(self.intercept[k])
-
-    def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
-        """Raises ParameterError: labels do not exclude each other."""
-        raise ParameterError(f"{a!r} and {b!r} are labels, and a row may have both: binary(label) "
-                             "gives the weights of each against its rest")
 
 
 def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
@@ -57,7 +37,7 @@ def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
     return model if weight is model.class_weight else replace(model, class_weight=weight)
 
 
-def derive_labels(model: Any, statistics: Counts, l: Any) -> LabelForm:
+def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
     """The form of labels, each of which is derived as two classes.
 
     Parameters
@@ -96,7 +76,8 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LabelForm:
         features[k] = form.features
 
     run_in_threads(partial(put, k) for k in range(n_labels))
-    return LabelForm(statistics.classes, weights, intercept, features=features[0])
+    return LinearForm(
+        statistics.classes, weights, intercept, features=features[0], link="sigmoid")
 
 
 def check_labels(model: Any, n_features: int, l: Any = None) -> None:
@@ -118,24 +99,3 @@ def check_labels(model: Any, n_features: int, l: Any = None) -> None:
     if model.class_prior is not None:
         raise ParameterError("class_prior is of classes that exclude each other, and each label "
                              "has a prior of its own: leave class_prior at None")
-
-
-def log_sigmoid(scores: Floats) -> Floats:
-    """log(1 / (1 + exp(-score))), without overflow.
-
-    Examples
-    --------
-    >>> np.exp(log_sigmoid(np.array([-np.inf, 0.0, np.inf]))).tolist()
-    [0.0, 0.5, 1.0]
-    """
-    with np.errstate(over="ignore"):
-        result: Floats = -np.logaddexp(0.0, -scores)
-    return result
-
-
-def as_sparse(matrix: Any) -> Any:
-    """The matrix as a csr_array."""
-    # Only rows whose labels came so need SciPy.
-    import scipy.sparse as sp
-
-    return sp.csr_array(matrix)

@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 # How scores become probabilities: see `textnb.bayes.forms`.
 Link = Literal["softmax", "sigmoid"]
 
+NO_LABELS = "no document has a label: all lists of labels are empty, and nothing can be learned"
+
 _INT64 = 2**63
 _INTEGERS = (int, np.uint64)
 

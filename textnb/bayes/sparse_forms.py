@@ -26,7 +26,6 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.formulas import Smoothing, log_ratio
-from textnb.bayes.label_form import LabelForm
 from textnb.bayes.sparse_weights import SparseWeights
 
 
@@ -119,10 +118,10 @@ def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
         if more is not None and model.fit_prior:
             own, rows = counted.class_count, counted.n_rows
             intercept = log_ratio(own, rows) - log_ratio(rows - own, rows)
-        return LabelForm(classes, weights, intercept, features=presence_map(model.above))
-    if more is not None:
+    elif more is not None:
         intercept = model.log_prior(counted) + more
-    return LinearForm(classes, weights, intercept, features=presence_map(model.above))
+    return LinearForm(classes, weights, intercept, features=presence_map(model.above),
+                      link=counted.link)
 
 
 def _weights(

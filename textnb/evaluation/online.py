@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_form import NO_LABELS
+from textnb.bayes.labels import NO_LABELS
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.filter_threshold import threshold_by_fit

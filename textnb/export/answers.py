@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.decision import UNSURE, log_odds
-from textnb.bayes.forms import Floats, log_posterior
-from textnb.bayes.label_form import log_sigmoid
+from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.errors import ExportError, ParameterError
 from textnb.export.bundle import ANSWERS, Bundle
 from textnb.text.matrix import CountMatrix

@@ -21,7 +21,6 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import FeatureMap, presence_map
 from textnb.bayes.forms import LinearForm
-from textnb.bayes.label_form import LabelForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle
@@ -219,7 +218,6 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     is_multilabel = form["version"] > 2
     require(is_multilabel == (form.get("multilabel") is True),
             "its version is not that of lists of labels")
-    kind = LabelForm if is_multilabel else LinearForm
     features = presence_map(above)
     if form["version"] > 1:
         features = FeatureMap.from_dict(form["features"])
@@ -235,7 +233,8 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
             and len(columns) > 0, "its columns are not names")
     return Bundle(
-        kind(classes, weights, intercept, tuple(terms.to_list()), features), reads,
+        LinearForm(classes, weights, intercept, tuple(terms.to_list()), features,
+                   "sigmoid" if is_multilabel else "softmax"), reads,
         None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
         form["trained"], *_read_choices(form), _read_answers(form))
 

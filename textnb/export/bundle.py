@@ -25,7 +25,6 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, label_thresholds
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.label_form import LabelForm
 from textnb.bayes.sparse_weights import SparseWeights
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.errors import ExportError, ParameterError, quantity
@@ -91,7 +90,7 @@ class Bundle:
             raise ExportError("the form has no names for its weights")
         if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
             raise ExportError(_infinite_weights(form))
-        if type(form) not in (LinearForm, LabelForm):
+        if type(form) is not LinearForm:
             raise ExportError(f"a {type(form).__name__} is more than weights and intercepts, "
                               "and a bundle can't hold it")
         try:
@@ -121,7 +120,7 @@ class Bundle:
     @property
     def is_multilabel(self) -> bool:
         """Whether documents have lists of labels, and not one class each."""
-        return isinstance(self.form, LabelForm)
+        return self.form.link == "sigmoid"
 
     @property
     def thresholds(self) -> Floats:

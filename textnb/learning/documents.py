@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence
-from textnb.bayes.label_form import NO_LABELS
-from textnb.bayes.labels import Labels, check_int64
+from textnb.bayes.labels import NO_LABELS, Labels, check_int64
 from textnb.bayes.moments import MomentStatistics
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode

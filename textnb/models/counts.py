@@ -136,8 +136,6 @@ class CountModel(WeightedAdditiveModel, Model):
         if is_auto(self.l) and l is None:
             raise ParameterError(_NOT_CHOSEN)
         model = self.with_smoothing(chosen)
-        if statistics.is_multilabel and not self.learns_labels:
-            raise ParameterError.multilabel(self.name)
         model._check_room(statistics)
         form = model.derive(statistics, binary=binary)
         expected = statistics.n_features, len(statistics.classes)
@@ -151,13 +149,10 @@ class CountModel(WeightedAdditiveModel, Model):
     def _check_room(self, statistics: Counts) -> None:
         """Raises before memory is taken that is not there."""
         from textnb.bayes.class_weight import class_weights
-        from textnb.bayes.label_form import check_labels
         from textnb.bayes.sparse_forms import stays_sparse
         from textnb.bayes.statistics import as_smoothing
         from textnb.runtime.memory import check_room
 
-        if statistics.is_multilabel:
-            check_labels(self, statistics.n_features)
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         stored = None
         if stays_sparse(self, statistics, as_smoothing(self.l, self._n_features_of(statistics))):

@@ -84,11 +84,9 @@ class TfidfModel(RowModel):
         import numpy as np
 
         from textnb.bayes.forms import LinearForm
-        from textnb.bayes.label_form import LabelForm
 
-        form = LabelForm if statistics.is_multilabel else LinearForm
-        return form(statistics.classes, np.ascontiguousarray(weights), intercept,
-                    features=self.feature_map(statistics, binary))
+        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
+                          features=self.feature_map(statistics, binary), link=statistics.link)
 
     def feature_map(self, statistics: Counts, binary: bool = False) -> FeatureMap:
         """What stands between counts and weights.

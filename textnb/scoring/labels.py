@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.decision import Decision, choose_labels
-from textnb.bayes.forms import Floats
-from textnb.bayes.label_form import as_sparse, log_sigmoid
+from textnb.bayes.forms import Floats, log_sigmoid
 from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import EXPLANATION, Answers, best_columns
 
@@ -120,4 +119,9 @@ def indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
     has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
     found = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
-    return as_sparse(found) if fitted.indicator.is_sparse else found
+    if not fitted.indicator.is_sparse:
+        return found
+    # Only rows whose labels came so need SciPy.
+    import scipy.sparse as sp
+
+    return sp.csr_array(found)

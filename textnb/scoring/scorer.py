@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.label_form import LabelForm
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.frames.batches import Progress, batches
 from textnb.scoring.columns import (
@@ -112,14 +111,14 @@ class Scorer:
                         lambda rows: batches(rows, self.text), done)
 
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
-        if isinstance(self.form, LabelForm):
+        if self.form.link == "sigmoid":
             return label_schema(self.labels, answers, self.calibration is not None)
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)
 
     def _answer(self, rows: SparseRows, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
-        if isinstance(self.form, LabelForm):
+        if self.form.link == "sigmoid":
             columns = label_columns(scores, self.labels, answers, calibrated, self.decision)
             if answers.explain:
                 row, place = np.nonzero(choose_labels(scores, self.labels.to_list(), self.decision))

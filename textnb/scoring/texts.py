@@ -11,8 +11,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.decision import choose_labels, label_thresholds
-from textnb.bayes.forms import Floats, log_posterior, margins
-from textnb.bayes.label_form import log_sigmoid
+from textnb.bayes.forms import Floats, log_posterior, log_sigmoid, margins
 from textnb.bayes.labels import check_int64
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbWarning, quantity

@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.label_form import NO_LABELS
-from textnb.bayes.labels import Labels
+from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.learning.documents import labels_of
 from textnb.runtime.caller import warn_caller
