@@ -38,7 +38,6 @@ SURFACE = [
     "ForkError",
     "GaussianNB",
     "HeldOut",
-    "HeldOutLabels",
     "HistogramDensity",
     "ImpossibleRowError",
     "LearnedRowsWarning",

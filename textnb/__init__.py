@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.evaluation.folds import accuracy_by_fold, cross_validate, evaluation_of
     from textnb.evaluation.held_out import HeldOut, held_out
-    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.metrics import evaluate, evaluate_roc
     from textnb.evaluation.mistakes import mistakes
@@ -98,7 +97,6 @@ _HOME = {
     "ForkError": "errors",
     "GaussianNB": "models.gaussian",
     "HeldOut": "evaluation.held_out",
-    "HeldOutLabels": "evaluation.held_out_labels",
     "HistogramDensity": "models.histogram",
     "ImpossibleRowError": "errors",
     "LearnedRowsWarning": "errors",
@@ -183,7 +181,6 @@ __all__ = [
     "ForkError",
     "GaussianNB",
     "HeldOut",
-    "HeldOutLabels",
     "HistogramDensity",
     "ImpossibleRowError",
     "LearnedRowsWarning",

@@ -163,11 +163,12 @@ def test_labels_of_any_weight_have_the_loss_of_the_optimum(loss, weight):
 def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, weight):
     counts, labels = some_texts(3)
     model = NBLinear(power=0.0, loss=loss, held_out=0.0, class_weight={"b": weight})
-    of_even = NBLinear(power=0.0, loss=loss, held_out=0.0).learn_rows(counts, Labels.of_classes(labels))
+    classes = Labels.of_classes(labels)
+    of_even = NBLinear(power=0.0, loss=loss, held_out=0.0).learn_rows(counts, classes)
     start = WarmStart(of_even.form, np.arange(counts.shape[1]))
     cost = np.where(labels == "b", weight, 1.0)
     for counted in (None, of_even.counts):
-        form = model.learn_rows(counts, Labels.of_classes(labels), start=start, statistics=counted).form
+        form = model.learn_rows(counts, classes, start=start, statistics=counted).form
         assert_solved(Objective(form.features.sparse(counts), labels == "b", cost, loss),
                       np.append(form.weights[:, 1], form.intercept[1]))
 

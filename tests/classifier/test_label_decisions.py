@@ -31,7 +31,7 @@ from textnb.bayes.label_thresholds import (
     steady_threshold,
 )
 from textnb.evaluation.binomial import lower_bound
-from textnb.evaluation.held_out_labels import HeldOutLabels
+from textnb.evaluation.held_out import HeldOut
 
 ESTIMATORS = {"multinomial": MultinomialNB(l=0.5), "bernoulli": BernoulliNB(),
               "complement": ComplementNB(), "linear": NBLinear()}
@@ -43,19 +43,19 @@ def model_of(name: str) -> TextClassifier:
     return TextClassifier(clone(ESTIMATORS[name]), min_df=2)
 
 
-def held(documents: int = 2000, seed: int = 0) -> HeldOutLabels:
+def held(documents: int = 2000, seed: int = 0) -> HeldOut:
     """Scores of three labels that say more or less of them, and how sure they are differs."""
     draw = np.random.default_rng(seed)
     odds = draw.normal(-1.0, [2.0, 1.0, 3.0], (documents, 3))
     actual = draw.random(odds.shape) < 1 / (1 + np.exp(-odds))
-    return HeldOutLabels(np.array(["a", "b", "c"]), odds * [1.0, 10.0, 3.0] + [0.0, 5.0, -2.0],
-                         actual, "held-out rows")
+    return HeldOut(np.array(["a", "b", "c"]), odds * [1.0, 10.0, 3.0] + [0.0, 5.0, -2.0],
+                   actual, np.ones(documents), "held-out rows", link="sigmoid")
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_folds_score_as_models_of_the_other_folds(name: str) -> None:
     found = textnb.cross_validate(model_of(name), NEWS, folds=3)
-    assert isinstance(found, HeldOutLabels)
+    assert isinstance(found, HeldOut)
     assert found.folds is not None
     assert found.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
     for fold in range(3):
@@ -81,7 +81,7 @@ def test_a_label_that_a_fold_has_not_learned_is_missed() -> None:
                          "label": [["a"], ["b"], ["a", "b"], ["rare"]]})
     found = textnb.cross_validate(TextClassifier(), rows, folds=2)
     assert found.scores[3, 2] == -np.inf
-    assert not found.predicted()[3, 2]
+    assert not found.predicted[3, 2]
     assert np.isposinf(found.scores).any()
     goals: list[Literal["f1", "micro-f1"]] = ["f1", "micro-f1"]
     for by in goals:
@@ -147,13 +147,13 @@ def test_thresholds_by_each_goal() -> None:
     assert by_label.evidence["macro_f1"] > scored.measure(by_pair)["macro_f1"]
     assert by_label.evidence["macro_f1"] == scored.measure(by_label)["macro_f1"]
     assert by_pair.at_least == 1
-    assert scored.predicted(by_pair).any(axis=1).all()
+    assert scored.chosen(by_pair).any(axis=1).all()
     costs = textnb.choose_class_thresholds(scored, costs=(3.0, 1.0))
     calibration = textnb.fit_calibration(scored)
     theoretical = textnb.choose_class_thresholds(
         scored, costs=(3.0, 1.0), method="theoretical", calibration=calibration)
     assert costs.evidence["cost"] <= theoretical.evidence["cost"] < 1.02 * costs.evidence["cost"]
-    said = scored.predicted(theoretical)
+    said = scored.chosen(theoretical)
     chance = 1 / (1 + np.exp(-calibration.apply(scored.scores, np.zeros(len(scored)))))
     assert np.array_equal(said, chance > 0.75)
 
@@ -163,7 +163,7 @@ def test_a_precision_of_each_label_is_shown() -> None:
     with pytest.warns(UserWarning, match=r"never predicted.*'b'"):
         decision = textnb.choose_class_thresholds(scored, min_precision=0.85)
     assert decision.thresholds["b"] == np.inf
-    said = scored.predicted(decision)
+    said = scored.chosen(decision)
     for k, entry in enumerate(decision.evidence["labels"]):
         if entry["threshold"] is not None:
             right = int((said[:, k] & scored.actual[:, k]).sum())
@@ -171,7 +171,7 @@ def test_a_precision_of_each_label_is_shown() -> None:
             assert lower_bound(right, entry["answered"], 0.95) >= 0.85
     # Of other documents of the same kind the share is as shown.
     other = held(100_000, seed=1)
-    said = other.predicted(decision)
+    said = other.chosen(decision)
     assert ((said & other.actual).sum(axis=0) >= 0.85 * said.sum(axis=0)).all()
 
 
@@ -237,7 +237,7 @@ def test_probabilities_are_calibrated_by_one_call(name: str, tmp_path: Path) -> 
     before = textnb.held_out(model, TESTED)
     calibration = textnb.calibrate(model, NEWS)
     assert (calibration.method, calibration.documents) == ("5 folds", 150)
-    assert before.log_loss(calibration) < before.log_loss()
+    assert before.calibrated(calibration).log_loss < before.log_loss
     said = model.predict(TESTED["text"])
     model.set_calibration(calibration).save(tmp_path / "news.textnb")
     # The labels stay, as thresholds are on scores.

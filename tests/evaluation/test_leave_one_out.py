@@ -183,7 +183,8 @@ def test_one_class_and_two_documents(kind: Any) -> None:
 @pytest.mark.parametrize(("frame", "told"), [
     (TRAIN[:-1], "class 'x' has learned 1 document more than are given"),
     (pl.concat([TRAIN, TRAIN[:1]]), "class 'x' has learned 3 documents, fewer than the 4 given"),
-    (TRAIN.with_columns(text=pl.col("text").str.replace("cc", "bb")), "counted the term 'bb' 1 time, fewer than the 2 given"),
+    (TRAIN.with_columns(text=pl.col("text").str.replace("cc", "bb")),
+     "counted the term 'bb' 1 time, fewer than the 2 given"),
     (TRAIN.with_columns(text=pl.col("text").str.replace("cc", "")),
      "the term 'cc' was learned more often than is given"),
     (TRAIN.with_columns(text=pl.col("text").str.replace("cc", "cc new")),

@@ -15,7 +15,7 @@ import textnb
 from tests.classifier.test_multilabel import news
 from tests.cli.conftest import Run, run
 from textnb import ComplementNB, MultinomialNB, NBLinear, ParameterError, TextClassifier, Tokenizer
-from textnb.evaluation.held_out_labels import HeldOutLabels
+from textnb.evaluation.held_out import HeldOut
 from textnb.selection.candidates import Candidate
 from textnb.selection.label_margins import margins_of, thresholds_of
 from textnb.selection.metric import Metric
@@ -45,7 +45,7 @@ def test_a_trial_is_a_cross_validation(estimator: Any, time: str | None) -> None
     for fold in np.unique(held.folds):
         own = held.folds == fold
         decision = textnb.choose_class_thresholds(held.take(~own), by="micro-f1")
-        said[own] = held.take(own).predicted(decision)
+        said[own] = held.take(own).chosen(decision)
     assert np.array_equal(found.scores > 0, said)
     assert found.value == f1_score(held.actual, said, average="micro")
     decision = textnb.choose_class_thresholds(held, by="micro-f1")
@@ -100,7 +100,8 @@ def test_the_metric_is_that_of_evaluate() -> None:
     margins, actual = draw.normal(size=(60, 4)), draw.random((60, 4)) < 0.3
     margins[:, 3], actual[:, 3] = -1.0, False
     names = ["a", "b", "c", "d"]
-    held = HeldOutLabels(np.array(names), margins, actual, "by hand")
+    held = HeldOut(np.array(names), margins, actual, np.ones(len(actual)), "by hand",
+                   link="sigmoid")
     for name, measure in held.measure().items():
         if name != "hamming_loss":
             metric = Metric.of(name.replace("_", "-"), of_lists=True)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
     from textnb.evaluation.held_out import HeldOut
-    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.evaluation.novelty import Novelty
 
 
@@ -109,9 +108,9 @@ def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict
             for name in ("log_loss", "brier", "expected_calibration_error")}
 
 
-def log_loss_table(held: HeldOutLabels, calibration: Calibration) -> dict[str, dict[str, float]]:
+def log_loss_table(held: HeldOut, calibration: Calibration) -> dict[str, dict[str, float]]:
     """Log loss of all pairs of a document and a label, before and after."""
-    return {"log_loss": {"before": held.log_loss(), "after": held.log_loss(calibration)}}
+    return {"log_loss": {"before": held.log_loss, "after": held.calibrated(calibration).log_loss}}
 
 
 def not_judged_words(held: HeldOut) -> Iterator[str]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from textnb.evaluation.held_out import HeldOut
-    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.learning.fitted import Fitted
 
 # Options that divide the rows into folds; leave-one-out needs none of them.
@@ -79,7 +78,6 @@ def validate(
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
     from textnb.errors import ParameterError
-    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.storage.textmodel import load_fitted
 
     _check_one_method(typed)
@@ -111,7 +109,7 @@ def validate(
         note(f"note: {copies:,} of {quantity(len(held), 'document')} "
              f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
-    if isinstance(held, HeldOutLabels):
+    if held.link == "sigmoid":
         _show_labels(held, copies, done.results_format)
     else:
         _show(held, copies, done.positive, done.results_format)
@@ -138,7 +136,7 @@ def _validate_online(
 ) -> None:
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
-    from textnb.evaluation.held_out_labels import HeldOutLabels
+    from textnb.evaluation.held_out import HeldOut
     from textnb.evaluation.online import HAM_SHARE, validate_online
 
     positive = None if fitted.is_multilabel else as_label(
@@ -153,7 +151,7 @@ def _validate_online(
             fitted, frame, positive, time=method.time, block=method.block, delay=method.delay,
             feedback=method.feedback, seed=method.seed, max_false_positive_rate=rate,
             progress=advance)
-    if isinstance(result, HeldOutLabels):
+    if isinstance(result, HeldOut):
         _show_labels(result, 0, done.results_format)
         return
     if done.results_format == "json":
@@ -188,7 +186,7 @@ def _grid(smoothing: str) -> list[float] | None:
 def _validate(
     fitted: Fitted, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
     positive: str | None, **how: Any,
-) -> tuple[HeldOut | HeldOutLabels, int]:
+) -> tuple[HeldOut, int]:
     """Scores, and how many documents have the words of one that their model has learned."""
     import numpy as np
 
@@ -251,7 +249,7 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
         out(f"1-ROCA {answer['roca']:.4f} %")
 
 
-def _show_labels(held: HeldOutLabels, copies: int, format: str) -> None:
+def _show_labels(held: HeldOut, copies: int, format: str) -> None:
     from textnb.cli.tables import show_labels
     from textnb.evaluation.labels import evaluation_of_labels
 

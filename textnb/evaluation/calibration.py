@@ -30,7 +30,6 @@ from textnb.bayes.temperature import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
-from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted, check_texts
@@ -145,7 +144,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
 
 
 def fit_calibration(
-    held: HeldOut | HeldOutLabels, *, length_aware: bool = True, link: str = "softmax"
+    held: HeldOut, *, length_aware: bool = True, link: str = "softmax"
 ) -> Calibration:
     """Fit the temperature under which the labels of held-out documents are most likely.
 
@@ -156,7 +155,7 @@ def fit_calibration(
 
     Parameters
     ----------
-    held : HeldOut or HeldOutLabels
+    held : HeldOut
         Not calibrated. Of lists of labels, each label has a sigmoid of its own: see
         `textnb.bayes.label_calibration.label_sigmoids`.
     length_aware : bool
@@ -206,7 +205,7 @@ def fit_calibration(
     >>> model.set_calibration(calibration).predict_proba(["aa"]).round(6).tolist()
     [[0.75, 0.25]]
     """
-    if isinstance(held, HeldOutLabels):
+    if isinstance(held, HeldOut) and held.link == "sigmoid":
         return _fit_labels(held)
     check_held_out(held)
     if link == "labels":
@@ -309,7 +308,7 @@ def link_of(model: TextClassifier | Fitted) -> str:
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link
 
 
-def _fit_labels(held: HeldOutLabels) -> Calibration:
+def _fit_labels(held: HeldOut) -> Calibration:
     sigmoids = label_sigmoids(held.scores, held.actual)
     return Calibration(documents=len(held), method=held.method, link="labels",
                        sigmoids=tuple((float(slope), float(shift)) for slope, shift in sigmoids))

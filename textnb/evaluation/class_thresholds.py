@@ -13,7 +13,6 @@ from textnb.errors import Mention, ParameterError
 from textnb.evaluation.against_rest import check_two_classes
 from textnb.evaluation.binomial import check_share
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
-from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.label_thresholds import choose_label_thresholds
 from textnb.evaluation.novelty import evidence_of
 from textnb.evaluation.precision import lowest_threshold_of_precision
@@ -21,7 +20,7 @@ from textnb.runtime.caller import warn_caller
 
 
 def choose_class_thresholds(
-    held: HeldOut | HeldOutLabels,
+    held: HeldOut,
     *,
     min_precision: float | None = None,
     confidence: float = 0.95,
@@ -38,7 +37,7 @@ def choose_class_thresholds(
 
     Parameters
     ----------
-    held : HeldOut or HeldOutLabels
+    held : HeldOut
         Not calibrated. For a document whose label is none of the model's classes, every answer is
         wrong.
     min_precision : float, optional
@@ -115,7 +114,7 @@ def choose_class_thresholds(
     >>> decision.thresholds["money"], decision.evidence["coverage"]
     (inf, 0.75)
     """
-    if isinstance(held, HeldOutLabels):
+    if isinstance(held, HeldOut) and held.link == "sigmoid":
         return choose_label_thresholds(
             held, by=by, min_precision=min_precision, confidence=confidence, costs=costs,
             method=method, calibration=calibration, at_least=at_least, at_most=at_most)

@@ -30,8 +30,7 @@ from textnb.bayes.decision import choose_labels, log_odds
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, codes_of
-from textnb.evaluation.held_out_labels import actual_labels
+from textnb.evaluation.held_out import UNKNOWN, codes_of, known_labels
 from textnb.evaluation.novelty import NoveltyCount
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -325,7 +324,7 @@ def _sample_of_lists(fitted: Fitted, batch: pl.DataFrame, labels: pl.Series | No
     predicted = choose_labels(scores, fitted.labels.to_list(), fitted.decision)
     if labels is None:
         return Sample.of_lists(scores, tokens, unknown, predicted)
-    has, _ = actual_labels(labels, fitted.labels, fitted.label)
+    has, _ = known_labels(labels.rename(fitted.label), fitted.labels)
     others = labels.list.len().to_numpy() > has.sum(axis=1)
     return Sample.of_lists(scores, tokens, unknown, predicted, (has, others))
 

@@ -20,7 +20,6 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
-from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.recipe import Recipe
 from textnb.frames.batches import Progress, batches
@@ -129,9 +128,10 @@ def score_folds(
                 models, _split_batches(collected, names, partition), partition)
     tested = partition.folds != LEARNED_ONLY
     actual = partition.labels.actual
-    if partition.labels.link == "sigmoid":
-        return HeldOutLabels(partition.classes.to_numpy(), scores[tested], actual[tested],
-                             partition.method, folds=partition.folds[tested])
+    link = partition.labels.link
+    if link == "sigmoid":
+        return HeldOut(partition.labels.classes, scores[tested], actual[tested], lengths[tested],
+                       partition.method, partition.folds[tested], link=link)
     # For each fold and class, whether the fold's model has learned the class.
     learned = np.stack([np.isin(partition.classes.to_numpy(), fitted.classes[
         fitted.counts.class_count > 0]) for fitted in models])

@@ -15,15 +15,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.decision import log_odds
+from textnb.bayes.decision import Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior
+from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out_labels import HeldOutLabels, score_labels_apart
+from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
-from textnb.learning.fitted import check_texts
+from textnb.learning.documents import labels_of
+from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
 from textnb.scoring.texts import score_batch
 
@@ -31,6 +33,8 @@ __all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", 
 
 # The column of labels in batches: no column of a user's has this name.
 LABEL = "\0label"
+# Rows of lists of labels are not judged by their terms: a term is new to some labels of a list.
+_NOT_VERIFIED = "rows given as held out (can't be verified)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +45,12 @@ class HeldOut:
     ----------
     classes : (n_classes,)
     scores : float64 (n_documents, n_classes)
-        Joint log-probabilities, base e, as `LinearForm.scores` gives them; divided by temperatures
-        if there is a ``calibration``.
-    actual : int64 (n_documents,)
-        Index of each document's label among the classes; -1 for a label that is none of them.
+        Joint log-probabilities, base e, or each label's log-odds, as `LinearForm.scores` gives
+        them; divided by temperatures if there is a ``calibration``. -inf for a label that the model
+        which scored the document has not learned.
+    actual : int64 (n_documents,), or bool (n_documents, n_labels)
+        Index of each document's label among the classes, -1 for a label that is none of them; of
+        lists of labels, which documents have which.
     lengths : float64 (n_documents,)
         Sum of the counts that were scored.
     method : str
@@ -66,6 +72,11 @@ class HeldOut:
         Scores whose softmax is the probability of each class, where the models that scored the
         documents have chosen a calibration themselves when they learned, as `NBLinear` does: each
         is calibrated by its own model. None where no model has, and where ``calibration`` is set.
+    link : {"softmax", "sigmoid"}
+        "sigmoid" of documents that have any number of labels; what is said to be of classes that
+        exclude each other raises a ParameterError then.
+    unknown : int
+        Of lists of labels, the labels of documents that are none of the classes.
 
     Examples
     --------
@@ -74,11 +85,18 @@ class HeldOut:
     >>> held = held_out(model, pl.DataFrame({"text": ["aa", "bb bb"], "label": ["x", "x"]}))
     >>> held.actual.tolist(), held.lengths.tolist(), held.predicted.tolist()
     ([0, 0], [1.0, 2.0], [0, 1])
+
+    Of lists of labels:
+
+    >>> news = pl.DataFrame({"text": ["corn", "bank", "corn bank"] * 5,
+    ...                      "label": [["grain"], ["money"], ["grain", "money"]] * 5})
+    >>> held_out(TextClassifier().fit(news), news)
+    HeldOut(15 documents, 2 labels, micro F1 1.0000, rows given as held out (can't be verified))
     """
 
     classes: NDArray[Any]
     scores: Floats
-    actual: NDArray[np.int64]
+    actual: NDArray[Any]
     lengths: Floats
     method: str
     folds: NDArray[np.int64] | None = None
@@ -86,8 +104,14 @@ class HeldOut:
     without_class: NDArray[np.bool_] | None = None
     novelty: Novelty | None = None
     posterior: Floats | None = None
+    link: Link = "softmax"
+    unknown: int = 0
 
     def __repr__(self) -> str:
+        if self.link == "sigmoid":
+            return (f"HeldOut({quantity(len(self), 'document')}, "
+                    f"{quantity(len(self.classes), 'label')}, "
+                    f"micro F1 {self.measure()['micro_f1']:.4f}, {self.method})")
         accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
         calibrated = ", calibrated" if self.is_calibrated else ""
         return (f"HeldOut({quantity(len(self), 'document')}, "
@@ -95,6 +119,8 @@ class HeldOut:
                 f"{self.method}{calibrated})")
 
     def _repr_html_(self) -> str:
+        if self.link == "sigmoid":
+            return notebook.box(repr(self))
         names = self.classes.tolist()
         k = len(names)
         # Unknown labels, and rows that are impossible under every class, come last.
@@ -110,17 +136,32 @@ class HeldOut:
         return len(self.actual)
 
     @property
-    def predicted(self) -> NDArray[np.int64]:
-        """Index of the most probable class, -1 for a row that is impossible under every class."""
+    def predicted(self) -> NDArray[Any]:
+        """Index of the most probable class, -1 for a row that is impossible under every class.
+
+        Of lists of labels, which labels have scores above 0: see `chosen`.
+        """
+        if self.link == "sigmoid":
+            return self.chosen()
         best = self.scores.argmax(axis=1) if len(self) else np.zeros(0, dtype=np.int64)
         answer: NDArray[np.int64] = np.where(
             np.isneginf(self.scores).all(axis=1), UNKNOWN, best).astype(np.int64)
         return answer
 
+    def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
+        """Which labels are predicted, of lists of labels: bool (n_documents, n_labels)."""
+        return choose_labels(self.scores, self.classes.tolist(), decision)
+
+    def measure(self, decision: Decision | None = None) -> dict[str, float]:
+        """The measures of `LabelEvaluation`, by name; labels that are not known are left out."""
+        return measures(of_mask(self.actual), of_mask(self.chosen(decision)))
+
     @property
     def accuracy(self) -> float:
-        """Share of the documents whose most probable class is their label."""
-        return float((self.predicted == self.actual).mean())
+        """Share of the documents whose most probable class is their label, or all of whose labels
+        and no others are predicted."""
+        right = self.predicted == self.actual
+        return float((right if right.ndim == 1 else right.all(axis=1)).mean())
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
         """The same documents with scores / T; unchanged if ``calibration`` is None.
@@ -158,6 +199,7 @@ class HeldOut:
 
     def log_probability(self) -> Floats:
         """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
+        check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
         own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
@@ -181,8 +223,13 @@ class HeldOut:
     def log_loss(self) -> float:
         """Mean of -log P(own label | document), base e, over the documents that are `judged`.
 
-        Infinite if the label of one of them has probability 0; NaN if there is none.
+        Infinite if the label of one of them has probability 0; NaN if there is none. Of lists of
+        labels, the mean of -log P(label, or not | document) of all pairs with finite scores.
         """
+        if self.link == "sigmoid":
+            finite = np.isfinite(self.scores)
+            signs = np.where(self.actual, -1.0, 1.0)[finite]
+            return float(np.logaddexp(0.0, signs * self.scores[finite]).mean())
         own = self.log_probability()[self.judged]
         return float(-own.mean()) if len(own) else float("nan")
 
@@ -198,19 +245,19 @@ class HeldOut:
 
 def check_held_out(held: Any) -> None:
     """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake."""
-    if isinstance(held, HeldOutLabels):
-        raise ParameterError(
-            "these are scores of lists of labels, and this is for one label per document: "
-            "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
     if not isinstance(held, HeldOut):
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
+    if held.link == "sigmoid":
+        raise ParameterError(
+            "these are scores of lists of labels, and this is for one label per document: "
+            "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
 
 
 def held_out(
     model: Any, frame: Any, *, progress: Progress | None = None
-) -> Any:
+) -> HeldOut:
     """Score labelled documents that the model has not learned.
 
     Parameters
@@ -223,7 +270,7 @@ def held_out(
 
     Returns
     -------
-    HeldOut, or `HeldOutLabels` where documents have lists of labels
+    HeldOut
 
     Raises
     ------
@@ -241,7 +288,7 @@ def held_out(
     """
     fitted = check_texts(model)
     if fitted.is_multilabel:
-        return score_labels_apart(fitted, frame, progress)
+        return _held_out_lists(fitted, frame, progress)
     names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
     with reading(frame):
         rows = fitted.scan(frame)
@@ -255,6 +302,32 @@ def held_out(
     return HeldOut(fitted.classes, scores, actual, lengths, found.method,
                    without_class=in_classes(actual, fitted.counts.class_count == 0),
                    novelty=found)
+
+
+def _held_out_lists(fitted: Fitted, frame: Any, progress: Progress | None) -> HeldOut:
+    parts, lists = [], []
+    with reading(frame):
+        rows = fitted.scan(frame)
+        read = rows.select(*fitted.columns, pl.col(fitted.label).alias(LABEL))
+        for batch in batches(read, fitted.columns, progress=progress):
+            parts.append(score_batch(fitted, batch))
+            lists.append(batch[LABEL])
+    if not parts:
+        raise DataError.no_rows("the test set", "there is nothing to measure")
+    scores, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+    actual, unknown = known_labels(pl.concat(lists).rename(fitted.label), fitted.labels)
+    return HeldOut(fitted.classes, scores, actual, lengths, _NOT_VERIFIED, link="sigmoid",
+                   unknown=unknown)
+
+
+def known_labels(lists: pl.Series, classes: pl.Series) -> tuple[NDArray[np.bool_], int]:
+    """Which documents have which classes, and how many labels are none of them."""
+    found = labels_of(lists)
+    place = codes_of(pl.Series(found.classes.tolist()), classes)[found.codes]
+    known = place >= 0
+    actual = np.zeros((len(lists), len(classes)), dtype=np.bool_)
+    actual[found.rows[known], place[known]] = True
+    return actual, int((~known).sum())
 
 
 def labelled_batches(

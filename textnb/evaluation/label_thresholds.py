@@ -20,7 +20,7 @@ from textnb.bayes.label_thresholds import (
 from textnb.errors import ParameterError
 from textnb.evaluation.binomial import check_share, trials_needed
 from textnb.evaluation.decisions import check_costs, check_method
-from textnb.evaluation.held_out_labels import HeldOutLabels
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.precision import lowest_threshold_of_precision
 from textnb.runtime.caller import warn_caller
 
@@ -56,7 +56,7 @@ def check_label_settings(
 
 
 def choose_label_thresholds(
-    held: HeldOutLabels, *, by: str | None = None, min_precision: float | None = None,
+    held: HeldOut, *, by: str | None = None, min_precision: float | None = None,
     confidence: float = 0.95, costs: tuple[float, float] | None = None,
     method: str | None = None, calibration: Calibration | None = None, at_least: int = 0,
     at_most: int | None = None,
@@ -90,7 +90,7 @@ def choose_label_thresholds(
                       else _each(held, steady_threshold))
     decision = Decision(dict(zip(held.classes.tolist(), thresholds.tolist(), strict=True)),
                         at_least=at_least, at_most=at_most)
-    said = held.predicted(decision)
+    said = held.chosen(decision)
     measured = {**held.measure(decision), "documents": len(held), "unknown_labels": held.unknown,
                 "predicted": int(said.sum()), "correct": int((said & held.actual).sum()),
                 "actual": int(held.actual.sum())}
@@ -100,13 +100,13 @@ def choose_label_thresholds(
     return replace(decision, evidence={**request, **measured, "scored": held.method})
 
 
-def _each(held: HeldOutLabels, choose: Any) -> Floats:
+def _each(held: HeldOut, choose: Any) -> Floats:
     return np.array([choose(held.scores[:, k], held.actual[:, k])
                      for k in range(len(held.classes))])
 
 
 def _theoretical(
-    held: HeldOutLabels, costs: tuple[float, float], calibration: Calibration | None
+    held: HeldOut, costs: tuple[float, float], calibration: Calibration | None
 ) -> Floats:
     """Where P(label) · cost of a missed one is that of the rest and a false one."""
     odds = math.log(costs[0] / costs[1])
@@ -120,7 +120,7 @@ def _theoretical(
 
 
 def _of_precision(
-    held: HeldOutLabels, least: float, confidence: float
+    held: HeldOut, least: float, confidence: float
 ) -> tuple[Floats, list[Mapping[str, Any]]]:
     entries: list[Mapping[str, Any]] = []
     for k, label in enumerate(held.classes.tolist()):

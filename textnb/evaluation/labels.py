@@ -15,7 +15,7 @@ from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, quantity
-from textnb.evaluation.held_out_labels import HeldOutLabels
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.indicators import (
     confused,
     indicator,
@@ -226,12 +226,12 @@ def no_known_label(label: Any, known: pl.Series) -> DataError:
                      f"{', '.join(map(repr, known.to_list()[:10]))}")
 
 
-def evaluation_of_labels(held: HeldOutLabels, decision: Decision | None = None) -> LabelEvaluation:
+def evaluation_of_labels(held: HeldOut, decision: Decision | None = None) -> LabelEvaluation:
     """Measure held-out scores of labels; labels that are none of the classes are left out.
 
     Parameters
     ----------
-    held : HeldOutLabels
+    held : HeldOut
     decision : Decision, optional
         The thresholds of the labels; without it, a label is predicted where its score is above 0.
     """
@@ -241,7 +241,7 @@ def evaluation_of_labels(held: HeldOutLabels, decision: Decision | None = None) 
         pl.Series(np.nonzero(held.actual)[1])), len(held))
     return _evaluation(
         lists, labels, lambda: (held.scores[at:at + step] for at in range(0, len(held), step)),
-        of_mask(held.predicted(decision)))
+        of_mask(held.chosen(decision)))
 
 
 def _evaluation(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
 from textnb.evaluation.held_out import HeldOut, in_classes
-from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
@@ -77,11 +76,9 @@ def leave_one_out(
     with reading(frame):
         found, = reader.leave_out(documents, [as_smoothing(counting.l, len(fitted.terms))])
     actual = found.labels.actual
-    if fitted.is_multilabel:
-        return HeldOutLabels(fitted.classes, found.scores, actual, "leave-one-out")
-    alone = reader.statistics.class_count <= 1
-    return HeldOut(fitted.classes, found.scores, actual, found.lengths, "leave-one-out",
-                   without_class=in_classes(actual, alone))
+    link, alone = found.labels.link, reader.statistics.class_count <= 1
+    return HeldOut(fitted.classes, found.scores, actual, found.lengths, "leave-one-out", link=link,
+                   without_class=in_classes(actual, alone) if link == "softmax" else None)
 
 
 def model_that_counts(fitted: Fitted) -> Model:

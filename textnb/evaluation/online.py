@@ -20,24 +20,21 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.bayes.labels import NO_LABELS
+from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.filter_threshold import threshold_by_fit
 from textnb.evaluation.held_out import HeldOut, codes_of
-from textnb.evaluation.held_out_labels import HeldOutLabels, actual_labels
 from textnb.evaluation.recipe import Recipe
 from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.frames.texts import as_int64
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
 from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
-from textnb.text.counts import check_label_column
 
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
@@ -103,7 +100,7 @@ def validate_online(
     model: TextClassifier | Fitted, frame: Any, positive: Any = None, *, time: str | None = None,
     block: int = 100, delay: int = 0, feedback: float = 1.0, seed: int = 0,
     max_false_positive_rate: float | None = None, progress: Progress | None = None,
-) -> OnlineResult | HeldOutLabels:
+) -> OnlineResult | HeldOut:
     """Judge documents in order, each block by a model of those before it.
 
     Models that follow from sums of counts learn each block after it was judged. Others
@@ -140,7 +137,7 @@ def validate_online(
 
     Returns
     -------
-    OnlineResult, or `HeldOutLabels` where documents have lists of labels
+    OnlineResult, or `HeldOut` where documents have lists of labels
 
     Raises
     ------
@@ -169,30 +166,26 @@ def validate_online(
             *dict.fromkeys([*names, label, *keys])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
-        of_lists = rows.schema[label] == pl.List
-        if of_lists:
+        # An error names the row as it was given.
+        labels = labels_of(rows[label])
+        if time is not None:
+            rows = rows[time_order(rows[time], time)]
+            labels = labels_of(rows[label])
+        rows = rows.select(*names, label)
+        if labels.link == "sigmoid":
             for name, given in (("positive", positive),
                                 ("max_false_positive_rate", max_false_positive_rate)):
                 if given is not None:
                     raise ParameterError.multilabel(name)
-            classes = _labels_of(rows[label], label)
-        elif rows[label].null_count():
-            raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
-        if time is not None:
-            rows = rows[time_order(rows[time], time)]
-        rows = rows.select(*names, label)
+        else:
+            positive = "spam" if positive is None else positive
+            check_positive(labels.classes.tolist(), positive)
         learned = np.random.default_rng(seed).random(rows.height) < feedback
-        if of_lists:
-            return _judge_lists(recipe, rows, classes, learned, block, delay, progress)
-        positive = "spam" if positive is None else positive
-        labels = as_int64(rows[label])
-        classes = labels.unique().sort()
-        check_positive(classes.to_list(), positive)
         held, learned_by = _judge_blocks(
-            recipe, rows, codes_of(labels, classes), classes, learned, block, delay, progress,
+            recipe, rows, labels, learned, block, delay, progress,
             None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
                 fitted, positive, max_false_positive_rate))
-    return measured(held, positive, learned_by)
+    return held if labels.link == "sigmoid" else measured(held, positive, learned_by)
 
 
 def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
@@ -205,39 +198,17 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 
 
 def _judge_blocks(
-    recipe: Recipe, rows: pl.DataFrame, actual: NDArray[np.int64], classes: pl.Series,
-    learned: NDArray[np.bool_], block: int, delay: int, progress: Progress | None,
-    threshold_of: Callable[[Fitted], Floats] | None,
+    recipe: Recipe, rows: pl.DataFrame, labels: Labels, learned: NDArray[np.bool_], block: int,
+    delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    begin = _first_to_judge(actual, learned, len(classes), block, delay)
+    begin = _first_to_judge(labels, learned, block, delay)
     scores, lengths, blocks, numbers = _score_blocks(
-        recipe, rows, classes, learned, begin, block, delay, progress, threshold_of)
+        recipe, rows, pl.Series(labels.classes.tolist()), learned, begin, block, delay, progress,
+        threshold_of)
     method = _method(learned, block, delay, threshold_of is not None)
-    return HeldOut(classes.to_numpy(), scores, actual[begin:], lengths, method, blocks), numbers
-
-
-def _judge_lists(
-    recipe: Recipe, rows: pl.DataFrame, classes: pl.Series, learned: NDArray[np.bool_], block: int,
-    delay: int, progress: Progress | None,
-) -> HeldOutLabels:
-    has = learned & (rows[recipe.label].list.len() > 0).to_numpy()
-    if not has.any():
-        raise DataError("no document that is learned has a label: there is nothing to judge by")
-    begin = _begin(int(np.argmax(has)) + 1, rows.height, block, delay, "a label")
-    scores, _, blocks, _ = _score_blocks(
-        recipe, rows, classes, learned, begin, block, delay, progress, None)
-    actual, _ = actual_labels(rows[recipe.label], classes, recipe.label)
-    return HeldOutLabels(classes.to_numpy(), scores, actual[begin:],
-                         _method(learned, block, delay), folds=blocks)
-
-
-def _labels_of(lists: pl.Series, column: str) -> pl.Series:
-    """The sorted labels of lists; DataError for a null, or a label that is twice in a list."""
-    check_label_column(lists, 0)
-    if not lists.list.len().sum():
-        raise DataError(NO_LABELS)
-    return pl.Series(labels_of(lists.rename(column)).classes.tolist())
+    return HeldOut(labels.classes, scores, labels.actual[begin:], lengths, method, blocks,
+                   link=labels.link), numbers
 
 
 def _method(
@@ -300,15 +271,21 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     return learn
 
 
-def _first_to_judge(
-    actual: NDArray[np.int64], learned: NDArray[np.bool_], n_classes: int, block: int, delay: int
-) -> int:
-    """The number of the first document that is judged: by a model of all classes."""
-    usable = np.where(learned, actual, -1)
-    if len(np.unique(actual)) < 2 or len(set(usable.tolist()) - {-1}) < n_classes:
+def _first_to_judge(labels: Labels, learned: NDArray[np.bool_], block: int, delay: int) -> int:
+    """The number of the first document that is judged: by a model of all classes, or some label."""
+    if not len(labels.classes):
+        raise DataError(NO_LABELS)
+    usable = learned[labels.rows]
+    # Of each label, the first document that is learned.
+    codes, first = np.unique(labels.codes[usable], return_index=True)
+    documents = labels.rows[usable][first]
+    if labels.link == "sigmoid":
+        if not len(codes):
+            raise DataError("no document that is learned has a label: there is nothing to judge by")
+        return _begin(int(documents.min()) + 1, len(labels), block, delay, "a label")
+    if len(labels.classes) < 2 or len(codes) < len(labels.classes):
         raise DataError("the documents that are learned lack a class: there is nothing to judge by")
-    first = max(int(np.argmax(usable == k)) for k in range(n_classes)) + 1
-    return _begin(first, len(actual), block, delay, "every class")
+    return _begin(int(documents.max()) + 1, len(labels), block, delay, "every class")
 
 
 def _begin(first: int, documents: int, block: int, delay: int, what: str) -> int:

@@ -92,7 +92,6 @@ class _Work:
     rows: RowFiles
     # A `Fitted` of texts, or a `TableClassifier`; importing that would import scikit-learn.
     model: Any = None
-    # `HeldOut`, or `HeldOutLabels` of lists of labels.
     left_out: Any = None
 
     @property
@@ -257,7 +256,7 @@ def _validate(work: _Work, settings: Validation, advance: Callable[[int], None])
         measured = lists.measure(work.model.decision)
         work.write("validation.json", {
             "method": lists.method, "documents": len(lists), **measured,
-            "log_loss": _finite_or_none(lists.log_loss())})
+            "log_loss": _finite_or_none(lists.log_loss)})
         work.observer.result(f"{_describe_lists(measured)} by {lists.method}")
         return
     held = _left_out_once(work) if settings.method == "leave-one-out" else _folds(work)
@@ -281,8 +280,8 @@ def _calibrate(work: _Work, settings: Calibration, advance: Callable[[int], None
     chosen = fit_calibration(held, length_aware=settings.length_aware)
     work.model = work.model.with_calibration(chosen)
     if work.is_multilabel:
-        work.observer.result(f"log loss {held.log_loss():.3f} -> {held.log_loss(chosen):.3f} by "
-                             f"{held.method}")
+        work.observer.result(f"log loss {held.log_loss:.3f} -> "
+                             f"{held.calibrated(chosen).log_loss:.3f} by {held.method}")
         return
     before, after = reliability(held).log_loss, reliability(held.calibrated(chosen)).log_loss
     work.observer.result(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
@@ -347,8 +346,9 @@ def _test(work: _Work) -> None:
     if isinstance(result, Evaluation):
         _test_classes(work, result)
     else:
+        held = held_out(model, test).calibrated(model.calibration)
         values = {**result.to_dict(), "calibrated": model.calibration is not None,
-                  "log_loss": _finite_or_none(held_out(model, test).log_loss(model.calibration))}
+                  "log_loss": _finite_or_none(held.log_loss)}
         work.write("metrics.json", values)
         work.observer.result(f"{_describe_lists(values)} on {quantity(result.documents, 'row')}")
     if settings.report is not None:
