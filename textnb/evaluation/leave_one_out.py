@@ -63,6 +63,7 @@ def leave_one_out(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import polars as pl
     >>> from textnb import TextClassifier
     >>> train = pl.DataFrame({"text": ["aa aa", "aa bb", "bb"], "label": ["x", "x", "y"]})

@@ -12,6 +12,7 @@ from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats, log_sigmoid
 from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import EXPLANATION, Answers, best_columns
+from textnb.text.matrix import as_csr
 
 
 def label_schema(
@@ -119,9 +120,4 @@ def indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
     has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
     found = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
-    if not fitted.indicator.is_sparse:
-        return found
-    # Only rows whose labels came so need SciPy.
-    import scipy.sparse as sp
-
-    return sp.csr_array(found)
+    return as_csr(found) if fitted.indicator.is_sparse else found

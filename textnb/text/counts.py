@@ -58,7 +58,7 @@ class LabelCounter:
         self._counting: Counting | None = None
         # Codes of labels begin at 1: of lists of labels, 0 is that of all documents.
         self._of_lists = False
-        self.rows = first_row
+        self.rows = self._first_row = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
         """Count batches, with the kernel if it runs the tokenizer."""
@@ -92,11 +92,11 @@ class LabelCounter:
     @property
     def size(self) -> tuple[int, int]:
         """The number of labels, and an upper bound of the number of terms."""
-        return len(self._class_count), 0 if self._counting is None else len(self._counting)
+        return max(0, len(self._class_count) - 1), 0 if self._counting is None else len(self._counting)
 
     def counts(self) -> Counts:
         """The counts, sorted; no batch can be read after this."""
-        if self._label_type is None or self._counting is None or not len(self._class_count):
+        if self._label_type is None or self._counting is None or self.rows == self._first_row:
             raise DataError.no_rows("the input")
         names = _as_labels(self._labels.strings(), self._label_type)
         codes = names.arg_sort().cast(pl.Int64).to_numpy() + 1

@@ -294,6 +294,13 @@ def _term_sums(
     return sums[0], sums[1]
 
 
+def as_csr(matrix: NDArray[Any]) -> CountMatrix:
+    """The matrix as a csr_array."""
+    import scipy.sparse as sp
+
+    return sp.csr_array(matrix)
+
+
 def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> CountMatrix:
     """The counts over other columns: the new column of each, -1 for none, in ascending order.
 
