@@ -62,7 +62,9 @@ class RatioScales:
         self._total = np.bincount(
             rows.indices, weights=every, minlength=rows.shape[1])
         masses = self._of_row * stored
-        self._of_classes, self._of_all = labels.sums(masses), masses.sum()
+        self._of_classes = labels.sums(masses)
+        # Labels overlap: the sum of theirs is not that of all rows.
+        self._of_all = (self._of_classes if labels.link == "softmax" else masses).sum()
 
     def of(self, k: int) -> tuple[Floats, Floats]:
         """float64 (n_shared,) and (n_own,)."""

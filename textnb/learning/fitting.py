@@ -17,7 +17,9 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
+from textnb.bayes.choice import GRID, choose_l
 from textnb.bayes.counts import Counts
+from textnb.bayes.label_form import check_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
@@ -44,6 +46,7 @@ from textnb.learning.documents import (
 )
 from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.journal import log_learned
+from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.refitting import (
     check_keep_sample,
     forget_rows,
@@ -51,7 +54,6 @@ from textnb.learning.refitting import (
     sample_of,
     start_of,
 )
-from textnb.learning.smoothing import choose_smoothing
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
@@ -395,9 +397,15 @@ def _choose_l(
     settings: TextSettings, statistics: Counts, X: Any, y: ArrayLike | None
 ) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
+    terms, limits, model = settings.with_column(statistics).terms, settings.limits, settings.model
+    if statistics.is_multilabel:
+        check_labels(model, len(terms), 1.0)
+    reader = LeaveOneOutReader.of(
+        model, statistics, limits, None if settings.vocabulary is None and (
+            limits.max_features is None) else terms, settings.binary)
     with reading(X):
-        return choose_smoothing(
-            settings, statistics, labelled_batches(settings, X, y))
+        left_out = reader.leave_out(labelled_batches(settings, X, y), GRID)
+        return choose_l(left_out, model.scores_are_log_probabilities)
 
 
 def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:

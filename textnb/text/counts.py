@@ -92,7 +92,8 @@ class LabelCounter:
     @property
     def size(self) -> tuple[int, int]:
         """The number of labels, and an upper bound of the number of terms."""
-        return max(0, len(self._class_count) - 1), 0 if self._counting is None else len(self._counting)
+        terms = 0 if self._counting is None else len(self._counting)
+        return max(0, len(self._class_count) - 1), terms
 
     def counts(self) -> Counts:
         """The counts, sorted; no batch can be read after this."""
