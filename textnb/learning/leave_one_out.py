@@ -155,16 +155,40 @@ class LeaveOneOutReader:
                 counts.data[:] = 1
             return counts, frame[spec.label]
 
-        rest = learned
+        rest = _Rest(learned)
         for counts, column in map_in_threads(read, documents.frames):
             labels = labels_of(column, row)
             row += len(labels)
-            rest, more = rest.less(counts_of_matrix(spec, counts, learned.terms, labels))
-            if more is not None:
-                raise other_documents(more)
+            rest.take(counts_of_matrix(spec, counts, learned.terms, labels))
             yield (counts if columns is None else choose_columns(counts, *columns),
                    labels.among(learned.classes))
-        _check_empty(rest)
+        _check_empty(rest.counts)
+
+
+class _Rest:
+    """What a model has counted, less the documents that were read."""
+
+    def __init__(self, learned: Counts) -> None:
+        self._learned, self._taken = learned, list[Counts]()
+
+    def take(self, more: Counts) -> None:
+        """Less more documents; DataError if these are others than were learned."""
+        unknown = np.setdiff1d(more.classes, self._learned.classes)
+        if len(unknown):
+            raise other_documents(f"class {unknown.tolist()[0]!r} was never learned")
+        self._taken.append(more)
+        # A difference costs a whole vocabulary.
+        if sum(len(each.values) for each in self._taken) > len(self._learned.values):
+            self._learned, self._taken = self.counts, []
+
+    @property
+    def counts(self) -> Counts:
+        if not self._taken:
+            return self._learned
+        rest, more = self._learned.less(Counts.sum(self._taken))
+        if more is not None:
+            raise other_documents(more)
+        return rest
 
 
 def _check_empty(rest: Counts) -> None:
