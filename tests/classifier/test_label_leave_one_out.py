@@ -73,6 +73,15 @@ def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator: Any, tmp_pa
     assert len(textnb.cross_validate(model, NEWS, folds=2)) == NEWS.height
 
 
+def test_the_path_of_l_is_that_by_which_fit_chooses() -> None:
+    model = TextClassifier(MultinomialNB(l="auto")).fit(NEWS)
+    path = textnb.smoothing_path(model, NEWS, GRID)
+    assert path.best == model.fitted_.chosen_l
+    assert path.table["l"].to_list() == list(GRID)
+    with pytest.raises(textnb.ParameterError, match="of other documents"):
+        textnb.smoothing_path(model, test=NEWS)
+
+
 def test_the_least_loss_of_the_sum_over_labels_is_found() -> None:
     chosen = TextClassifier(MultinomialNB(l="auto")).fit(NEWS).fitted_.chosen_l
     actual = np.array([[label in own for label in ["alone", *TOPICS, "usual"]]

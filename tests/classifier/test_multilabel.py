@@ -562,7 +562,7 @@ LISTS = pl.List(pl.String)
 CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")
 # What takes a fitted model and does not know lists of labels yet, by name. Each refuses.
 REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
-    "smoothing_path": lambda model, rows, path: textnb.smoothing_path(model, rows),
+    "smoothing_path(test=)": lambda model, rows, path: textnb.smoothing_path(model, test=rows),
     "validate_online(positive=)": lambda model, rows, path: textnb.validate_online(
         model, rows, "corn"),
     "write_report(positive=)": lambda model, rows, path: textnb.write_report(

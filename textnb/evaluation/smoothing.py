@@ -149,8 +149,9 @@ def smoothing_path(
     >>> path.table.select("l", "accuracy").rows(), path.best
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
-    fitted = check_one_label(
-        check_texts(model, LEAVING_OUT if test is None else None), "the smoothing path")
+    fitted = check_texts(model, LEAVING_OUT if test is None else None)
+    if test is not None:
+        check_one_label(fitted, "a smoothing path of other documents")
     counting = model_that_counts(fitted)
     values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
