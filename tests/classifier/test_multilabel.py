@@ -663,7 +663,7 @@ def test_each_public_function_of_a_fitted_model_is_walked() -> None:
 
     of_scores_or_files = {"verify_export", "load"}
     knowing = {*JUDGING, "describe_model", "export_model", "calibrate", "cross_validate",
-               "leave_one_out", "validate_online", "write_report"}
+               "leave_one_out", "smoothing_path", "validate_online", "write_report"}
     walked = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
               and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}
