@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +19,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.decision import UNSURE, Decision, log_odds
+from textnb.bayes.decision import Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES
 from textnb.filter.deciding import deciding_terms
-from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, default_spam, doubt_of
+from textnb.filter.verdict import LEAST_LEARNED, SPAM, Judging, Verdict, default_spam
 from textnb.mail.columns import message_columns
 from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
 from textnb.storage.textmodel import is_table_model, read_model, unpack_text
@@ -153,12 +154,15 @@ class MailFilter:
                    "log-odds" if logs else "margin",
                    0 if fitted.since_fit is None else fitted.since_fit.documents)
 
-    @property
-    def least_odds(self) -> float:
-        """The least log-odds of spam, base e, for which a message is spam."""
-        if self.cutoffs is not None:
-            return self.cutoffs[1]
-        return 0.0 if self.decision is None else float(self.decision.thresholds[self.spam])
+    @cached_property
+    def judging(self) -> Judging:
+        """How scores become a verdict."""
+        if self.decision is not None:
+            self.decision.check_classes(list(self.learned))
+        return Judging(
+            self.learned, self.spam, self.least_learned, self.cutoffs,
+            None if self.decision is None else self.decision.thresholds,
+            self.calibration is not None, self.measure, self.since_fit)
 
     @property
     def lists(self) -> list[str]:
@@ -178,17 +182,9 @@ class MailFilter:
         errors = tuple(parsed.errors)
         if len(message) > MAX_MESSAGE:
             errors += (BEYOND,)
-        calibrated = self.calibration is not None
         if self.calibration is not None:
             scores = self.calibration.apply(scores, np.array([length]))
-        odds = log_odds(scores)
-        own = float(odds[0, list(self.learned).index(self.spam)])
-        doubt = doubt_of(self.learned, self.spam, self.least_learned, length, own)
-        if doubt:
-            return Verdict(DOUBT, 0.0 if np.isnan(own) else own, calibrated, doubt, errors,
-                           self.measure, self.since_fit)
-        return Verdict(self._status(odds, own), own, calibrated, "", errors, self.measure,
-                       self.since_fit)
+        return self.judging.verdict(log_odds(scores)[0].tolist(), length, errors)
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide the verdict on a message.
@@ -212,19 +208,7 @@ class MailFilter:
         found = zip(values.tolist(), zip(
             terms, self.form.weights[columns].tolist(), strict=True), strict=True)
         return deciding_terms([*found], self.form.intercept.tolist(),
-                              list(self.learned).index(self.spam), divisor, k)
-
-    def _status(self, odds: Floats, own: float) -> str:
-        if self.cutoffs is not None:
-            low, high = self.cutoffs
-            return SPAM if own >= high else HAM if own <= low else DOUBT
-        if self.decision is None:
-            return SPAM if own > 0 else HAM
-        classes = list(self.learned)
-        answer = int(self.decision.decide(odds, classes)[0])
-        if answer == UNSURE:
-            return DOUBT
-        return SPAM if classes[answer] == self.spam else HAM
+                              self.judging.place, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""

@@ -12,19 +12,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from textnb.bayes.decision import Decision
 from textnb.files.require import Unsupported
 from textnb.filter.deciding import deciding_terms
-from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
+from textnb.filter.verdict import Cutoffs, Judging, Verdict, default_spam
 from textnb.mail.columns import message_columns
 from textnb.mail.message import MAX_MESSAGE
 from textnb.storage.terms_reader import TermsReader, Weights, tokens_of
 
 # Relative difference between scores that are added up in two ways; the bound is generous.
 _ROUNDING = 1e-10
-Cutoffs = tuple[float, float]
 _T = TypeVar("_T")
 
 
@@ -54,7 +52,6 @@ class QuickFilter:
         self, path: str, *, spam: str | None = None, least_learned: int = 10,
         cutoffs: Cutoffs | None = None, remembered: int = 0, takes_stale: bool = False,
     ) -> None:
-        self._least_learned, self._cutoffs = least_learned, cutoffs
         self._remembered: dict[str, Weights | None] = {}
         self._most = remembered
         self._reader = reader = TermsReader(path)
@@ -72,41 +69,24 @@ class QuickFilter:
             if reader.calibration is not None and reader.calibration.link != "softmax":
                 raise Unsupported(f"a calibration of {reader.calibration.link}")
             self._calibration = reader.calibration
-            self._decision = _Decision(reader.decision, reader.labels)
-            self.since_fit = sum((reader.document.get("since_fit") or {}).values())
-            self._spam = spam if spam is not None else default_spam(
-                reader.labels, self._decision.positive)
-            if not any(type(label) is type(self._spam) and label == self._spam
-                       for label in reader.labels):
-                raise Unsupported(f"the class {self._spam!r}, which the model does not have")
+            decision, calibrated = reader.decision, reader.calibration is not None
+            wanted = spam if spam is not None else default_spam(
+                reader.labels, None if decision is None else decision.positive)
+            if not any(type(label) is type(wanted) and label == wanted for label in reader.labels):
+                raise Unsupported(f"the class {wanted!r}, which the model does not have")
+            self.judging = Judging(
+                dict(zip(reader.labels, reader.documents, strict=True)), wanted, least_learned,
+                cutoffs, None if decision is None else decision.thresholds, calibrated,
+                "log-odds" if calibrated or reader.are_log_probabilities else "margin",
+                sum((reader.document.get("since_fit") or {}).values()))
         except BaseException:
             reader.close()
             raise
 
     @property
-    def labels(self) -> list[Any]:
-        """The classes."""
-        return list(self._reader.labels)
-
-    @property
     def columns(self) -> list[str]:
         """The columns of a table of mail that are judged."""
         return list(self._columns)
-
-    @property
-    def spam(self) -> Any:
-        """The class that is spam."""
-        return self._spam
-
-    @property
-    def least_odds(self) -> float:
-        """The least log-odds of spam, base e, for which a message is spam."""
-        if self._cutoffs is not None:
-            return self._cutoffs[1]
-        if not self._decision.thresholds:
-            return 0.0
-        least = self._decision.thresholds[self._reader.labels.index(self._spam)]
-        return float(least)
 
     def close(self) -> None:
         self._reader.close()
@@ -129,24 +109,13 @@ class QuickFilter:
         """
         if len(message) > MAX_MESSAGE:
             raise Unsupported("a message beyond 64 MiB")
-        reader = self._reader
         texts, parsed = message_columns(message, self._columns, self.lists)
         scores, length, largest = self._scores(tokens_of(self._plan, texts))
         if self._calibration is not None:
             by = self._divisor(length)
             scores, largest = [score / by for score in scores], largest / by
-        odds = _log_odds(scores)
-        own = odds[reader.labels.index(self._spam)]
-        errors = tuple(parsed.errors)
-        learned = dict(zip(reader.labels, reader.documents, strict=True))
-        calibrated = self._calibration is not None
-        measure = "log-odds" if calibrated or reader.are_log_probabilities else "margin"
-        doubt = doubt_of(learned, self._spam, self._least_learned, length, own)
-        if doubt:
-            return Verdict(DOUBT, own, calibrated, doubt, errors, measure,
-                           self.since_fit)
-        status = self._status(odds, own, _ROUNDING * max(1.0, largest))
-        return Verdict(status, own, calibrated, "", errors, measure, self.since_fit)
+        return self.judging.verdict(_log_odds(scores), length, tuple(parsed.errors),
+                                    _ROUNDING * max(1.0, largest))
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide a verdict: as `MailFilter.deciding_terms`."""
@@ -154,9 +123,8 @@ class QuickFilter:
         counts = Counter(tokens_of(self._plan, texts))
         found = self._values((counts[term], (term, weights))
                              for term, weights in self._weights(counts))
-        reader = self._reader
         return deciding_terms(
-            found, reader.intercept, reader.labels.index(self._spam),
+            found, self._reader.intercept, self.judging.place,
             self._divisor(sum(value for value, _ in found)), k)
 
     def _divisor(self, length: float) -> float:
@@ -165,16 +133,6 @@ class QuickFilter:
             return 1.0
         temperature, exponent = self._calibration.temperature, self._calibration.length_exponent
         return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
-
-    def _status(self, odds: Weights, own: float, near: float) -> str:
-        if self._cutoffs is not None:
-            return _between(own, self._cutoffs, near)
-        if not self._decision.thresholds:
-            return _between(own, (0.0, math.nextafter(0.0, 1.0)), near)
-        answer = self._decision.answer(odds, near)
-        if answer is None:
-            return DOUBT
-        return SPAM if self._reader.labels[answer] == self._spam else HAM
 
     def _scores(self, tokens: Sequence[str]) -> tuple[Weights, float, float]:
         """Scores of the classes, the sum of the counts that were scored, and the largest absolute
@@ -251,32 +209,3 @@ def _log_odds(scores: Weights) -> Weights:
         top = max(others)
         odds.append(score - top - math.log(sum(math.exp(other - top) for other in others)))
     return odds
-
-
-class _Decision:
-    """Thresholds of the classes, in their order; empty where the model has no decision."""
-
-    def __init__(self, decision: Decision | None, labels: Sequence[Any]) -> None:
-        self.positive = None if decision is None else decision.positive
-        self.thresholds = [] if decision is None else [
-            float(decision.thresholds[label]) for label in labels]
-
-    def answer(self, odds: Sequence[float], near: float) -> int | None:
-        """The index of the class that is answered; None if the answer is unsure."""
-        accepted = []
-        for k, (value, least) in enumerate(zip(odds, self.thresholds, strict=True)):
-            if abs(value - least) <= near:
-                raise Unsupported("log-odds at a threshold")
-            if value >= least and least < math.inf:
-                accepted.append((value, k))
-        accepted.sort(reverse=True)
-        if len(accepted) > 1 and not accepted[0][0] - accepted[1][0] > near:
-            raise Unsupported("two classes that are equally probable")
-        return accepted[0][1] if accepted else None
-
-
-def _between(odds: float, cutoffs: Cutoffs, near: float) -> str:
-    low, high = cutoffs
-    if min(abs(odds - low), abs(odds - high)) <= near:
-        raise Unsupported("log-odds at a threshold")
-    return SPAM if odds >= high else HAM if odds <= low else DOUBT

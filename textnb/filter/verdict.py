@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from textnb.files.require import Unsupported
 from textnb.runtime.values import Value
 
+Cutoffs = tuple[float, float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
 # Messages of either kind. With fewer, priors and rare words decide, and the filter would give every
 # message the class that it has learned more of.
 LEAST_LEARNED = 10
+_AT_A_THRESHOLD = "log-odds at a threshold"
 
 
 class Verdict(Value):
@@ -75,30 +78,113 @@ def since_fit_words(documents: int) -> str:
             "and no answer knows that. Fit it again with: textnb train")
 
 
-def doubt_of(
-    learned: Mapping[Any, int], spam: Any, least_learned: int, length: float, odds: float
-) -> str:
-    """The reason to answer "unsure"; empty if there is none.
+class Judging(Value):
+    """How the scores of a message become a verdict.
 
-    Parameters
+    Attributes
     ----------
     learned : mapping of label to int
-        Messages learned per class.
+        Messages learned per class, in the order of the scores.
     spam : label
     least_learned : int
         With fewer messages of spam, or of the rest, the answer is "unsure".
-    length : float
-        Sum of the counts that were scored.
-    odds : float
-        Log-odds of spam.
+    cutoffs : (float, float) or None
+        Log-odds, base e: ham up to the first, spam from the second on. They take the place of the
+        decision.
+    thresholds : mapping of label to float, or None
+        Those of the model's decision.
+    calibrated : bool
+    measure, since_fit
+        As in `Verdict`.
     """
-    own = learned[spam]
-    rest = sum(learned.values()) - own
-    if min(own, rest) < least_learned:
-        return (f"too little was learned to judge: {own:,} {spam} and {rest:,} others, "
-                f"and {least_learned:,} of each are needed")
-    if math.isnan(odds):
-        return "the message is impossible under every class (l = 0)"
-    if not length:
-        return "no word of the message was learned"
-    return ""
+
+    learned: Mapping[Any, int]
+    spam: Any
+    least_learned: int = LEAST_LEARNED
+    cutoffs: Cutoffs | None = None
+    thresholds: Mapping[Any, float] | None = None
+    calibrated: bool = False
+    measure: str = "log-odds"
+    since_fit: int = 0
+
+    @property
+    def place(self) -> int:
+        """The index of the class of spam."""
+        return list(self.learned).index(self.spam)
+
+    @property
+    def least_odds(self) -> float:
+        """The least log-odds of spam, base e, for which a message is spam."""
+        if self.cutoffs is not None:
+            return self.cutoffs[1]
+        return 0.0 if self.thresholds is None else float(self.thresholds[self.spam])
+
+    def verdict(
+        self, odds: Sequence[float], length: float, errors: tuple[str, ...] = (),
+        near: float | None = None,
+    ) -> Verdict:
+        """The verdict on a message.
+
+        Parameters
+        ----------
+        odds : sequence of float
+            Log-odds of each class against all others; NaN if the message is impossible under all.
+        length : float
+            Sum of the counts that were scored.
+        errors : tuple of str
+            What is malformed in the message.
+        near : float, optional
+            How much rounding may change the log-odds.
+
+        Raises
+        ------
+        Unsupported
+            If so small a difference could decide.
+        """
+        own = odds[self.place]
+        doubt = self._doubt(length, own)
+        status = DOUBT if doubt else self._status(odds, own, near)
+        return Verdict(status, 0.0 if math.isnan(own) else own, self.calibrated, doubt, errors,
+                       self.measure, self.since_fit)
+
+    def _doubt(self, length: float, own: float) -> str:
+        """The reason to answer "unsure"; empty if there is none."""
+        learned = self.learned[self.spam]
+        rest = sum(self.learned.values()) - learned
+        if min(learned, rest) < self.least_learned:
+            return (f"too little was learned to judge: {learned:,} {self.spam} and {rest:,} "
+                    f"others, and {self.least_learned:,} of each are needed")
+        if math.isnan(own):
+            return "the message is impossible under every class (l = 0)"
+        return "" if length else "no word of the message was learned"
+
+    def _status(self, odds: Sequence[float], own: float, near: float | None) -> str:
+        if self.cutoffs is None and self.thresholds is not None:
+            return self._answer(odds, self.thresholds, near)
+        low, high = self.cutoffs or (0.0, math.nextafter(0.0, 1.0))
+        _check_apart(near, _AT_A_THRESHOLD, own - low, own - high)
+        return SPAM if own >= high else HAM if own <= low else DOUBT
+
+    def _answer(
+        self, odds: Sequence[float], thresholds: Mapping[Any, float], near: float | None
+    ) -> str:
+        """As `Decision.decide`: the most probable of the classes that reach their thresholds."""
+        accepted = []
+        for place, label in enumerate(self.learned):
+            least = thresholds[label]
+            _check_apart(near, _AT_A_THRESHOLD, odds[place] - least)
+            if odds[place] >= least and least < math.inf:
+                accepted.append((-odds[place], place, label))
+        accepted.sort(key=lambda one: one[:2])
+        if len(accepted) > 1:
+            _check_apart(near, "two classes that are equally probable",
+                         accepted[0][0] - accepted[1][0])
+        if not accepted:
+            return DOUBT
+        return SPAM if accepted[0][2] == self.spam else HAM
+
+
+def _check_apart(near: float | None, what: str, *differences: float) -> None:
+    """Raise Unsupported if rounding could change the sign of a difference."""
+    if near is not None and any(abs(difference) <= near for difference in differences):
+        raise Unsupported(what)

@@ -63,18 +63,17 @@ class ServedModel:
                 self._note("not reloaded", model=self.path, reason=first_line(error))
         if self._quick is not None:
             try:
-                return self._quick.judge(message), self._quick.least_odds
+                return self._quick.judge(message), self._quick.judging.least_odds
             except Unsupported:
                 # A score at a threshold, say. The whole model knows.
                 pass
         whole = self._whole_model()
-        return whole.judge(message), whole.least_odds
+        return whole.judge(message), whole.judging.least_odds
 
     @property
     def since_fit(self) -> int:
         """Documents that were learned or forgotten since the weights in use were fitted."""
-        model = self._quick if self._quick is not None else self._whole_model()
-        return model.since_fit
+        return self._model.judging.since_fit
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide the verdict, and what each adds to the log-odds of spam."""
@@ -89,7 +88,7 @@ class ServedModel:
         self, message: bytes
     ) -> tuple[str | None, dict[str, str | list[str] | None]]:
         """The Message-ID of a message, and the texts that the model judges and learns."""
-        model = self._quick if self._quick is not None else self._whole_model()
+        model = self._model
         texts, parsed = message_columns(message, model.columns, model.lists)
         return parsed.message_id, texts
 
@@ -102,15 +101,16 @@ class ServedModel:
         ham : str or None
             The class of ham, where there are several that are not spam.
         """
-        if self._quick is not None:
-            spam, labels = self._quick.spam, self._quick.labels
-        else:
-            whole = self._whole_model()
-            spam, labels = whole.spam, list(whole.learned)
+        judging = self._model.judging
         if told == "spam":
-            return spam
-        others = [label for label in labels if label != spam and ham in (None, str(label))]
+            return judging.spam
+        others = [label for label in judging.learned
+                  if label != judging.spam and ham in (None, str(label))]
         return others[0] if len(others) == 1 else None
+
+    @property
+    def _model(self) -> QuickFilter | MailFilter:
+        return self._whole_model() if self._quick is None else self._quick
 
     def _whole_model(self) -> MailFilter:
         if self._whole is None:
