@@ -28,8 +28,8 @@ ROOMS = {
     "classifiers": "TextClassifier, TableClassifier",
     "evaluation": "metrics, validation", "report": "the HTML report",
     "export": "weights for other systems", "engines": "Spark",
-    "jobs": "jobs in TOML", "filter": "the mail filter",
-    "serving": "verdicts over a socket", "cli": "the command line",
+    "jobs": "jobs in TOML", "filter": "the mail filter, at once and over a socket",
+    "cli": "the command line",
 }
 
 

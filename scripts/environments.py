@@ -49,7 +49,9 @@ TESTS = {
 # this repository's own scripts and pages.
 APART_FROM_LIBRARIES = [
     "tests/benchmarks", "tests/cli/test_streams.py", "tests/docs/test_links.py",
-    "tests/export/test_c.py", "tests/serving", "tests/test_environments.py",
+    "tests/export/test_c.py", "tests/filter/test_postfix.py",
+    "tests/filter/test_protocol.py", "tests/filter/test_serve.py", "tests/filter/test_tell.py",
+    "tests/test_environments.py",
     "tests/test_layers.py", "tests/test_tiers.py"]
 IMPORTS = ["tests/test_public.py", "-k", "test_every_module_imports and installed"]
 # What pytest returns where no test was collected, as a whole file may be skipped.

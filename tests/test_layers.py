@@ -40,7 +40,6 @@ ORDER = (
     ("engines",),
     ("jobs",),
     ("filter",),
-    ("serving",),
     ("cli",),
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}

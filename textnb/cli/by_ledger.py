@@ -67,8 +67,8 @@ def change_by_ledger(
         Learns or forgets the rows.
     """
     from textnb.files.lock import lock_path
+    from textnb.filter.learner import check, learn
     from textnb.learning.ledger import Ledger
-    from textnb.serving.learner import check, learn
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     if has_ledger(model):

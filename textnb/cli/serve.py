@@ -75,9 +75,9 @@ def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) 
     logs a line of JSON per verdict on standard error. A model file that is replaced is judged by
     from the next message on. SIGTERM ends the server once its last requests are answered.
     """
+    from textnb.filter.server import Server, listen
+    from textnb.filter.settings import Settings
     from textnb.runtime.sizes import byte_size
-    from textnb.serving.server import Server, listen
-    from textnb.serving.settings import Settings
 
     for name, value in (("--timeout", service.timeout),
                         ("--client-timeout", service.client_timeout),

@@ -1,1 +1,1 @@
-"""The mail filter."""
+"""The mail filter: a verdict at once, or over a socket in the protocol of SpamAssassin's spamd."""

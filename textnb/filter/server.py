@@ -1,6 +1,6 @@
 """The server: it listens, keeps its workers running, and stops them.
 
-    server ──> worker 1     each takes connections from the same sockets (textnb.serving.worker)
+    server ──> worker 1     each takes connections from the same sockets (textnb.filter.worker)
            ──> worker 2
            ──> learner      now and then, if clients may tell what a message is
              <── shared counters: a worker that judges for too long is killed, and replaced
@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from textnb.errors import ParameterError, SourceError, TextnbError
-from textnb.serving.counters import Counters, size
-from textnb.serving.log import log
-from textnb.serving.settings import Settings
-from textnb.serving.worker import READY
+from textnb.filter.counters import Counters, size
+from textnb.filter.log import log
+from textnb.filter.settings import Settings
+from textnb.filter.worker import READY
 
 _BACKLOG = 256
 _SOCKET_MODE = 0o660
@@ -40,7 +40,7 @@ _SHORT_SECONDS = 1.0
 _START_SECONDS = 120.0
 # -P: a folder in which the server is started must not give its processes modules.
 _PYTHON = (sys.executable, "-P", "-m")
-_LEARNER = (*_PYTHON, "textnb.serving.learner")
+_LEARNER = (*_PYTHON, "textnb.filter.learner")
 
 
 def listen(address: str) -> socket.socket:
@@ -170,7 +170,7 @@ class Server:
         self._counters.free(number)
         descriptors = [listener.fileno() for listener in self._listeners]
         return subprocess.Popen(
-            [*_PYTHON, "textnb.serving.worker", self._settings.as_text(),
+            [*_PYTHON, "textnb.filter.worker", self._settings.as_text(),
              str(self._shared.fileno()), str(number), *map(str, descriptors)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True,
             pass_fds=[self._shared.fileno(), *descriptors], start_new_session=True)

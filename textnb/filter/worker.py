@@ -2,7 +2,7 @@
 
     connection -> request -> message -> model of the user -> verdict -> answer
 
-The server (`textnb.serving.server`) starts it, with the listening sockets, and ends it: by closing
+The server (`textnb.filter.server`) starts it, with the listening sockets, and ends it: by closing
 its standard input, or by SIGTERM. It answers the requests that it has read so far before it ends.
 """
 
@@ -20,15 +20,15 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from textnb.errors import TextnbError, first_line
+from textnb.filter import protocol
+from textnb.filter.counters import Counters
+from textnb.filter.log import log, message_id
+from textnb.filter.marks import Mark, mark_of
+from textnb.filter.models import ServedModel
+from textnb.filter.protocol import Refused, Request
+from textnb.filter.settings import Settings, from_text
 from textnb.filter.verdict import SPAM, Verdict
 from textnb.learning.ledger import Ledger, message_key
-from textnb.serving import protocol
-from textnb.serving.counters import Counters
-from textnb.serving.log import log, message_id
-from textnb.serving.marks import Mark, mark_of
-from textnb.serving.models import ServedModel
-from textnb.serving.protocol import Refused, Request
-from textnb.serving.settings import Settings, from_text
 
 READY = b"ready\n"
 # Process, user and group.

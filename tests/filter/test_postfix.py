@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.server import HAM, SPAM, Server, saved
+from tests.filter.server import HAM, SPAM, Server, saved
 
 PROGRAMS = ("postfix", "spamass-milter", "spamc")
 USER = "textnb-test"

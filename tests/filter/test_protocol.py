@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textnb.filter import protocol
+from textnb.filter.log import message_id
+from textnb.filter.marks import mark_of, marked
+from textnb.filter.protocol import Refused, Request
 from textnb.filter.verdict import Verdict
 from textnb.mail.message import parse_message
-from textnb.serving import protocol
-from textnb.serving.log import message_id
-from textnb.serving.marks import mark_of, marked
-from textnb.serving.protocol import Refused, Request
 
 SPAM = mark_of(Verdict("spam", 7.0, True), 2.0)
 HAM = mark_of(Verdict("ham", -7.0, True), 2.0)

@@ -16,8 +16,8 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 
+from textnb.filter.marks import Mark, marked, marks_of
 from textnb.runtime.values import Value
-from textnb.serving.marks import Mark, marked, marks_of
 
 # Of a line and of the lines before a message, as in spamd.
 LONGEST_LINE, MOST_HEADERS = 8192, 255

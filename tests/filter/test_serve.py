@@ -20,11 +20,11 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import PROGRAM
-from tests.serving.server import HAM, HERE, SPAM, Server, received, saved
+from tests.filter.server import HAM, HERE, SPAM, Server, received, saved
 from textnb import ComplementNB, Decision, MailFilter, MultinomialNB, TextClassifier
-from textnb.serving import counters
-from textnb.serving.settings import Settings
-from textnb.serving.worker import Worker
+from textnb.filter import counters
+from textnb.filter.settings import Settings
+from textnb.filter.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 

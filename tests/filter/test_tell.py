@@ -18,11 +18,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.serving.server import HAM, HERE, SPAM, Server, saved
+from tests.filter.server import HAM, HERE, SPAM, Server, saved
 from textnb import NBLinear, SourceError, TextClassifier, load, mail_tokens
+from textnb.filter import learner
 from textnb.learning import ledger as ledgers
 from textnb.learning.ledger import Ledger, changes, message_key
-from textnb.serving import learner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 NEW = b"Message-ID: <1@a>\n\nbrand new watches\n"
@@ -215,7 +215,7 @@ def test_learning_is_done_once_wherever_it_ends(
 def test_a_killed_learner_loses_nothing(tmp_path: Path) -> None:
     model = filled(tmp_path)
     for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-m", "textnb.serving.learner", "learn", model],
+        process = subprocess.Popen([sys.executable, "-m", "textnb.filter.learner", "learn", model],
                                    env={**os.environ, "PYTHONPATH": HERE},
                                    stderr=subprocess.DEVNULL)
         time.sleep(0.3)

@@ -1,1 +1,0 @@
-"""Verdicts over a socket, in the protocol of SpamAssassin's spamd."""
