@@ -26,9 +26,7 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     """
     first, found, _ = message.partition(b"\n")
     ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
-    calibrated = "yes" if verdict.calibrated else "no"
-    line = (f"{STATUS}: {verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
-            f"probability={verdict.probability:.6f}; calibrated={calibrated}")
+    line = f"{STATUS}: {verdict.header}"
     at = len(first) + 1 if found and message.startswith(b"From ") else 0
     # A continuation line before any header would continue this one.
     while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:

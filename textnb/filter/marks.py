@@ -85,10 +85,7 @@ def mark_of(
              *([f"unsure, as {verdict.reason}"] if verdict.reason else []),
              *(f"malformed: {error}" for error in verdict.errors),
              *(_details(score, terms) if terms else [])]
-    status = (f"{verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
-              f"probability={verdict.probability:.6f}; "
-              f"calibrated={'yes' if verdict.calibrated else 'no'}")
-    return Mark(is_spam, score, THRESHOLD, symbols, "\n".join(lines) + "\n", status)
+    return Mark(is_spam, score, THRESHOLD, symbols, "\n".join(lines) + "\n", verdict.header)
 
 
 def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:

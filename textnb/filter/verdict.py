@@ -54,6 +54,13 @@ class Verdict(Value):
         except OverflowError:
             return 0.0
 
+    @property
+    def header(self) -> str:
+        """The value of ``X-Textnb-Status``."""
+        return (f"{self.status}; {self.measure}={self.log_odds:.6f}; "
+                f"probability={self.probability:.6f}; "
+                f"calibrated={'yes' if self.calibrated else 'no'}")
+
 
 def default_spam(labels: Iterable[Any], positive: Any) -> Any:
     """The class that is spam where nobody says it; None where it is not clear.
