@@ -170,7 +170,7 @@ def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
 
     Examples
     --------
-    >>> plan = Plan((Lowercase(), Matches("[^ ]+"), TokenColumns(None), StopWords(("The End",))))
+    >>> plan = Plan((Lowercase(), Matches("[^ ]+"), TokenColumns(True), StopWords(("The End",))))
     >>> stop_tokens_of_lists(plan) == {"the end"}
     True
     """
