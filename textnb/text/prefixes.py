@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.runtime.native import Kernel
 from textnb.text.byte_keys import begins_of
-from textnb.text.native.kernel import Kernel
 from textnb.text.utf8 import bytes_of, strings_of
 
 Codes = NDArray[np.int32]

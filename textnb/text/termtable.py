@@ -19,11 +19,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
+from textnb.runtime.native import Kernel
 from textnb.text.byte_keys import begins_of
 from textnb.text.character_class import character_class
 from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngrams_of
 from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs
-from textnb.text.native.kernel import Kernel
 from textnb.text.plain import clean
 from textnb.text.plan import Escape
 from textnb.text.prefixes import PrefixedTerms
