@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 
 from textnb.errors import DataError
 from textnb.runtime.native import Kernel
-from textnb.text.byte_keys import begins_of
 from textnb.text.character_class import character_class
 from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngrams_of
-from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs
+from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs, words_of_terms
 from textnb.text.plain import clean
-from textnb.text.plan import Escape
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.text.utf8 import byte_order, bytes_of, strings_of
+from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -95,7 +93,7 @@ class TermTable:
         """Add terms, and return their codes."""
         if not self._words or self._compiled.ngram_range[1] == 1:
             return self._add_words(terms)
-        lists = _words_of(terms, self._plan.find(Escape))
+        lists = words_of_terms(self._plan, terms)
         words = lists.explode(empty_as_null=False, keep_nulls=False)
         lengths = lists.list.len().cast(pl.Int64).to_numpy()
         most = int(lengths.max()) if len(lengths) else 1
@@ -401,17 +399,6 @@ def random_hash_keys() -> NDArray[Any]:
 
 def _escaped(words: pl.Series, characters: str) -> pl.Series:
     return words.str.replace_all(rf"([\\{characters}])", r"\${1}") if characters else words
-
-
-def _words_of(terms: pl.Series, escape: Escape | None) -> pl.Series:
-    """The words of n-grams, as they stand there: List(String)."""
-    if escape is None:
-        return terms.str.split(" ")
-    words = pl.col("term").str.extract_all(r"(?s)(?:[^\\ ]|\\.)+")
-    # What no text can hold is one word.
-    return terms.to_frame("term").select(
-        pl.when(words.list.join(" ") == pl.col("term"), pl.col("term") != "").then(words)
-        .otherwise(pl.concat_list("term"))).to_series()
 
 
 def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:

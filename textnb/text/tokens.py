@@ -22,7 +22,7 @@ from textnb.errors import ParameterError
 from textnb.runtime.forks import check_fork
 from textnb.runtime.settings import check_settings, with_checked_names
 from textnb.text.characters import KINDS
-from textnb.text.expressions import tokens_expr
+from textnb.text.expressions import tokens_expr, words_of_terms
 from textnb.text.plan import (
     Escape,
     Matches,
@@ -254,19 +254,16 @@ class Tokenizer(TokenSettings):
         >>> Tokenizer(pattern=r"[^,]+", ngram_range=(1, 2)).split_terms(r"new\ york city")
         ['new york', 'city']
         """
-        if not self.joins_words:
-            return [term]
-        if self.plan().find(Escape) is None:
-            return term.split(" ")
-        # A word is never empty, so a run of other characters and escaped pairs is one word.
-        return [re.sub(r"\\(.)", r"\1", word, flags=re.S)
-                for word in re.findall(r"(?:[^\\ ]|\\.)+", term, flags=re.S)]
+        return self.split_all(pl.Series([term])).to_list()[0]
 
     def split_all(self, terms: pl.Series) -> pl.Series:
         """`split_terms` for many terms: a List(String) series."""
-        if not self.joins_words or self.plan().find(Escape) is not None:
-            return pl.Series([self.split_terms(term) for term in terms], dtype=pl.List(pl.String))
-        return terms.str.split(" ")
+        if not self.joins_words:
+            return terms.to_frame("term").select(pl.concat_list("term")).to_series()
+        words = words_of_terms(self.plan(), terms)
+        if self.plan().find(Escape) is None:
+            return words
+        return words.list.eval(pl.element().str.replace_all(r"(?s)\\(.)", "${1}"))
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-ready values; `from_dict` is the inverse."""
