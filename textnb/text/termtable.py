@@ -319,16 +319,12 @@ class TermTable:
         kept = self._compiled.kept
         members = character_class(
             self._compiled.members, self._compiled.pairs, bool(kept)).of(source)
-        if kept:
-            # A single byte may be a word, with no other one between it and the next.
-            return self._look_up(partial(spans.kept_words, source),
-                                 (members, self._least, kept), source, ends,
-                                 self._buffer(len(source) + 1), add)
         if self._words:
-            # Nothing need stand between a word and a character of three bytes that is one too.
-            shortest = 2 if self._compiled.pairs else self._least + 1
+            # Nothing need stand between a word and a character of three bytes that is one too; or
+            # between a single byte and another one, if more than words are kept.
+            shortest = 1 if kept else 2 if self._compiled.pairs else self._least + 1
             room = self._buffer((len(source) + len(ends)) // shortest + 1)
-            return self._look_up(partial(spans.words, source), (members, self._least),
+            return self._look_up(partial(spans.words, source), (members, self._least, kept),
                                  source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
