@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from textnb.text.compiled import why_no_kernel
+from textnb.runtime.native import KERNEL, usable
 
 PACKAGE = "textnb"
 ROOT = Path(__file__).parents[1] / PACKAGE
@@ -368,7 +368,8 @@ def drawing() -> Any:
     return script
 
 
-@pytest.mark.skipif(bool(why_no_kernel()), reason="the way that is drawn is that of the kernel")
+@pytest.mark.skipif(
+    bool(usable(KERNEL).reason), reason="the way that is drawn is that of the kernel")
 def test_a_row_goes_down_the_rooms_as_the_page_says() -> None:
     way = drawing()
     assert way.page() == way.PAGE.read_text("utf-8"), "scripts/way --write draws it anew"

@@ -19,8 +19,8 @@ from textnb.bayes.formulas import complement_weights, log_ratio, multinomial_log
 from textnb.errors import DataError, ModelFileError, VocabularyError
 from textnb.runtime import memory as memory_module
 from textnb.runtime.memory import check_room, free_memory
+from textnb.runtime.native import KERNEL, build
 from textnb.text.counting import widen
-from textnb.text.native.kernel import build
 
 MIB = 1 << 20
 
@@ -158,8 +158,8 @@ except DataError as error:
         self, kernel: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Each batch of new labels was counted whole: a table of all labels and all terms."""
-        if kernel == "on" and build().kernel is None:
-            pytest.skip(f"there is no compiled kernel: {build().reason}")
+        if kernel == "on" and build(KERNEL).kernel is None:
+            pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}")
         monkeypatch.setenv("TEXTNB_KERNEL", kernel)
         rows = many_words(2000)
         # What is compiled or loaded once is not what a fit takes.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +19,13 @@ from tests.bayes.test_linear_solver import solve
 from textnb.bayes import linear_solver
 from textnb.bayes.dual_descent import descend, descend_together
 from textnb.bayes.linear_solver import LinearSolver
-from textnb.bayes.native import kernel
-from textnb.bayes.native.kernel import build, compiled_descent
 from textnb.bayes.solver_rows import SolverRows
 from textnb.errors import ParameterError
 from textnb.runtime import native
-from textnb.runtime.native import Loaded
+from textnb.runtime.native import SOLVER, Build, build, usable
 
 needs_compiler = pytest.mark.skipif(
-    build().modules is None, reason=f"the solver is not compiled: {build().reason}")
+    build(SOLVER).kernel is None, reason=f"the solver is not compiled: {build(SOLVER).reason}")
 
 
 def problem(seed: int, n_rows: int = 60, n_features: int = 40):
@@ -34,6 +33,11 @@ def problem(seed: int, n_rows: int = 60, n_features: int = 40):
     rows = sp.csr_array(sp.random_array((n_rows, n_features), density=0.15, rng=rng, format="csr"))
     y = np.where(rows @ rng.normal(size=n_features) + 0.3 * rng.normal(size=n_rows) > 0, 1.0, -1.0)
     return rows, rng.uniform(-2.0, 2.0, n_features), y, rng.uniform(0.5, 2.0, n_rows)
+
+
+def compiled_descent() -> Any | None:
+    kernel = usable(SOLVER).kernel
+    return kernel and kernel.descent
 
 
 def uncompiled() -> SimpleNamespace:
@@ -71,8 +75,8 @@ def test_uncompiled_it_has_the_bits_that_it_has_compiled(wide):
                                  rows.indptr.astype(np.int64)), shape=rows.shape)
         python = descend(loops, rows, scale, y, cost, 1e-3, 100, start)
         assert python.converged
-        if build().modules is not None:
-            compiled = descend(build().modules[0], rows, scale, y, cost, 1e-3, 100, start)
+        if build(SOLVER).kernel is not None:
+            compiled = descend(build(SOLVER).kernel.descent, rows, scale, y, cost, 1e-3, 100, start)
             assert np.array_equal(python.weights, compiled.weights)
             assert np.array_equal(python.duals, compiled.duals)
             assert (python.bias, python.passes) == (compiled.bias, compiled.passes)
@@ -169,7 +173,7 @@ def test_uncompiled_several_problems_have_the_bits_that_they_have_compiled():
     rows, scales, ys, costs = problems(3)
     starts = [None, np.full(60, 0.25), None]
     python, compiled = (descend_together(loops, rows, scales, ys, costs, 1e-3, 100, starts)
-                        for loops in (uncompiled(), build().modules[0]))
+                        for loops in (uncompiled(), build(SOLVER).kernel.descent))
     for one, other in zip(python, compiled, strict=True):
         assert np.array_equal(one.weights, other.weights)
         assert np.array_equal(one.duals, other.duals)
@@ -215,9 +219,9 @@ def test_the_environment_decides(monkeypatch):
     monkeypatch.setenv("TEXTNB_KERNEL", "maybe")
     with pytest.raises(ParameterError, match="TEXTNB_KERNEL"):
         compiled_descent()
-    monkeypatch.setattr(kernel, "build", lambda: Loaded(None, "no compiler"))
+    monkeypatch.setattr(native, "build", lambda package: Build(None, "no compiler"))
     monkeypatch.setenv("TEXTNB_KERNEL", "on")
-    with pytest.raises(ParameterError, match="the solver is not compiled: no compiler"):
+    with pytest.raises(ParameterError, match="is not compiled: no compiler"):
         compiled_descent()
     monkeypatch.delenv("TEXTNB_KERNEL")
     assert compiled_descent() is None
@@ -226,6 +230,6 @@ def test_the_environment_decides(monkeypatch):
 @needs_compiler
 def test_what_was_compiled_from_another_source_is_not_used(monkeypatch):
     monkeypatch.setattr(native, "digest", lambda package, module: "another")
-    modules, reason = build.__wrapped__()
+    modules, reason = build.__wrapped__(SOLVER)
     assert modules is None
     assert reason.startswith("it was compiled from another descent.py: install textnb again")

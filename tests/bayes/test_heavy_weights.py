@@ -20,9 +20,9 @@ from textnb.bayes import linear_solver
 from textnb.bayes.labels import Labels
 from textnb.bayes.linear import learn_and_calibrate
 from textnb.bayes.linear_solver import LinearSolver
-from textnb.bayes.native.kernel import compiled_descent
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.warm_start import WarmStart
+from textnb.runtime.native import SOLVER, usable
 
 WEIGHTS = (1e-3, 1e-2, 0.1, 10.0, 1e2, 1e3, 1e4, 1e5)
 LOSSES = ("hinge", "log")
@@ -31,7 +31,7 @@ LOSSES = ("hinge", "log")
 @pytest.fixture(params=["as the size decides", "descent first"], autouse=True)
 def _solvers(request, monkeypatch):
     if request.param == "descent first":
-        if compiled_descent() is None:
+        if usable(SOLVER).kernel is None:
             pytest.skip("the solver is not compiled")
         monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Sublinear
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.text.native.kernel import build
+from textnb.runtime.native import KERNEL, build
 
-KERNEL = build().kernel
-LOOPS = [None, *([] if KERNEL is None else [KERNEL.rows.add_weights])]
+LOADED = build(KERNEL).kernel
+LOOPS = [None, *([] if LOADED is None else [LOADED.rows.add_weights])]
 WIDTH = 12
 MAPS = [(), (Presence(),), (Presence(1.0),), (Sublinear(), Length()),
         (Idf(np.linspace(0.0, 2.0, WIDTH)), Length()), (Length(),)]

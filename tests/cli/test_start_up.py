@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import MAIL, PROGRAM
 from textnb import NBLinear, TextClassifier
-from textnb.text.native.kernel import build
+from textnb.runtime.native import KERNEL, build
 
 # A second or more, for nothing that these verbs need.
 HEAVY = {"sklearn", "scipy.stats", "pandas"}
@@ -146,14 +146,14 @@ def test_a_filter_imports_nothing_heavy(folder: Path) -> None:
     assert not HEAVY & loaded
 
 
-@pytest.mark.skipif(build().kernel is None, reason="without the kernel SciPy merges tokens")
+@pytest.mark.skipif(build(KERNEL).kernel is None, reason="without the kernel SciPy merges tokens")
 def test_learning_imports_neither_scipy_nor_rich(folder: Path) -> None:
     calls = [[*VERBS["train"], "--model", model]
              for model in ("multinomial", "bernoulli", "complement")]
     assert [NEEDLESS & modules for modules in imported(folder, *calls)] == [set()] * len(calls)
 
 
-@pytest.mark.skipif(build().kernel is None, reason="without the kernel SciPy multiplies")
+@pytest.mark.skipif(build(KERNEL).kernel is None, reason="without the kernel SciPy multiplies")
 def test_answers_do_not_import_scipy(folder: Path) -> None:
     verbs = ["predict", "test", "top", "explain", "describe"]
     first, *others = imported(folder, *(VERBS[verb] for verb in verbs))

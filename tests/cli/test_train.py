@@ -479,7 +479,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--max-features", "all"], r"Invalid value for '--max-features'"),
     (["--norm"], "--norm belongs to --model complement, complement-tfidf; got --model "
      "multinomial"),
-    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* need --analyzer word"),
+    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* needs --analyzer word"),
     (["--input-format", "xlsx"], r"format: unknown value 'xlsx'"),
     (["--where", "colour = 'red'"], r"--where .*colour.*the columns are text, label, split, id"),
     (["--where", "((("], r"--where '\(\(\('"),

@@ -33,7 +33,7 @@ from textnb.files.require import Unsupported
 from textnb.learning.fitting import learn_more
 from textnb.storage.add_document import ModelToExtend
 from textnb.storage.textmodel import load_fitted, save_fitted
-from textnb.text.byte_keys import is_ascending
+from textnb.text.utf8 import is_ascending
 
 ROWS = pl.DataFrame({
     "subject": ["Free offer", "lunch", None, "été free", "नमस्ते", "the the the"],

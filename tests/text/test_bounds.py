@@ -29,12 +29,12 @@ from tests.text.kernel_cases import (
 )
 from textnb import Tokenizer
 from textnb.frames.batches import batches
+from textnb.runtime.native import KERNEL, build
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native import terms
-from textnb.text.native.kernel import build
 
-if build().kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
-    pytest.skip(f"there is no compiled kernel: {build().reason}", allow_module_level=True)
+if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
+    pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
 
 
 def texts(seed: int, rows: int) -> list[str | None]:

@@ -15,8 +15,9 @@ from tests.text import plain_tokens as oracle
 from tests.text.kernel_cases import KEPT
 from tests.tiers import examples
 from textnb import ExportError, ParameterError, TextClassifier, Tokenizer
+from textnb.runtime.native import KERNEL, usable
 from textnb.text.characters import KINDS
-from textnb.text.compiled import reading, why_no_kernel
+from textnb.text.compiled import reading
 from textnb.text.plain import plain_tokens
 from textnb.text.spans import pieces_of
 
@@ -89,7 +90,7 @@ def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
     assert {"c++", "c#", "!", "?", "$5", "😀"} <= set(model.vocabulary_)
     model.save(tmp_path / "model.textnb")
     assert textnb.load(tmp_path / "model.textnb").tokenizer == EVERY
-    assert reading(EVERY) == "the compiled kernel" or why_no_kernel()
+    assert reading(EVERY) == "the compiled kernel" or usable(KERNEL).reason
     for target in ("sql-sqlite", "onnx"):
         with pytest.raises(ExportError, match="keep="):
             textnb.export_model(model, tmp_path / target, target, reads="text")

@@ -36,19 +36,20 @@ from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
+from textnb.runtime import native
+from textnb.runtime.native import KERNEL, PACKAGES, Build, build
 from textnb.text import compiled, counting
 from textnb.text.character_class import CharacterClass
 from textnb.text.compiled import usable_kernel, why_expressions
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
-from textnb.text.native.kernel import MODULES, Build, build
 from textnb.text.plan import WHITE
 from textnb.text.termtable import TermTable
 from textnb.text.vocabulary import Limits
 
-if build().kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
-    pytest.skip(f"there is no compiled kernel: {build().reason}", allow_module_level=True)
+if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
+    pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
 
 T = TypeVar("T")
 
@@ -366,7 +367,7 @@ class TestChoice:
 
     def test_without_a_kernel_expressions_are_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
-        monkeypatch.setattr(compiled, "build", lambda: Build(None, "it was not compiled"))
+        monkeypatch.setattr(native, "build", lambda package: Build(None, "it was not compiled"))
         assert why_expressions(Tokenizer()) == "it was not compiled"
         assert count_matrix([frame_of(["ab"])], Tokenizer(), "text")[1].to_list() == ["ab"]
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
@@ -381,7 +382,7 @@ class TestChoice:
 
     def test_an_empty_setting_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TEXTNB_KERNEL", "")
-        assert usable_kernel() is build().kernel
+        assert usable_kernel() is build(KERNEL).kernel
 
     def test_a_table_that_failed_is_not_used_again(self) -> None:
         kernel = usable_kernel()
@@ -399,7 +400,7 @@ class TestBuild:
     """What was built from other sources, or not at all, is not taken for the kernel."""
 
     def answer(self, package: Path) -> str:
-        program = "from textnb.text.native.kernel import build; print(build().reason)"
+        program = "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)"
         ran = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
                              text=True, check=True, env={**os.environ, "PYTHONPATH": str(package)})
         return ran.stdout.strip()
@@ -415,35 +416,35 @@ class TestBuild:
         assert self.answer(tmp_path) == ""
         return tmp_path
 
-    @pytest.mark.parametrize("name", MODULES)
+    @pytest.mark.parametrize("name", PACKAGES[KERNEL])
     def test_stale(self, name: str, package: Path) -> None:
         source = package / f"textnb/text/native/{name}.py"
         source.write_text(source.read_text() + "# changed\n")
         assert self.answer(package) == (
             f"it was compiled from another {name}.py: install textnb again, or run scripts/kernel")
 
-    @pytest.mark.parametrize("name", MODULES)
+    @pytest.mark.parametrize("name", PACKAGES[KERNEL])
     def test_absent(self, name: str, package: Path) -> None:
         for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
             extension.unlink()
         # Not even imported: without Cython it could not be.
         assert self.answer(package).startswith("it was not compiled when textnb was installed")
 
-    @pytest.mark.parametrize("name", MODULES)
+    @pytest.mark.parametrize("name", PACKAGES[KERNEL])
     def test_damaged(self, name: str, package: Path) -> None:
         for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
             extension.write_bytes(b"not an extension")
         assert self.answer(package).startswith("it can't be loaded: ")
 
     def test_line_ends_are_not_the_source(self, package: Path) -> None:
-        for name in MODULES:
+        for name in PACKAGES[KERNEL]:
             source = package / f"textnb/text/native/{name}.py"
             source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
         assert self.answer(package) == ""
 
     def test_cython_is_not_imported(self) -> None:
         program = ("import sys; sys.modules.update(cython=None, Cython=None); "
-                   "from textnb.text.native.kernel import build; assert build().kernel")
+                   "from textnb.runtime.native import KERNEL, build; assert build(KERNEL).kernel")
         subprocess.run([sys.executable, "-c", program], check=True)
 
 

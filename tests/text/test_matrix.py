@@ -22,7 +22,7 @@ from textnb.frames.batches import batches
 from textnb.text import expression_table
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
-from textnb.text.interner import Interner
+from textnb.text.expression_table import Interner
 from textnb.text.matrix import (
     Vocabulary,
     count_matrix,

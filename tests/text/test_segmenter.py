@@ -71,7 +71,7 @@ def test_exports_have_the_tokens(model: TextClassifier, target: str, tmp_path: P
 
 @pytest.mark.parametrize(("settings", "message"), [
     ({"segmenter": 5}, "a function from a text to its tokens"),
-    ({"segmenter": ""}, "None or a name, or a function; got ''"),
+    ({"segmenter": ""}, "or its name; got ''"),
     ({"segmenter": segment, "analyzer": "char"}, "needs analyzer='word'"),
     ({"segmenter": segment, "token_columns": True}, "no token_columns")])
 def test_refusals(settings: dict[str, Any], message: str) -> None:

@@ -170,7 +170,7 @@ class TestRefusals:
         TextClassifier(text=["text", "tokens"], tokenizer=tokenizer).fit(LISTS)
 
     def test_other_settings(self) -> None:
-        with pytest.raises(ParameterError, match=r"token_columns hold words.*'char'"):
+        with pytest.raises(ParameterError, match=r"token_columns is for words.*'char'"):
             Tokenizer(token_columns=True, analyzer="char")
         with pytest.raises(ParameterError, match="token_columns names 'b', which is not among"):
             TextClassifier(tokenizer=Tokenizer(token_columns=["b"])).fit(LISTS)

@@ -25,10 +25,9 @@ from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import VocabularyError
 from textnb.runtime import native
-from textnb.text import compiled, termtable
+from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
+from textnb.text import termtable
 from textnb.text.matrix import Vocabulary, count_matrix
-from textnb.text.native import kernel
-from textnb.text.native.kernel import MODULES, Build, Kernel, build
 
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
 
@@ -64,14 +63,14 @@ class Table:
 
 
 def uncompiled() -> Kernel:
-    spans, terms, rows = map(source, MODULES)
+    spans, terms, rows = map(source, PACKAGES[KERNEL])
 
     def wrapped(module: ModuleType) -> SimpleNamespace:
         return SimpleNamespace(**{name: with_views(value) for name, value in vars(module).items()
                                   if getattr(value, "__module__", "") == module.__name__})
 
-    return Kernel(wrapped(spans), SimpleNamespace(Table=lambda secret: Table(terms.Table, secret)),
-                  wrapped(rows))
+    return Kernel(spans=wrapped(spans), rows=wrapped(rows),
+                  terms=SimpleNamespace(Table=lambda secret: Table(terms.Table, secret)))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,9 +85,10 @@ def _unset() -> Iterator[None]:
 def every_way(run: Callable[[], Any]) -> list[Any]:
     """What comes out uncompiled, by expressions, and compiled if it was."""
     found = []
-    for used in (Build(uncompiled(), ""), EXPRESSIONS, *([build()] if build().kernel else [])):
+    compiled = [build(KERNEL)] if build(KERNEL).kernel else []
+    for used in (Build(uncompiled(), ""), EXPRESSIONS, *compiled):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiled, "build", lambda used=used: used)
+            patch.setattr(native, "build", lambda package, used=used: used)
             try:
                 found.append(run())
             except VocabularyError as error:
@@ -131,8 +131,8 @@ def test_models(estimator: Any) -> None:
 
 
 def test_an_uncompiled_source_is_not_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MODULES:
+    for name in PACKAGES[KERNEL]:
         assert source(name).SOURCE == ""
     monkeypatch.setattr(native, "find_spec", lambda name: importlib.util.spec_from_file_location(
         name, Path(textnb.__file__).parent / f"text/native/{name.split('.')[-1]}.py"))
-    assert kernel.build.__wrapped__().kernel is None
+    assert build.__wrapped__(KERNEL).kernel is None

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from textnb.text.byte_keys import begins_of
-from textnb.text.utf8 import _MOST_SKIPPED, byte_order, bytes_of, strings_of
+from textnb.text.utf8 import _MOST_SKIPPED, begins_of, byte_order, bytes_of, strings_of
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=25), unique=True)
 # What agrees in so much that it is compared in every way there is; also where one ends.

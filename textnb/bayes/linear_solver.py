@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from textnb.bayes.dual_descent import LANES, DualPoint, descend, descend_together
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
-from textnb.bayes.native.kernel import compiled_descent
 from textnb.bayes.solver_rows import SolverRows
+from textnb.runtime.native import SOLVER, usable
 
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
 _CG_SHARE = 0.1
@@ -194,7 +194,8 @@ class LinearSolver:
 
     def _loops(self, rows: sp.csr_array) -> Any | None:
         by_descent = self.loss == "hinge" and rows.nnz >= _MIN_VALUES
-        return compiled_descent() if by_descent else None
+        kernel = usable(SOLVER).kernel if by_descent else None
+        return None if kernel is None else kernel.descent
 
     @property
     def _tight(self) -> bool:

@@ -145,10 +145,11 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     import platform
     from importlib.metadata import version
 
-    from textnb.text.native.kernel import build
+    from textnb.runtime.native import KERNEL, build
 
-    kernel = ("with the compiled kernel" if build().kernel is not None
-              else f"without the compiled kernel: {build().reason}")
+    found = build(KERNEL)
+    kernel = ("with the compiled kernel" if found.kernel is not None
+              else f"without the compiled kernel: {found.reason}")
     click.echo(f"textnb {version('textnb')} (Python {platform.python_version()}, Polars "
                f"{version('polars')}, {kernel})")
     ctx.exit()

@@ -23,7 +23,7 @@ from textnb.learning.text_settings import columns_of, text_names
 from textnb.runtime import notebook
 from textnb.runtime.settings import is_number, is_whole
 from textnb.selection.splits import LEARNED_ONLY
-from textnb.text.interner import Interner
+from textnb.text.expression_table import Interner
 from textnb.text.tokens import Tokenizer
 
 Ints = NDArray[np.int64]

@@ -5,22 +5,26 @@ The standard library alone is imported, as the build runs this file by its path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from functools import cache
 from hashlib import sha256
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple
 
-PACKAGES = {"textnb.text.native": ("spans", "terms", "rows"),
-            "textnb.bayes.native": ("descent",)}
+# Modules by their names.
+Kernel = SimpleNamespace
+KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
+PACKAGES = {KERNEL: ("spans", "terms", "rows"), SOLVER: ("descent",)}
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-class Loaded(NamedTuple):
-    """The compiled modules of a package, or the reason why they can't be used."""
+class Build(NamedTuple):
+    """The compiled modules of a package by their names, or the reason why there are none."""
 
-    modules: Sequence[Any] | None
+    kernel: Kernel | None
     reason: str
 
 
@@ -34,29 +38,43 @@ def digest(package: str, module: str) -> str:
     return hashed.hexdigest()
 
 
-def load(package: str, import_modules: Callable[[], Sequence[Any]]) -> Loaded:
+@cache
+def build(package: str) -> Build:
     """The compiled modules of a package, if all were compiled from the sources beside them.
 
     Uncompiled, the sources would run too, and far too slowly: they are never imported here.
-
-    Parameters
-    ----------
-    package : str
-    import_modules : callable
-        Imports its modules, in the order of `PACKAGES`.
     """
-    names = PACKAGES[package]
-    for name in names:
+    modules = {}
+    for name in PACKAGES[package]:
         spec = find_spec(f"{package}.{name}")
-        if spec is None or not str(spec.origin).endswith(tuple(EXTENSION_SUFFIXES)):
-            return Loaded(None, "it was not compiled when textnb was installed, which needs a C "
-                                "compiler")
-    try:
-        modules = import_modules()
-    except ImportError as error:
-        return Loaded(None, f"it can't be loaded: {error}")
-    for name, module in zip(names, modules, strict=True):
-        if digest(package, name) != module.SOURCE:
-            return Loaded(None, f"it was compiled from another {name}.py: install textnb again, "
-                                "or run scripts/kernel")
-    return Loaded(modules, "")
+        if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
+            return Build(None, "it was not compiled when textnb was installed, which needs a C "
+                               "compiler")
+        try:
+            modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(modules[name])
+        except ImportError as error:
+            return Build(None, f"it can't be loaded: {error}")
+        if digest(package, name) != modules[name].SOURCE:
+            return Build(None, f"it was compiled from another {name}.py: install textnb again, "
+                               "or run scripts/kernel")
+    return Build(Kernel(**modules), "")
+
+
+def usable(package: str) -> Build:
+    """The compiled modules of a package, unless ``TEXTNB_KERNEL`` turns them off.
+
+    Raises
+    ------
+    ParameterError
+        If ``TEXTNB_KERNEL`` is neither on nor off, or is on and they were not compiled.
+    """
+    from textnb.errors import ParameterError
+
+    asked, found = os.environ.get("TEXTNB_KERNEL", ""), build(package)
+    if asked not in ("", "on", "off"):
+        raise ParameterError.unknown_choice("TEXTNB_KERNEL", asked, ["on", "off"])
+    if asked == "on" and found.kernel is None:
+        raise ParameterError(f"TEXTNB_KERNEL=on, but {package} is not compiled: {found.reason}; "
+                             "unset it to do without")
+    return Build(None, "TEXTNB_KERNEL=off") if asked == "off" else found

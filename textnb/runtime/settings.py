@@ -91,8 +91,8 @@ AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 
 
 COUNT = Range("an integer above 0", lambda v: is_whole(v) and v >= 1)
-LOWER_CASE = Range("True, False, 'tr' or 'az'", lambda v: is_truth(v) or v in ("tr", "az"))
-NAME = Range("a name, or a function", bool)
+STRINGS = Range("a list of strings", lambda v: isinstance(v, (list, tuple)) and all(
+    isinstance(each, str) for each in v))
 
 
 def _or_array(allowed: Range) -> Range:
@@ -220,6 +220,9 @@ _IN_PYTHON: Mapping[str, Range] = {
     "bool": TRUTH, "int": Range("an integer", is_whole),
     "float": Range("a finite number", lambda v: is_number(v) and math.isfinite(v)),
     "str": Range("a string", lambda v: isinstance(v, str)),
+    "Words": STRINGS, "Kinds": STRINGS,
+    "Prefixes": Range("True, False or a list of strings",
+                      lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
 
 
@@ -248,15 +251,6 @@ def _is_json_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
-def _are_strings(value: Any) -> bool:
-    return type(value) is list and all(type(each) is str for each in value)
-
-
-def _is_pair(value: Any) -> bool:
-    return type(value) is list and len(value) == 2 and all(
-        type(n) is int for n in value) and 1 <= value[0] <= value[1] <= 32
-
-
 # By the types of settings: what a value of each is in JSON. A setting of another type is checked by
 # its owner alone.
 _IN_JSON: Mapping[str, Range] = {
@@ -268,10 +262,8 @@ _IN_JSON: Mapping[str, Range] = {
     "Size": Range("a number of bytes from 2**20", lambda v: type(v) is int and 2**20 <= v < 2**63),
     "CountOrShare": Range("a count above 0 or a share", lambda v: v >= 1 if type(v) is int else (
         type(v) is float and 0.0 <= v <= 1.0)),
-    "Pair": Range("two integers from 1 to 32, in order", _is_pair),
-    "Columns": Range("a name or several", lambda v: type(v) is str or _are_strings(v)),
-    "Words": Range("strings", _are_strings), "Kinds": Range("strings", _are_strings),
-    "Prefixes": Range("true, false or strings", lambda v: type(v) is bool or _are_strings(v)),
+    "Columns": Range("a name or several", lambda v: type(v) is str or STRINGS.holds(v)),
+    **{name: _IN_PYTHON[name] for name in ("Words", "Kinds", "Prefixes")},
     "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
     "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(
         _is_json_number(p) and p >= 0 for p in v) and sum(v) > 0),

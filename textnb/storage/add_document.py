@@ -38,8 +38,8 @@ from textnb.storage.arithmetic import (
 from textnb.storage.document import EXACT, OPTIONAL, TextDocument
 from textnb.storage.layout import TEXT, check_arrays
 from textnb.storage.terms_reader import known_document, tokens_of
-from textnb.text.byte_keys import begins_of, is_ascending
 from textnb.text.plan import with_missing
+from textnb.text.utf8 import begins_of, is_ascending
 
 _OCCURRENCES = "terms/occurrences"
 # Weights of two classes; other files the full command reads.

@@ -17,7 +17,7 @@ from textnb.files.require import require
 from textnb.models.base import Model
 from textnb.storage.document import EXACT, sums_of
 from textnb.storage.layout import EVERY, TEXT
-from textnb.text.byte_keys import begins_of
+from textnb.text.utf8 import begins_of
 
 Arrays = Mapping[str, NDArray[Any]]
 

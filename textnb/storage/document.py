@@ -260,8 +260,7 @@ def _check_settings(
 def _plan(path: str, given: Mapping[str, Any], columns: Collection[str]) -> Plan:
     defaults = {field.name: field.default for field in fields(TokenSettings)}
     refuse_unknown(path, "the tokenizer's setting", given, defaults)
-    settings = {name: tuple(value) if isinstance(value, list) else value
-                for name, value in {**defaults, **with_missing(given)}.items()}
+    settings = {**defaults, **with_missing(given)}
     try:
         check_json(TokenSettings, given)
         plan = plan_of(settings)
@@ -270,8 +269,6 @@ def _plan(path: str, given: Mapping[str, Any], columns: Collection[str]) -> Plan
     for name in ("field_prefix", "token_columns"):
         require(type(settings[name]) is bool or set(settings[name]) <= set(columns),
                 f"its tokenizer's {name} names columns that it does not read")
-    require(not settings["segmenter"] or not settings["token_columns"],
-            "its tokenizer has a segmenter, and columns of tokens")
     return plan
 
 

@@ -23,7 +23,7 @@ class CharacterClass:
     """Whether each code point is a member of a class of the regular expressions.
 
     1 for a member, 0 for others; with ``pairs``, 2 for members that make pairs of characters. With
-    ``kept``, in addition the bits that `textnb.text.native.spans.kept_words` reads. The engine
+    ``kept``, in addition the bits that `textnb.text.native.spans.words` reads. The engine
     decides on code points when texts first hold them, and once for each.
     """
 

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 # Turkish and Azerbaijani have an i with and one without a dot. What is replaced, in this order,
 # before all else is put in lower case: an I with a combining dot, \u0130, and I.
 TURKIC = (("I\u0307", "i"), ("\u0130", "i"), ("I", "\u0131"))
-LANGUAGES = ("tr", "az")
 
 # Accent stripping drops characters of a canonical combining class other than 0, and tatweel. The
 # regex engine has no such class. This is the table of Unicode 14.0.0.

@@ -8,7 +8,6 @@ an error if there is no kernel.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from textnb.errors import ParameterError
+from textnb.runtime.native import KERNEL, Kernel, usable
 from textnb.text.compiled_plan import why_unknown
 from textnb.text.expression_table import ExpressionTable
-from textnb.text.native.kernel import Kernel, build
 from textnb.text.plan import Lowercase
 from textnb.text.termtable import Codes, TermTable, random_hash_keys
 from textnb.text.tokens import Tokenizer
@@ -30,14 +28,8 @@ Table = TermTable | ExpressionTable
 
 
 def usable_kernel() -> Kernel | None:
-    """The compiled kernel, unless there is none or ``TEXTNB_KERNEL`` turns it off.
-
-    Raises
-    ------
-    ParameterError
-        If ``TEXTNB_KERNEL`` is neither on nor off, or is on and there is no kernel.
-    """
-    return None if why_no_kernel() else build().kernel
+    """The compiled kernel, unless there is none or ``TEXTNB_KERNEL`` turns it off."""
+    return usable(KERNEL).kernel
 
 
 def reading(tokenizer: Tokenizer) -> str:
@@ -47,7 +39,7 @@ def reading(tokenizer: Tokenizer) -> str:
     --------
     >>> reading(Tokenizer(r"[^,]+")) in (
     ...     "expressions: the pattern '[^,]+' is no run of one class of characters",
-    ...     f"expressions: {why_no_kernel()}")
+    ...     f"expressions: {usable(KERNEL).reason}")
     True
     """
     why = why_expressions(tokenizer)
@@ -60,31 +52,8 @@ def reading(tokenizer: Tokenizer) -> str:
 
 
 def why_expressions(tokenizer: Tokenizer) -> str:
-    """Why expressions read texts, in a clause; empty if the kernel reads them.
-
-    Raises
-    ------
-    ParameterError
-        See `usable_kernel`.
-    """
-    return why_no_kernel() or why_unknown(tokenizer.plan())
-
-
-def why_no_kernel() -> str:
-    """Why there is no kernel to read any text, in a clause; empty if there is one.
-
-    Raises
-    ------
-    ParameterError
-        See `usable_kernel`.
-    """
-    asked = os.environ.get("TEXTNB_KERNEL", "")
-    if asked not in ("", "on", "off"):
-        raise ParameterError.unknown_choice("TEXTNB_KERNEL", asked, ["on", "off"])
-    if asked == "on" and build().kernel is None:
-        raise ParameterError(f"TEXTNB_KERNEL=on, but there is no compiled kernel: "
-                             f"{build().reason}; unset it to read texts by expressions")
-    return "TEXTNB_KERNEL=off" if asked == "off" else build().reason
+    """Why expressions read texts, in a clause; empty if the kernel reads them."""
+    return usable(KERNEL).reason or why_unknown(tokenizer.plan())
 
 
 class Tables:

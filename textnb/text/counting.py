@@ -28,10 +28,10 @@ from textnb.bayes.cells import (
 from textnb.bayes.counts import Counts
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
-from textnb.text.byte_keys import begins_of
 from textnb.text.compiled import Tables, usable_kernel
 from textnb.text.matrix import columns_of, merge_tokens
 from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.utf8 import begins_of
 from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]

@@ -23,7 +23,7 @@ from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import map_in_threads
 from textnb.text.counting import Counting, CountSpec, add_at
-from textnb.text.interner import Interner
+from textnb.text.expression_table import Interner
 
 Ints = NDArray[np.int64]
 

@@ -12,15 +12,40 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.text.byte_keys import begins_of
 from textnb.text.expressions import separators, split_expr
-from textnb.text.interner import Interner, flat_codes
 from textnb.text.termtable import Codes, Ints
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.text.utf8 import byte_order, bytes_of
+from textnb.text.utf8 import begins_of, byte_order, bytes_of
 
 # Bytes of text that was looked up, after which a new pool of words replaces the old one.
 _POOL_BYTES = 256 << 20
+
+
+class Interner:
+    """A growing pool of strings, each with a code; all threads of Polars add to it."""
+
+    def __init__(self) -> None:
+        pool = pl.Categories.random()
+        # The pool lives as long as a series of its type.
+        self._anchor = pl.Series([], dtype=pl.Categorical(pool))
+        self._size = 0
+
+    @property
+    def dtype(self) -> pl.DataType:
+        return self._anchor.dtype
+
+    def note_codes(self, codes: NDArray[Any]) -> None:
+        """Note the codes of a batch, which count up from 0, to know the pool's size."""
+        if len(codes):
+            self._size = max(self._size, int(codes.max()) + 1)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def strings(self, first: int = 0) -> pl.Series:
+        """The strings in the order of their codes, from a first code on."""
+        codes = pl.int_range(first, self._size, dtype=pl.UInt32, eager=True)
+        return codes.cat.to(self.dtype).cast(pl.String)
 
 
 class ExpressionTable:
@@ -114,9 +139,9 @@ class ExpressionTable:
     ) -> tuple[NDArray[Any], Ints]:
         tokens = (self._tokenizer.expr(text) if self._separators is None
                   else split_expr(self._tokenizer.plan(), text))
-        codes = tokens.cast(pl.List(pool.words.dtype)).alias("codes")
-        lengths, flat = flat_codes(frame.select(codes)["codes"])
-        return flat, np.cumsum(lengths)
+        codes = frame.select(tokens.cast(pl.List(pool.words.dtype)).alias("codes"))["codes"]
+        flat = codes.explode(empty_as_null=False, keep_nulls=False).to_physical().to_numpy()
+        return flat, np.cumsum(codes.list.len().to_numpy(), dtype=np.int64)
 
 
 class _Pool:

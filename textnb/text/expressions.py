@@ -158,11 +158,9 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
     ...     "the", "end"}
     True
     """
-    found: frozenset[str] = frozenset()
-    for place, step in enumerate(plan.steps):
-        if isinstance(step, StopWords):
-            found |= _tokens_of(plan.steps[:place], step.texts)
-    return found
+    step = plan.find(StopWords)
+    return frozenset() if step is None else _tokens_of(
+        plan.steps[:plan.steps.index(step)], step.texts)
 
 
 def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
@@ -170,7 +168,7 @@ def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
 
     Examples
     --------
-    >>> plan = Plan((Lowercase(), Matches("[^ ]+"), TokenColumns(None), StopWords(("The End",))))
+    >>> plan = Plan((Lowercase(), Matches("[^ ]+"), TokenColumns(True), StopWords(("The End",))))
     >>> stop_tokens_of_lists(plan) == {"the end"}
     True
     """
@@ -186,9 +184,26 @@ def cleaned_strings(plan: Plan, strings: Sequence[str]) -> list[str]:
     >>> cleaned_strings(Plan((Lowercase(), Matches("[^ ]+"))), ["The End", ""])
     ['the end', '']
     """
-    check_fork()
-    texts = pl.DataFrame({"text": list(strings)}, schema={"text": pl.String})
-    return texts.select(_run(plan.cleaning, _text("text"), ""))["text"].to_list()
+    return _of_strings(_run(plan.cleaning, _text("text"), ""), strings).to_list()
+
+
+def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
+    r"""The words of stored n-grams, as they stand there: List(String).
+
+    Examples
+    --------
+    >>> plan = Plan((Matches("[^,]+"), Escape(" "), NGrams(1, 2)))
+    >>> words_of_terms(plan, pl.Series([r"new\ york city"])).to_list()
+    [['new\\ york', 'city']]
+    """
+    if plan.find(Escape) is None:
+        return terms.str.split(" ")
+    # A word is never empty, so a run of other characters and escaped pairs is one word.
+    words, term = pl.col("term").str.extract_all(r"(?s)(?:[^\\ ]|\\.)+"), pl.col("term")
+    # What no text can hold is one word.
+    return terms.to_frame("term").select(
+        pl.when(words.list.join(" ") == term, term != "").then(words)
+        .otherwise(pl.concat_list(term))).to_series()
 
 
 def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
@@ -219,8 +234,7 @@ def _of_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
     """`_run` for lists of tokens."""
     tokens = _cleaned_tokens(plan, lists)
     if plan.find(StopWords) is not None:
-        stops = pl.Series(sorted(stop_tokens_of_lists(plan)), dtype=pl.String)
-        tokens = tokens.list.eval(pl.element().filter(~pl.element().is_in(stops.implode())))
+        tokens = _without(tokens, stop_tokens_of_lists(plan))
     then = tuple(step for step in plan.after_cleaning
                  if not isinstance(step, Splitting | TokenColumns | StopWords))
     return _run(then, tokens, prefix)
@@ -265,9 +279,7 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 # Columns of tokens are read by `_of_tokens`.
                 pass
             case StopWords(texts=texts):
-                stops = pl.Series(sorted(_tokens_of(steps[:place], texts)), dtype=pl.String)
-                dropped = pl.element().is_in(stops.implode())
-                value = value.list.eval(pl.element().filter(~dropped))
+                value = _without(value, _tokens_of(steps[:place], texts))
             case Escape(characters=characters):
                 value = value.list.eval(
                     pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
@@ -321,10 +333,18 @@ def _text(column: str) -> pl.Expr:
 
 @lru_cache(maxsize=64)
 def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_of_strings(_run(steps, _text("text"), "").explode(), texts).drop_nulls())
+
+
+def _of_strings(tokens: pl.Expr, strings: Sequence[str]) -> pl.Series:
     check_fork()
-    listed = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String})
-    tokens = listed.select(_run(steps, _text("text"), "").explode().alias("text"))["text"]
-    return frozenset(tokens.drop_nulls().to_list())
+    texts = pl.DataFrame({"text": list(strings)}, schema={"text": pl.String})
+    return texts.select(tokens.alias("text")).to_series()
+
+
+def _without(tokens: pl.Expr, stops: frozenset[str]) -> pl.Expr:
+    listed = pl.Series(sorted(stops), dtype=pl.String)
+    return tokens.list.eval(pl.element().filter(~pl.element().is_in(listed.implode())))
 
 
 def _ngrams(tokens: pl.Expr, least: int, most: int) -> pl.Expr:

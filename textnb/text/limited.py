@@ -16,8 +16,9 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from textnb.bayes.cells import sums_of
 from textnb.bayes.counts import Counts
 from textnb.bayes.pruned import Pruned
 from textnb.errors import SourceError, VocabularyError, first_line, quantity
-from textnb.text.counting import CountSpec, joined
+from textnb.text.counting import CountSpec
 from textnb.text.counts import Ints, LabelCounter, each_label
 
 # Bytes of a term without its letters: entries in pools and vectors, and per class a count, a weight
@@ -68,13 +69,13 @@ def count_within(
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
         runs = _Runs(Path(folder))
-        rest = _Peekable(_with_few_labels(frames, spec, memory))
+        rest = iter(_with_few_labels(frames, spec, memory))
+        ahead: list[pl.DataFrame] = []
         while True:
             counter = LabelCounter(spec, first_row)
-            counter.read(_until_full(rest, counter, memory // 2))
-            first_row = counter.rows
-            ended = rest.has_ended()
-            counts = counter.counts()
+            counter.read(_until_full(chain(ahead, rest), counter, memory // 2))
+            first_row, ahead = counter.rows, list(islice(rest, 1))
+            ended, counts = not ahead, counter.counts()
             if ended and not runs.count and _cost_of_all(counts) <= memory:
                 return counts
             with _on_disk(folder):
@@ -120,31 +121,12 @@ def _until_full(
             return
 
 
-class _Peekable:
-    """An iterator that can tell whether it has ended."""
-
-    def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
-        self._frames = iter(frames)
-        self._ahead: list[pl.DataFrame] = []
-
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        return self
-
-    def __next__(self) -> pl.DataFrame:
-        return self._ahead.pop() if self._ahead else next(self._frames)
-
-    def has_ended(self) -> bool:
-        if not self._ahead:
-            self._ahead.extend(islice(self._frames, 1))
-        return not self._ahead
-
-
 def _cost(terms: Any, letters: Any, labels: int) -> Any:
     return terms * (_PER_TERM + _PER_CLASS * labels) + _PER_BYTE * letters
 
 
 def _cost_of_all(counts: Counts) -> int:
-    letters = int(counts.terms.str.len_bytes().cast(pl.Int64).sum())
+    letters = counts.terms.str.len_bytes().cast(pl.Int64).sum()
     cost: int = _cost(len(counts.terms), letters, _sums_of(counts))
     return cost
 
@@ -154,22 +136,16 @@ def _sums_of(counts: Counts) -> int:
     return len(counts.classes) + counts.is_multilabel
 
 
-class _on_disk:
-    """Context in which a full disk, or another failure to write, becomes a SourceError."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, OSError):
-            return
+@contextmanager
+def _on_disk(folder: str) -> Iterator[None]:
+    """A full disk, or another failure to write, becomes a SourceError."""
+    try:
+        yield
+    except OSError as error:
         reason = os.strerror(error.errno) if error.errno in _FULL else first_line(error)
         raise SourceError.naming(
             "can't write temporary counts to {folder}: {reason}. Free some space, name another "
-            "folder by TMPDIR, or raise {memory_limit}", folder=os.path.dirname(self._folder),
+            "folder by TMPDIR, or raise {memory_limit}", folder=os.path.dirname(folder),
             reason=reason) from error
 
 
@@ -232,12 +208,19 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
         labels = _sums_of(counts)
         frequency = _by_total(np.concatenate([frequency, _frequency(counts)], axis=1))
     at_most = _cutoff(frequency, memory, labels)
-    kept = _joined([counts.select(counts.all_occurrences > at_most) for counts in shares()])
+    kept = _of_same_rows([counts.select(counts.all_occurrences > at_most) for counts in shares()])
     if not at_most:
         return kept
     totals, terms, _ = frequency[:, frequency[0] <= at_most]
     pruned = Pruned(int(terms.sum()), int((totals * terms).sum()), at_most)
     return replace(kept, pruned=pruned if kept.pruned is None else kept.pruned + pruned)
+
+
+def _of_same_rows(shares: list[Counts]) -> Counts:
+    """The counts of all shares of the terms."""
+    first = shares[0]
+    return first if len(shares) == 1 else replace(
+        Counts.sum(shares), class_count=first.class_count, rows=first.rows, pruned=first.pruned)
 
 
 def _frequency(counts: Counts) -> Ints:
@@ -259,21 +242,6 @@ def _cutoff(frequency: Ints, memory: int, labels: int) -> int:
     if len(beyond) and len(beyond) == len(totals):
         raise _none_fits(memory, labels)
     return int(beyond[0]) if len(beyond) else 0
-
-
-def _joined(shares: list[Counts]) -> Counts:
-    """The counts of all shares of the terms."""
-    first = shares[0]
-    if len(shares) == 1:
-        return first
-    ends, codes, values = joined([(each.ends, each.codes, each.values) for each in shares])
-    every: dict[str, Any] = {
-        name: np.concatenate([getattr(each, name) for each in shares])
-        for name in ("total", "document_frequency", "occurrences")
-        if getattr(first, name) is not None}
-    terms = pl.concat([each.terms for each in shares])
-    return replace(first, ends=ends, codes=codes, values=values, terms=terms, **every).select(
-        terms.arg_sort().cast(pl.Int64).to_numpy())
 
 
 def _none_fits(memory: int, labels: int) -> VocabularyError:

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.forks import check_fork
+from textnb.runtime.native import Kernel
 from textnb.runtime.threads import map_in_threads, run_in_threads
-from textnb.text.byte_keys import begins_of
 from textnb.text.compiled import Table, Tables, usable_kernel
 from textnb.text.expression_table import ExpressionTable
-from textnb.text.native.kernel import Kernel
 from textnb.text.termtable import Codes, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.utf8 import begins_of
 from textnb.text.vocabulary import Limits
 
 # Only functions that make a matrix import SciPy: counting terms per class needs none.

@@ -15,17 +15,13 @@ This module imports neither Polars nor NumPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
-from textnb.text.characters import KINDS, LANGUAGES
 
-NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
-ACCENTS = ("unicode", "ascii", "marks")
-UNSPACED_WAYS = ("pairs", "whole")
 # Values of settings that files lack because they are older than the setting.
 _BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
                            "segmenter": None}
@@ -81,9 +77,7 @@ class TurkicLowercase(Cleaning):
 
     language: str
 
-    @property
-    def setting(self) -> str:
-        return f"lowercase={self.language!r}"
+    _setting = "lowercase={language!r}"
 
 
 class StripAccents(Cleaning):
@@ -172,9 +166,7 @@ class WordsAndKept(Splitting):
     pairs: bool
     kinds: tuple[str, ...]
 
-    @property
-    def setting(self) -> str:
-        return f"keep={self.kinds!r}"
+    _setting = "keep={kinds!r}"
 
 
 class Segments(Splitting):
@@ -190,9 +182,7 @@ class Segments(Splitting):
     name: str
     function: Callable[[str], Iterable[str]]
 
-    @property
-    def setting(self) -> str:
-        return f"segmenter={self.name}"
+    _setting = "segmenter={name}"
 
 
 class Characters(Splitting):
@@ -224,15 +214,13 @@ class TokenColumns(Step):
 
     Attributes
     ----------
-    columns : tuple of str, or None
-        None for all text columns.
+    columns : tuple of str, or True
+        True for all text columns.
     """
 
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...] | bool
 
-    @property
-    def setting(self) -> str:
-        return f"token_columns={True if self.columns is None else self.columns!r}"
+    _setting = "token_columns={columns!r}"
 
     def hold_tokens(self, columns: Sequence[str]) -> list[bool]:
         """Whether each text column is one of tokens.
@@ -247,12 +235,7 @@ class TokenColumns(Step):
         >>> TokenColumns(("words",)).hold_tokens(["subject", "words"])
         [False, True]
         """
-        wanted = columns if self.columns is None else self.columns
-        for name in wanted:
-            if name not in columns:
-                raise ParameterError(f"token_columns names {name!r}, which is not among the text "
-                                     f"columns {list(columns)!r}")
-        return [name in wanted for name in columns]
+        return [name in _among("token_columns", self.columns, columns) for name in columns]
 
 
 class StopWords(Step):
@@ -279,15 +262,13 @@ class FieldPrefix(Step):
 
     Attributes
     ----------
-    columns : tuple of str, or None
-        The columns whose tokens get a prefix; None for all.
+    columns : tuple of str, or True
+        The columns whose tokens get a prefix; True for all.
     """
 
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...] | bool
 
-    @property
-    def setting(self) -> str:
-        return f"field_prefix={True if self.columns is None else self.columns!r}"
+    _setting = "field_prefix={columns!r}"
 
     def prefixes(self, columns: Sequence[str]) -> list[str]:
         """The prefix of each text column, "" for none.
@@ -302,16 +283,25 @@ class FieldPrefix(Step):
         >>> FieldPrefix(("subject",)).prefixes(["subject", "body"])
         ['subject:', '']
         """
-        wanted = list(columns) if self.columns is None else list(self.columns)
+        wanted = _among("field_prefix", self.columns, columns)
         for name in wanted:
-            if name not in columns:
-                raise ParameterError(f"field_prefix names {name!r}, which is not among the "
-                                     f"text columns {list(columns)!r}")
-        for name in columns:
-            if name in wanted and re.search(r"[ :\\]", name):
+            if re.search(r"[ :\\]", name):
                 raise ParameterError(f"column {name!r} can't be a field prefix: rename it without "
                                      "space, colon and backslash")
         return [f"{name}:" if name in wanted else "" for name in columns]
+
+
+def _among(
+    setting: str, wanted: Sequence[str] | bool, columns: Sequence[str]
+) -> Sequence[str]:
+    """The columns that a setting names, or all text columns; each is one of these."""
+    if isinstance(wanted, bool):
+        return columns if wanted else ()
+    for name in wanted:
+        if name not in columns:
+            raise ParameterError(f"{setting} names {name!r}, which is not among the text columns "
+                                 f"{list(columns)!r}")
+    return wanted
 
 
 class NGrams(Step):
@@ -411,14 +401,44 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     """
     rest = dict(settings)
     try:
-        plan = _take_plan(rest)
+        cleaning = list(_cleaning(*map(rest.pop, ("normalize", "lowercase", "strip_accents"))))
+        analyzer, pattern, unspaced = map(rest.pop, ("analyzer", "pattern", "unspaced"))
+        of_words = {name: rest.pop(name)
+                    for name in ("stop_words", "keep", "token_columns", "segmenter")}
+        (least, most), prefixed = rest.pop("ngram_range"), rest.pop("field_prefix")
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
-    if rest:
-        name, value = next(iter(rest.items()))
+    for name, value in rest.items():
         raise _no_step(name, value)
-    return plan
+    prefix = [FieldPrefix(_hashable(prefixed))] if prefixed else []
+    match analyzer:
+        case "word":
+            stop_words, keep, token_columns, segmenter = of_words.values()
+            splitting = [*_words(pattern, unspaced, keep, token_columns, segmenter)]
+            if "emoji" in keep and StripAccents("ascii") in cleaning:
+                raise ParameterError.naming(
+                    "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, "
+                    "before {keep} could keep them: use 'unicode'")
+            # Words of runs hold no space and no colon, so that nothing in them needs an escape.
+            special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKept) else (
+                (" " if most > 1 else "") + (":" if prefix else ""))
+            stops = [StopWords(_hashable(stop_words))] if stop_words else []
+            escape = [Escape(special)] if special else []
+            ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
+            return Plan((*cleaning, *splitting, *stops, *escape, *prefix, *ngrams))
+        case "char":
+            splitting = [SingleSpaces(), Characters(least, most)]
+        case "char_wb":
+            splitting = [CharactersInWords(least, most)]
+        case _:
+            raise _no_step("analyzer", analyzer)
+    for name, value in of_words.items():
+        if value:
+            raise ParameterError.naming(
+                "{setting} is for words: it needs {analyzer='word'}; got {got}",
+                setting=Mention(name), got=Mention("analyzer", repr(analyzer)))
+    return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
 
 
 def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -435,56 +455,60 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _take_plan(rest: dict[str, Any]) -> Plan:
-    """The plan of settings; each setting is removed from the dictionary."""
-    cleaning = [*_normalize(rest.pop("normalize")), *_lowercase(rest.pop("lowercase")),
-                *_strip_accents(rest.pop("strip_accents"))]
-    least, most = rest.pop("ngram_range")
-    pattern, stop_words = rest.pop("pattern"), tuple(rest.pop("stop_words") or ())
-    prefix, unspaced = _field_prefix(rest.pop("field_prefix")), rest.pop("unspaced")
-    kept, given = tuple(rest.pop("keep") or ()), _token_columns(rest.pop("token_columns"))
-    segmenter = rest.pop("segmenter")
-    if isinstance(segmenter, str):
-        # Only its name is known, as of a model file: the tokens must come as lists.
-        given = [TokenColumns(None)]
-    elif segmenter is not None and not callable(segmenter):
-        raise _no_step("segmenter", segmenter)
-    for kind in kept:
-        if kind not in KINDS:
-            raise _no_step("keep", kept)
-    if unspaced not in UNSPACED_WAYS:
-        raise _no_step("unspaced", unspaced)
-    analyzer = rest.pop("analyzer")
-    stops = [StopWords(stop_words)] if stop_words else []
-    match analyzer:
-        case "word":
-            words: Splitting = words_of(pattern)
-            if unspaced == "pairs":
-                words = _with_pairs(words)
-            if kept:
-                words = _with_kept(words, kept)
-            if callable(segmenter):
-                words = Segments(str(name_of(segmenter)), segmenter)
-            ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
-            # Words of runs hold no space and no colon, so that nothing in them needs an escape.
-            special = "" if not (given or isinstance(words, Matches | Segments)) else (
-                (" " if most > 1 else "") + (":" if prefix else ""))
-            escape = [Escape(special)] if special else []
-            return Plan((*cleaning, words, *given, *stops, *escape, *prefix, *ngrams))
-        case "char":
-            splitting: list[Step] = [SingleSpaces(), Characters(least, most)]
-        case "char_wb":
-            splitting = [CharactersInWords(least, most)]
+def _cleaning(normalize: Any, lowercase: Any, strip_accents: Any) -> Iterator[Step]:
+    match normalize:
+        case None:
+            pass
+        case "NFC" | "NFD" | "NFKC" | "NFKD":
+            yield Normalize(normalize)
         case _:
-            raise _no_step("analyzer", analyzer)
-    for name, wanted in (("keep", kept), ("segmenter", segmenter), ("token_columns", given)):
-        if wanted:
-            raise ParameterError(f"{name} needs analyzer='word'; got analyzer={analyzer!r}")
-    if stops:
-        raise ParameterError.naming(
-            "{stop_words} are words: they need {analyzer='word'}; got {got}",
-            got=Mention("analyzer", repr(analyzer)))
-    return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
+            raise _no_step("normalize", normalize)
+    match lowercase:
+        case False:
+            pass
+        case True:
+            yield Lowercase()
+        case "tr" | "az":
+            yield TurkicLowercase(lowercase)
+        case _:
+            raise _no_step("lowercase", lowercase)
+    match strip_accents:
+        case None:
+            pass
+        case "unicode" | "ascii" | "marks":
+            yield StripAccents(strip_accents)
+        case _:
+            raise _no_step("strip_accents", strip_accents)
+
+
+def _words(
+    pattern: str, unspaced: str, keep: Sequence[str], token_columns: Any, segmenter: Any
+) -> Iterator[Step]:
+    """The step that splits texts into words, and the columns that are not split."""
+    words: Splitting = words_of(pattern)
+    if unspaced not in ("pairs", "whole"):
+        raise _no_step("unspaced", unspaced)
+    # A class without an escape has no characters of scripts without spaces, and a pattern that is
+    # no run of one class finds words by itself.
+    if unspaced == "pairs" and isinstance(words, Runs) and "\\" in words.members:
+        words = WordsAndPairs(words.pattern, words.members, words.least)
+    if keep:
+        if not isinstance(words, Runs | WordsAndPairs):
+            raise ParameterError(
+                f"keep={keep!r} needs a pattern that is a run of one class of characters, as the "
+                "default; write what to keep into your pattern")
+        words = WordsAndKept(words.pattern, words.members, words.least,
+                             isinstance(words, WordsAndPairs), _hashable(keep))
+    if segmenter is not None and token_columns:
+        raise ParameterError.naming("{segmenter} makes words of texts: it needs no {token_columns}")
+    if callable(segmenter):
+        words = Segments(str(name_of(segmenter)), segmenter)
+    elif not isinstance(segmenter, str | None):
+        raise _no_step("segmenter", segmenter)
+    yield words
+    # If only the name of a function is known, as of a model file, the tokens must come as lists.
+    if token_columns or isinstance(segmenter, str):
+        yield TokenColumns(_hashable(token_columns or True))
 
 
 def name_of(segmenter: Any) -> str | None:
@@ -513,60 +537,9 @@ def words_of(pattern: str) -> Runs | Matches:
     return Runs(pattern, run["members"] or run["single"], int(run["least"] or 1))
 
 
-def _with_pairs(words: Splitting) -> Splitting:
-    """Runs as words and pairs, if their class may have characters of scripts without spaces.
-
-    A pattern that is no run of one class finds words by itself.
-    """
-    if isinstance(words, Runs) and "\\" in words.members:
-        return WordsAndPairs(words.pattern, words.members, words.least)
-    return words
-
-
-def _with_kept(words: Splitting, kinds: tuple[str, ...]) -> Splitting:
-    if isinstance(words, Runs | WordsAndPairs):
-        return WordsAndKept(words.pattern, words.members, words.least,
-                            isinstance(words, WordsAndPairs), kinds)
-    raise ParameterError(f"keep={kinds!r} needs a pattern that is a run of one class of "
-                         "characters, as the default one; write what to keep into your pattern")
-
-
-def _normalize(form: Any) -> list[Step]:
-    if form is None:
-        return []
-    if form not in NORMALIZATIONS:
-        raise _no_step("normalize", form)
-    return [Normalize(form)]
-
-
-def _lowercase(lowercase: Any) -> list[Step]:
-    if lowercase is False:
-        return []
-    if isinstance(lowercase, str) and lowercase in LANGUAGES:
-        return [TurkicLowercase(lowercase)]
-    if lowercase is not True:
-        raise _no_step("lowercase", lowercase)
-    return [Lowercase()]
-
-
-def _strip_accents(kind: Any) -> list[Step]:
-    if kind is None:
-        return []
-    if kind not in ACCENTS:
-        raise _no_step("strip_accents", kind)
-    return [StripAccents(kind)]
-
-
-def _field_prefix(columns: Any) -> list[Step]:
-    if columns is True:
-        return [FieldPrefix(None)]
-    return [FieldPrefix(tuple(columns))] if columns else []
-
-
-def _token_columns(columns: Any) -> list[Step]:
-    if columns is True:
-        return [TokenColumns(None)]
-    return [TokenColumns(tuple(columns))] if columns else []
+def _hashable(value: Any) -> Any:
+    """A list, as JSON has it, becomes a tuple."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _no_step(name: str, value: object) -> ParameterError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import Lock, local
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
-from textnb.text.byte_keys import begins_of
+from textnb.runtime.native import Kernel
 from textnb.text.character_class import character_class
 from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngrams_of
-from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs
-from textnb.text.native.kernel import Kernel
+from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs, words_of_terms
 from textnb.text.plain import clean
-from textnb.text.plan import Escape
-from textnb.text.prefixes import PrefixedTerms
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.text.utf8 import byte_order, bytes_of, strings_of
+from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -64,11 +61,11 @@ class TermTable:
         # Stop words get the first codes, so that a code shows whether it is of a stop word.
         stops = sorted(stop_tokens(self._plan)) if self._finds_words else []
         self._stops = pl.Series(stops, dtype=pl.String)
-        self._first = 0 if self._compiled.prefixed else len(self._stops)
-        self._add_strings(self._stops[:self._first])
-        # Terms with the prefixes of columns, by these prefixes.
-        self._prefixed: dict[tuple[str, ...], PrefixedTerms] = {}
-        self._turn, self._odd_order = Lock(), False
+        self._add_strings(self._stops)
+        # The codes of words: a word with its column's prefix is a pair of two strings' codes.
+        self._depth = 2 if self._compiled.prefixed else 1
+        # Escaped words are not in the order of their bytes.
+        self._odd_order = bool(self._compiled.escaped)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -95,12 +92,12 @@ class TermTable:
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms, and return their codes."""
         if not self._words or self._compiled.ngram_range[1] == 1:
-            return self._add_strings(terms)
-        lists = _words_of(terms, self._plan.find(Escape))
+            return self._add_words(terms)
+        lists = words_of_terms(self._plan, terms)
         words = lists.explode(empty_as_null=False, keep_nulls=False)
         lengths = lists.list.len().cast(pl.Int64).to_numpy()
         most = int(lengths.max()) if len(lengths) else 1
-        codes = self._add_strings(words)
+        codes = self._add_words(words)
         of_grams = np.empty(len(terms), dtype=np.int32)
         for length in range(1, most + 1):
             rows = np.flatnonzero(lengths == length)
@@ -129,8 +126,8 @@ class TermTable:
         """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
         depth = self._word_numbers(self._arrays()[2])
         least = self._compiled.ngram_range[0] if self._words else 1
-        codes = np.flatnonzero(depth >= least).astype(np.int32)
-        return codes[codes >= self._first]
+        codes = np.flatnonzero(depth >= least + self._depth - 1).astype(np.int32)
+        return codes[codes >= len(self._stops)]
 
     def sort(self, codes: Codes) -> Codes:
         """These codes in the order of their terms."""
@@ -146,6 +143,8 @@ class TermTable:
         wanted = np.zeros(len(self), dtype=np.bool_)
         wanted[codes] = True
         longest, needed = int(depth[codes].max(initial=1)), wanted.copy()
+        if self._depth == 2:
+            needed |= depth == 2
         for level in range(longest, 1, -1):
             needed[heads[np.flatnonzero(needed & (depth == level))]] = True
         for level in range(2, longest + 1):
@@ -159,6 +158,8 @@ class TermTable:
             for keys in (second, first):
                 order = self._sort_by(keys, order)
             rank[order] = np.arange(len(order), dtype=np.int32)
+            if level == self._depth:
+                of_word = rank.copy()
         return order[wanted[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
@@ -166,13 +167,19 @@ class TermTable:
         starts, pool, heads, tails = self._arrays()
         ends = starts[1:][heads < 0]
         words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
-        place = np.cumsum(heads < 0) - 1
-        if len(ends) == len(self):
-            return words.gather(pl.Series(place[codes])).alias("term")
+        is_word = heads < 0
+        if self._depth == 2:
+            place = np.cumsum(is_word) - 1
+            is_word = self._word_numbers(heads) == 2
+            words = words.gather(place[heads[is_word]]) + _escaped(
+                words.gather(place[tails[is_word]]), self._compiled.escaped)
+        place = np.cumsum(is_word) - 1
+        if is_word[codes].all():
+            return words.gather(place[codes]).alias("term")
         columns: list[pl.Series] = []
         left = np.ones(len(codes), dtype=np.bool_)
         while left.any():
-            longer = left & (heads[codes] >= 0)
+            longer = left & ~is_word[codes]
             word = place[np.where(longer, tails[codes], codes)]
             columns.insert(0, words.gather(_with_nulls(word, left)).alias(str(len(columns))))
             codes, left = np.where(longer, heads[codes], codes), longer
@@ -189,6 +196,24 @@ class TermTable:
         numbers = np.empty(len(heads), dtype=np.int32)
         self._kernel.rows.word_numbers(heads, numbers)
         return numbers
+
+    def _add_words(self, words: pl.Series) -> Codes:
+        """Add words with the prefixes that they may have, and return their codes."""
+        if not self._compiled.prefixed:
+            return self._add_strings(words)
+        # The first colon that is not escaped ends a prefix, in which nothing is.
+        prefixes = words.str.extract(r"^([^\\:]*:)").fill_null("")
+        plain = words.str.slice(prefixes.str.len_chars())
+        if self._compiled.escaped:
+            stored = plain
+            plain = stored.str.replace_all(r"(?s)\\(.)", "${1}")
+            # What no text can hold gets a prefix that no column has.
+            sound = _escaped(plain, self._compiled.escaped) == stored
+            prefixes = prefixes.zip_with(sound, words)
+            plain = plain.zip_with(sound, pl.Series([""]))
+        codes = self._add_strings(plain)
+        self._table.pairs(self._add_strings(prefixes), codes, True, codes)
+        return codes
 
     def _add_strings(self, strings: pl.Series) -> Codes:
         text, ends = bytes_of(strings)
@@ -222,7 +247,8 @@ class TermTable:
         columns = cleaned_exprs(self._plan, text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
-        codes, ends = self._terms_of(*bytes_of(stretches), add, self._prefixed_terms(text))
+        prefixes = self._plan.prefixes([text] if isinstance(text, str) else text)
+        codes, ends = self._terms_of(*bytes_of(stretches), add, prefixes)
         # No n-gram crosses from one text column into the next, but a row has the terms of all.
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
@@ -248,38 +274,31 @@ class TermTable:
             codes, ends = self._encode_grams(codes, ends, *self._compiled.ngram_range, add)
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
-    def _prefixed_terms(self, text: TextColumns) -> PrefixedTerms | None:
-        """The terms with the prefixes of these columns; None if no column has a prefix."""
-        if not self._compiled.prefixed:
-            return None
-        prefixes = tuple(self._plan.prefixes([text] if isinstance(text, str) else text))
-        with self._turn:
-            if prefixes not in self._prefixed:
-                terms = PrefixedTerms(
-                    self._kernel, self.secret, prefixes, self._compiled.escaped)
-                terms.add(self._stops)
-                words = np.flatnonzero(self._arrays()[2] < 0).astype(np.int32)
-                terms.add_prefixed(self.strings(words), words)
-                # A column's name may have a character that sorts before the space of n-grams.
-                self._odd_order |= any(min(prefix, default="~") < " " for prefix in prefixes)
-                self._prefixed[prefixes] = terms
-            return self._prefixed[prefixes]
-
     def _terms_of(
-        self, source: NDArray[np.uint8], ends: Ints, add: bool,
-        prefixed: PrefixedTerms | None = None,
+        self, source: NDArray[np.uint8], ends: Ints, add: bool, prefixes: Sequence[str] = ()
     ) -> tuple[Codes, Ints]:
         """Codes of the terms of each stretch of bytes, and the stretches' ends."""
-        table = self._table if prefixed is None else prefixed.table
-        codes, ends = self._encode_words(table, source, ends, add)
+        codes, ends = self._encode_words(source, ends, add)
         if len(self._stops):
             codes = codes[:self._kernel.rows.without_first(codes, ends, len(self._stops))]
-        if prefixed is not None:
-            prefixed.put(codes, ends, self._add_strings if add else None)
+        if self._compiled.prefixed:
+            self._put_prefixes(prefixes, codes, np.diff(ends, prepend=0), add)
         least, most = self._compiled.ngram_range
         if self._words and most > 1:
             return self._encode_grams(codes, ends, least, most, add)
         return codes, ends
+
+    def _put_prefixes(
+        self, prefixes: Sequence[str], codes: Codes, lengths: Ints, add: bool
+    ) -> None:
+        """Replace the codes of words by those with the prefixes of the columns, row by row."""
+        # Words without a prefix come between, and a column's name may have a character that sorts
+        # before the space of n-grams.
+        self._odd_order |= add and any(prefix[:1] < "!" or min(prefix) < " " for prefix in prefixes)
+        text, ends = bytes_of(pl.Series(prefixes))
+        heads = np.empty(len(ends), dtype=np.int32)
+        self._table.strings(text, begins_of(ends), ends, add, heads)
+        self._table.pairs(np.repeat(np.resize(heads, len(lengths)), lengths), codes, add, codes)
 
     def _encode_grams(
         self, codes: Codes, ends: Ints, least: int, most: int, add: bool
@@ -293,23 +312,19 @@ class TermTable:
         return found, bounds
 
     def _encode_words(
-        self, table: Any, source: NDArray[np.uint8], ends: Ints, add: bool
+        self, source: NDArray[np.uint8], ends: Ints, add: bool
     ) -> tuple[Codes, Ints]:
         """Codes of single words, or of n-grams of characters, and the texts' ends."""
         spans = self._kernel.spans
         kept = self._compiled.kept
         members = character_class(
             self._compiled.members, self._compiled.pairs, bool(kept)).of(source)
-        if kept:
-            # A single byte may be a word, with no other one between it and the next.
-            return self._look_up(table, partial(spans.kept_words, source),
-                                 (members, self._least, kept), source, ends,
-                                 self._buffer(len(source) + 1), add)
         if self._words:
-            # Nothing need stand between a word and a character of three bytes that is one too.
-            shortest = 2 if self._compiled.pairs else self._least + 1
+            # Nothing need stand between a word and a character of three bytes that is one too; or
+            # between a single byte and another one, if more than words are kept.
+            shortest = 1 if kept else 2 if self._compiled.pairs else self._least + 1
             room = self._buffer((len(source) + len(ends)) // shortest + 1)
-            return self._look_up(table, partial(spans.words, source), (members, self._least),
+            return self._look_up(partial(spans.words, source), (members, self._least, kept),
                                  source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
@@ -318,11 +333,11 @@ class TermTable:
         room = self._buffer((most - least + 1) * len(source))
         settings = least, most, within_words
         codes, counts = self._look_up(
-            table, partial(spans.characters, source), settings, source, ends, room, add)
+            partial(spans.characters, source), settings, source, ends, room, add)
         return codes, np.append(0, counts)[words] if within_words else counts
 
     def _look_up(
-        self, table: Any, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
+        self, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
         source: NDArray[np.uint8], ends: Ints, room: Codes, add: bool,
     ) -> tuple[Codes, Ints]:
         """The codes of spans, in portions: they stay in the cache, and interrupts take effect."""
@@ -334,7 +349,7 @@ class TermTable:
             if place == tuple(after):
                 # No progress: a run of characters has more words than the arrays hold.
                 edges, begins, stops = self._scratch(2 * len(begins))
-            table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
+            self._table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
             place, total = (after[0], after[1]), total + n
         return room[:total], counts
 
@@ -378,15 +393,8 @@ def random_hash_keys() -> NDArray[Any]:
     return secret
 
 
-def _words_of(terms: pl.Series, escape: Escape | None) -> pl.Series:
-    """The words of n-grams, as they stand there: List(String)."""
-    if escape is None:
-        return terms.str.split(" ")
-    words = pl.col("term").str.extract_all(r"(?s)(?:[^\\ ]|\\.)+")
-    # What no text can hold is one word.
-    return terms.to_frame("term").select(
-        pl.when(words.list.join(" ") == pl.col("term"), pl.col("term") != "").then(words)
-        .otherwise(pl.concat_list("term"))).to_series()
+def _escaped(words: pl.Series, characters: str) -> pl.Series:
+    return words.str.replace_all(rf"([\\{characters}])", r"\${1}") if characters else words
 
 
 def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:

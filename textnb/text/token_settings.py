@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from textnb.runtime.settings import (
-    LOWER_CASE,
-    NAME,
     Kinds,
     LowerCase,
     Pair,
     Prefixes,
+    Range,
     Segmenter,
     Words,
     setting,
 )
+from textnb.text.characters import KINDS
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
+LONGEST_NGRAM = 32
+_LOWERCASE = Range("True, False, 'tr' or 'az'",
+                   lambda v: isinstance(v, bool) or v in ("tr", "az"))
+_NGRAMS = Range(f"(least, most) with 1 <= least <= most <= {LONGEST_NGRAM}",
+                lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
+                and 1 <= v[0] <= v[1] <= LONGEST_NGRAM)
+_KINDS = Range(f"a list of {', '.join(KINDS)}",
+               lambda v: isinstance(v, (list, tuple)) and all(kind in KINDS for kind in v))
+_SEGMENTER = Range("a function from a text to its tokens, which is hashable, or its name",
+                   lambda v: bool(v) and isinstance(v, Hashable)
+                   and (callable(v) or isinstance(v, str)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,9 +41,9 @@ class TokenSettings:
         True, "Lower-case the text first.", names=("--lowercase/--no-lowercase",),
         flags=(("--lowercase-tr", "tr", "As Turkish does: I becomes \u0131."),
                ("--lowercase-az", "az", "As Azerbaijani does: I becomes \u0131.")), is_common=False,
-        range=LOWER_CASE)
+        range=_LOWERCASE)
     ngram_range: Pair = setting((1, 1), "Shortest and longest n-gram, such as 1,2.",
-                                names=("--ngrams",))
+                                names=("--ngrams",), range=_NGRAMS)
     analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
     normalize: str | None = setting(None, "Unicode normalisation, before all else.",
                                     choices=("NFC", "NFD", "NFKC", "NFKD"), is_common=False)
@@ -46,10 +58,11 @@ class TokenSettings:
         choices=("pairs", "whole"), is_common=False)
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
-            "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False)
+            "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False,
+        range=_KINDS)
     token_columns: Prefixes = setting(
         False, "Text columns that are lists of tokens, and not texts. By default, those that are "
                "lists where the model is trained.", is_option=False)
     segmenter: Segmenter | None = setting(
         None, "The name of a function that has split the texts, whose tokens are given as lists; "
-              "in Python, the function.", is_option=False, range=NAME)
+              "in Python, the function.", is_option=False, range=_SEGMENTER)

@@ -11,18 +11,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
-from textnb.errors import Mention, ParameterError
+from textnb.errors import ParameterError
 from textnb.runtime.forks import check_fork
 from textnb.runtime.settings import check_settings, with_checked_names
-from textnb.text.characters import KINDS, LANGUAGES
-from textnb.text.expressions import tokens_expr
+from textnb.text.characters import KINDS
+from textnb.text.expressions import tokens_expr, words_of_terms
 from textnb.text.plan import (
     Escape,
     Matches,
@@ -35,12 +35,10 @@ from textnb.text.plan import (
     name_of,
     plan_of,
     with_missing,
-    words_of,
 )
 from textnb.text.token_settings import WORD, TokenSettings
 
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
-LONGEST_NGRAM = 32
 LONGEST_PATTERN = 10_000
 # Settings that scikit-learn's `CountVectorizer` has beside those of tokens.
 _OF_CLASSIFIERS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
@@ -124,56 +122,20 @@ class Tokenizer(TokenSettings):
 
     def __post_init__(self) -> None:
         # Lists become tuples, because a frozen setting must be hashable.
-        object.__setattr__(self, "ngram_range", _ngram_range(self.ngram_range))
-        stop_words = () if self.stop_words is None else self.stop_words
-        object.__setattr__(self, "stop_words", _strings("stop_words", stop_words))
-        for name in ("field_prefix", "token_columns"):
-            columns = getattr(self, name)
-            if not isinstance(columns, bool):
-                object.__setattr__(self, name, _strings(name, columns))
-        kinds = _strings("keep", () if self.keep is None else self.keep)
-        for kind in kinds:
-            if kind not in KINDS:
-                raise ParameterError.unknown_choice("keep", kind, KINDS)
-        # In one order, so that equal settings are equal.
-        object.__setattr__(self, "keep", tuple(kind for kind in KINDS if kind in kinds))
+        if isinstance(self.ngram_range, list):
+            object.__setattr__(self, "ngram_range", tuple(self.ngram_range))
+        for name in ("stop_words", "field_prefix", "keep", "token_columns"):
+            value = getattr(self, name)
+            if value is None and name in ("stop_words", "keep"):
+                value = ()
+            if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+                object.__setattr__(self, name, tuple(value))
         check_settings(self)
-        if not isinstance(self.lowercase, bool) and self.lowercase not in LANGUAGES:
-            raise ParameterError.out_of_range(
-                "lowercase", "True, False, 'tr' or 'az'", self.lowercase)
-        if self.stop_words and self.analyzer != "word":
-            raise ParameterError.naming(
-                "{stop_words} are words: they need {analyzer='word'}; got {got}",
-                got=Mention("analyzer", repr(self.analyzer)))
+        # In one order, so that equal settings are equal.
+        object.__setattr__(self, "keep", tuple(kind for kind in KINDS if kind in self.keep))
         _check_pattern(self.pattern)
-        if self.token_columns and self.analyzer != "word":
-            raise ParameterError.naming(
-                "{token_columns} hold words: they need {analyzer='word'}; got {got}",
-                got=Mention("analyzer", repr(self.analyzer)))
-        self._check_segmenter()
-        if self.keep and (self.analyzer != "word" or isinstance(words_of(self.pattern), Matches)):
-            raise ParameterError(
-                f"keep={self.keep!r} needs analyzer='word' and a pattern that is a run of one "
-                "class of characters, as the default; write what to keep into your pattern")
-        if "emoji" in self.keep and self.strip_accents == "ascii":
-            raise ParameterError.naming(
-                "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, before "
-                "{keep} could keep them: use 'unicode'")
-
-    def _check_segmenter(self) -> None:
-        if self.segmenter is None:
-            return
-        if not callable(self.segmenter) and not (
-                isinstance(self.segmenter, str) and self.segmenter):
-            raise ParameterError.out_of_range(
-                "segmenter", "a function from a text to its tokens, or None", self.segmenter)
-        if not isinstance(self.segmenter, Hashable):
-            raise ParameterError("segmenter must be hashable, as a function is; got "
-                                 f"{type(self.segmenter).__name__}")
-        if self.analyzer != "word" or self.token_columns:
-            raise ParameterError.naming(
-                "{segmenter} makes words of texts: it needs {analyzer='word'} and no "
-                "{token_columns}")
+        # No plan has settings that exclude each other.
+        _plan(self)
 
     @classmethod
     def _place_of(cls, name: str) -> str:
@@ -292,24 +254,20 @@ class Tokenizer(TokenSettings):
         >>> Tokenizer(pattern=r"[^,]+", ngram_range=(1, 2)).split_terms(r"new\ york city")
         ['new york', 'city']
         """
-        if not self.joins_words:
-            return [term]
-        if self.plan().find(Escape) is None:
-            return term.split(" ")
-        # A word is never empty, so a run of other characters and escaped pairs is one word.
-        return [re.sub(r"\\(.)", r"\1", word, flags=re.S)
-                for word in re.findall(r"(?:[^\\ ]|\\.)+", term, flags=re.S)]
+        return self.split_all(pl.Series([term])).to_list()[0]
 
     def split_all(self, terms: pl.Series) -> pl.Series:
         """`split_terms` for many terms: a List(String) series."""
-        if not self.joins_words or self.plan().find(Escape) is not None:
-            return pl.Series([self.split_terms(term) for term in terms], dtype=pl.List(pl.String))
-        return terms.str.split(" ")
+        if not self.joins_words:
+            return terms.to_frame("term").select(pl.concat_list("term")).to_series()
+        words = words_of_terms(self.plan(), terms)
+        if self.plan().find(Escape) is None:
+            return words
+        return words.list.eval(pl.element().str.replace_all(r"(?s)\\(.)", "${1}"))
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-ready values; `from_dict` is the inverse."""
-        as_dict = {field.name: getattr(self, field.name) for field in fields(self)}
-        as_dict["segmenter"] = name_of(self.segmenter)
+        as_dict = {**self.get_params(), "segmenter": name_of(self.segmenter)}
         return {name: list(value) if isinstance(value, tuple) else value
                 for name, value in as_dict.items()}
 
@@ -322,7 +280,6 @@ class Tokenizer(TokenSettings):
         >>> Tokenizer.from_dict(Tokenizer(lowercase=False).to_dict())
         Tokenizer(lowercase=False)
         """
-        _check_names(cls, settings)
         return cls(**settings)
 
     @classmethod
@@ -357,7 +314,6 @@ class Tokenizer(TokenSettings):
         >>> Tokenizer(lowercase=False).with_params(ngram_range=(1, 2))
         Tokenizer(lowercase=False, ngram_range=(1, 2))
         """
-        _check_names(type(self), settings)
         return replace(self, **settings)
 
     def __sklearn_clone__(self) -> Tokenizer:
@@ -390,13 +346,6 @@ def check_exact(tokenizer: Any, purpose: str) -> None:
                              "settings, or make the tokens' text in the frame before")
 
 
-def _check_names(kind: type[Tokenizer], settings: Iterable[str]) -> None:
-    known = [field.name for field in fields(kind)]
-    for name in sorted(set(settings) - set(known)):
-        raise ParameterError.unknown_setting(
-            "Tokenizer", name, known, kind._place_of(name))
-
-
 @lru_cache(maxsize=64)
 def _check_pattern(pattern: str) -> None:
     if pattern in (WORD, SKLEARN_WORD):
@@ -421,20 +370,3 @@ def _check_pattern(pattern: str) -> None:
     if "" in matches.drop_nulls():
         raise ParameterError.naming("{pattern} {got!r} matches the empty string; ask for one "
                                     "character or more", got=pattern)
-
-
-def _ngram_range(value: Any) -> tuple[int, int]:
-    expected = f"(least, most) with 1 <= least <= most <= {LONGEST_NGRAM}"
-    pair = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    if len(pair) != 2 or not all(type(n) is int for n in pair):
-        raise ParameterError.out_of_range("ngram_range", expected, value)
-    if not 1 <= pair[0] <= pair[1] <= LONGEST_NGRAM:
-        raise ParameterError.out_of_range("ngram_range", expected, value)
-    return pair[0], pair[1]
-
-
-def _strings(name: str, value: Any) -> tuple[str, ...]:
-    if (isinstance(value, str) or not isinstance(value, Iterable)
-            or not all(isinstance(item, str) for item in value)):
-        raise ParameterError.out_of_range(name, "a list of strings", value)
-    return tuple(value)

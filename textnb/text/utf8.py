@@ -1,22 +1,87 @@
-"""Converts strings to an array of their UTF-8 bytes and back, and sorts them there."""
+"""Strings as an array of their UTF-8 bytes, and back; compared and sorted there.
+
+Spans of bytes are compared seven bytes at a time. NumPy alone does it: what a filter of one message
+reads needs no Polars.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from textnb.text.byte_keys import KEY_BYTES, eights_of, keys_of
+if TYPE_CHECKING:
+    import polars as pl
 
 Ints = NDArray[np.int64]
+# The number of bytes in a key.
+KEY_BYTES = 7
 # Strings that agree in more bytes are compared one by one.
 _MOST_SKIPPED = 112
 
 
+def begins_of(ends: Ints) -> Ints:
+    """The begin of each string, from the ends of strings that follow each other."""
+    begins = np.zeros_like(ends)
+    begins[1:] = ends[:-1]
+    return begins
+
+
+def eights_of(pool: NDArray[np.uint8], last: int) -> NDArray[Any]:
+    """The eight bytes from each place up to the last, as a number, with zeros after the end."""
+    if len(pool) < last + 8:
+        pool = np.append(pool, np.zeros(8, np.uint8))
+    # A number may begin at any byte.
+    return np.ndarray(len(pool) - 7, dtype=">u8", buffer=pool, strides=(1,))
+
+
+def keys_of(eights: NDArray[Any], begins: Ints, ends: Ints) -> NDArray[np.uint64]:
+    """A key of each span of bytes: its first seven bytes, then its length, or 8 if it is longer.
+
+    Keys are in the order of the spans; equal keys are those of equal spans, or of longer ones that
+    agree in seven bytes.
+    """
+    left = ends - begins
+    unused = (56 - 8 * np.minimum(left, KEY_BYTES)).astype(np.uint64)
+    keys: NDArray[np.uint64] = eights[begins].astype(np.uint64)
+    keys >>= np.uint64(8)
+    keys >>= unused
+    keys <<= unused
+    keys <<= np.uint64(8)
+    keys |= np.minimum(left, KEY_BYTES + 1).astype(np.uint64)
+    return keys
+
+
+def is_ascending(pool: NDArray[np.uint8], ends: Ints) -> bool:
+    """Whether each string is greater than the one before it, by its bytes.
+
+    Examples
+    --------
+    >>> pool = np.frombuffer(b"abbc", np.uint8)
+    >>> is_ascending(pool, np.array([1, 2, 4])), is_ascending(pool, np.array([1, 2, 3, 4]))
+    (True, False)
+    """
+    eights = eights_of(pool, len(pool))
+    first, second = begins_of(ends)[:-1], begins_of(ends)[1:]
+    end, other_end = ends[:-1], ends[1:]
+    while len(first):
+        keys, others = keys_of(eights, first, end), keys_of(eights, second, other_end)
+        if not (keys <= others).all():
+            return False
+        tied = keys == others
+        if (end[tied] - first[tied] <= KEY_BYTES).any():
+            return False
+        first, second = first[tied] + KEY_BYTES, second[tied] + KEY_BYTES
+        end, other_end = end[tied], other_end[tied]
+    return True
+
+
 def bytes_of(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
     """The UTF-8 bytes of strings without nulls, one after the other, and the end of each."""
+    import polars as pl
+
     listed = strings.cast(pl.Binary).cast(pl.List(pl.UInt8))
     ends = np.cumsum(listed.list.len().to_numpy(), dtype=np.int64)
     whole = listed.explode(empty_as_null=False, keep_nulls=False)
@@ -25,6 +90,8 @@ def bytes_of(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
 
 def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
     """The inverse of `bytes_of`."""
+    import polars as pl
+
     mark = next((byte for byte in range(128) if not (pool == byte).any()), None)
     if mark is None or not len(ends):
         whole, bounds = pool.tobytes(), [0, *ends.tolist()]

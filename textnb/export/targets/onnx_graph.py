@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
@@ -308,7 +309,11 @@ class _Graph(AnswerNodes):
         split = self.split
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
         if split is not None and split.ngram_range[1] > 1:
-            rows = {gram: row for term, row in rows.items() if (gram := self.gram(term))}
+            tokenizer = self.bundle.tokenizer
+            assert tokenizer is not None
+            words = tokenizer.split_all(pl.Series(list(rows), dtype=pl.String)).to_list()
+            rows = {gram: row for (term, row), own in zip(rows.items(), words, strict=True)
+                    if (gram := self.gram(term, own))}
         elif split is not None:
             for word in split.stops:
                 rows.pop(word, None)
@@ -317,16 +322,14 @@ class _Graph(AnswerNodes):
         return {"keys_strings": [term.encode() for term in rows],
                 "values_int64s": list(rows.values())}
 
-    def gram(self, term: str) -> str | None:
-        """An n-gram as the graph makes it; None for a term that no text can hold.
+    def gram(self, term: str, words: list[str]) -> str | None:
+        """An n-gram as the graph makes it, of its words; None for a term that no text can hold.
 
         The separator, which no word holds, joins its words. They are not escaped, as ONNX can't
         replace characters.
         """
-        separator, tokenizer = self.separator, self.bundle.tokenizer
+        separator = self.separator
         assert separator is not None
-        assert tokenizer is not None
-        words = tokenizer.split_terms(term)
         escaped = " ".join(re.sub(r"([\\ ])", r"\\\1", word) for word in words)
         if escaped != term or any(separator in word for word in words):
             return None

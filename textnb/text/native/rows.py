@@ -53,49 +53,6 @@ def without_first(
     return n
 
 
-def missing_prefixed(
-    codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
-    prefixes: cython.const[cython.int][::1], of_prefix: cython.int[:, ::1],
-    missing: cython.int[::1],
-) -> int:
-    """Write each pair of a prefix and a code that has no code in ``of_prefix``, once.
-
-    Stretches are those of the columns of each row, and each column has a prefix. Returns the number
-    of pairs, which are then -2 in ``of_prefix``.
-    """
-    at: Place = 0
-    n: Place = 0
-    stretch: Place
-    prefix: Place
-    with cython.nogil:
-        for stretch in range(ends.shape[0]):
-            prefix = prefixes[stretch % prefixes.shape[0]]
-            while at < ends[stretch]:
-                if of_prefix[prefix, codes[at]] == -1:
-                    of_prefix[prefix, codes[at]] = -2
-                    missing[2 * n], missing[2 * n + 1] = prefix, codes[at]
-                    n += 1
-                at += 1
-    return n
-
-
-def put_prefixed(
-    codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
-    prefixes: cython.const[cython.int][::1], of_prefix: cython.const[cython.int][:, ::1],
-) -> None:
-    """Replace each code that is not negative by ``of_prefix[prefix, code]``."""
-    at: Place = 0
-    stretch: Place
-    prefix: Place
-    with cython.nogil:
-        for stretch in range(ends.shape[0]):
-            prefix = prefixes[stretch % prefixes.shape[0]]
-            while at < ends[stretch]:
-                if codes[at] >= 0:
-                    codes[at] = of_prefix[prefix, codes[at]]
-                at += 1
-
-
 def word_numbers(
     heads: cython.const[cython.int][::1], numbers: cython.int[::1]
 ) -> None:

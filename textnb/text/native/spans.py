@@ -138,44 +138,6 @@ def _word_spans(
     return n
 
 
-def words(
-    text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
-    ends: cython.const[cython.longlong][::1], members: cython.const[cython.uchar][::1],
-    least: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
-    stops: cython.longlong[::1], before: Place, counts: cython.longlong[::1],
-) -> tuple:
-    """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
-
-    A word is a run of members, at least ``least`` characters long; of class 2, a pair of
-    neighbours, or a character without neighbours. ``counts`` becomes the number of words up to the
-    end of each stretch, plus ``before``. The array of edges must be twice as long as those of
-    words.
-
-    Returns the number of words, and the place and the stretch to continue with, which are the same
-    if the arrays are too short for one piece.
-    """
-    n: Place = 0
-    end: Place
-    full: cython.bint = False
-    with cython.nogil:
-        while stretch < ends.shape[0]:
-            while begin < ends[stretch]:
-                end = min(begin + _PIECE, ends[stretch])
-                # A long stretch is cut where an ASCII character is no member.
-                while end < ends[stretch] and (text[end] >= 0x80 or members[text[end]]):
-                    end += 1
-                full = n + (end - begin) // 2 + 2 > begins.shape[0]
-                if full:
-                    break
-                n = _word_spans(text, begin, end, members, least, edges, begins, stops, n)
-                begin = end
-            if full:
-                break
-            counts[stretch] = before + n
-            stretch += 1
-    return n, begin, stretch
-
-
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -300,32 +262,48 @@ def _kept_spans(
     return n
 
 
-def kept_words(
+def words(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
     ends: cython.const[cython.longlong][::1], classes: cython.const[cython.uchar][::1],
-    least: Place, kinds: Place, edges: cython.longlong[::1],
-    begins: cython.longlong[::1], stops: cython.longlong[::1], before: Place,
-    counts: cython.longlong[::1],
+    least: Place, kinds: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
+    stops: cython.longlong[::1], before: Place, counts: cython.longlong[::1],
 ) -> tuple:
-    """`words` with the kinds of `textnb.text.characters` as bits, in their order, the lowest first.
+    """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
 
-    ``classes`` has bits: 1 for members of words, 2 for those that make pairs, 4 for letters and 8
-    for letters and numbers of names, 16 for emoji. A single byte may be a word.
+    A word is a run of characters of a class, at least ``least`` characters long; of class 2, a pair
+    of neighbours, or a character without neighbours. ``counts`` becomes the number of words up to
+    the end of each stretch, plus ``before``. The array of edges must be twice as long as those of
+    words.
+
+    If ``kinds`` is not 0, it has those of `textnb.text.characters` as bits, in their order, the
+    lowest first, and a single byte may be a word. ``classes`` has bits then: 1 for members of
+    words, 2 for those that make pairs, 4 for letters and 8 for letters and numbers of names, 16 for
+    emoji.
+
+    Returns the number of words, and the place and the stretch to continue with, which are the same
+    if the arrays are too short for one piece.
     """
     n: Place = 0
     end: Place
+    room: Place
     full: cython.bint = False
     with cython.nogil:
         while stretch < ends.shape[0]:
             while begin < ends[stretch]:
                 end = min(begin + _PIECE, ends[stretch])
-                # A long stretch is cut before white space of ASCII, which is in no token.
-                while end < ends[stretch] and (text[end] > 32 or classes[text[end]]):
+                # A long stretch is cut where an ASCII character is no member, and white if others
+                # may be in a token.
+                while end < ends[stretch] and (
+                        text[end] >= 0x80 or classes[text[end]] or (kinds and text[end] > 32)):
                     end += 1
-                full = n + (end - begin) + 1 > begins.shape[0]
+                room = end - begin + 1 if kinds else (end - begin) // 2 + 2
+                full = n + room > begins.shape[0]
                 if full:
                     break
-                n = _kept_spans(text, begin, end, classes, least, kinds, begins, stops, n)
+                if kinds:
+                    n = _kept_spans(text, begin, end, classes, least, kinds, begins, stops, n)
+                else:
+                    n = _word_spans(text, begin, end, classes, least, edges, begins, stops, n)
                 begin = end
             if full:
                 break

@@ -41,13 +41,11 @@ def _empty(size: Place, kind: str) -> object:
     return new if cython.compiled else memoryview(new)
 
 
-def _zeros(size: Place) -> object:
-    """Free slots."""
-    slots: cython.ulonglong[::1] = _empty(size, "uint64")
-    slot: Place
-    for slot in range(size):
-        slots[slot] = 0
-    return slots
+def _free_slots(size: Place) -> object:
+    import numpy as np
+
+    new = np.zeros(size, "uint64")
+    return new if cython.compiled else memoryview(new)
 
 
 @cython.cfunc
@@ -167,7 +165,7 @@ class Table:
 
     def __init__(self, secret: object) -> None:
         self._first, self._second, self._third, self._point = [int(part) for part in secret]
-        self._slots, self._pairs = _zeros(1 << 11), _zeros(1 << 11)
+        self._slots, self._pairs = _free_slots(1 << 11), _free_slots(1 << 11)
         self._starts, self._pool = _empty(1 << 10, "int64"), _empty(1 << 12, "uint8")
         self._heads, self._tails = _empty(1 << 10, "int32"), _empty(1 << 10, "int32")
         self._starts[0] = 0
@@ -190,8 +188,20 @@ class Table:
         """Write the code of each span of bytes; -1 for unknown ones that are not added."""
         scratch: cython.ulonglong[::1] = _empty(2 * _CHUNK + 1, "uint64")
         order: cython.int[::1] = _empty(_CHUNK, "int32")
+        at: Place = 0
+        many: Place
+        place: Place
+        letters: Place
         with cython.nogil:
-            self._look_up(text, begins, ends, begins.shape[0], codes, 0, add, scratch, order)
+            while at < begins.shape[0]:
+                many = min(_CHUNK, begins.shape[0] - at)
+                if add:
+                    letters = 0
+                    for place in range(at, at + many):
+                        letters += ends[place] - begins[place]
+                    self._make_room(many, letters, 0)
+                self._look_up_chunk(text, begins, ends, at, many, codes, add, scratch, order)
+                at += many
 
     def pairs(
         self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
@@ -278,7 +288,7 @@ class Table:
 
     def _roomier(self, slots: cython.ulonglong[::1]) -> object:
         """The same keys in an array of twice the size."""
-        roomier: cython.ulonglong[::1] = _zeros(2 * slots.shape[0])
+        roomier: cython.ulonglong[::1] = _free_slots(2 * slots.shape[0])
         mask: U64 = cython.cast(U64, slots.shape[0] - 1)
         shift: U64 = _shift(slots.shape[0])
         slot: U64
@@ -295,36 +305,12 @@ class Table:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1)
-    def _look_up(
-        self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
-        ends: cython.const[cython.longlong][::1], spans: Place, codes: cython.int[::1], n: Place,
-        add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
-    ) -> cython.int:
-        """Write the codes of this number of spans after the first n."""
-        at: Place = 0
-        many: Place
-        place: Place
-        letters: Place
-        while at < spans:
-            many = min(_CHUNK, spans - at)
-            if add:
-                letters = 0
-                for place in range(at, at + many):
-                    letters += ends[place] - begins[place]
-                self._make_room(many, letters, 0)
-            self._look_up_chunk(
-                text, begins, ends, at, many, codes, n + at, add, scratch, order)
-            at += many
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1)
     def _look_up_chunk(
         self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
         ends: cython.const[cython.longlong][::1], at: Place, spans: Place, codes: cython.int[::1],
-        n: Place, add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
+        add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
     ) -> cython.int:
+        """Write the codes of this number of spans from a place on."""
         slots: cython.ulonglong[::1] = self._slots
         starts: cython.longlong[::1] = self._starts
         mask: U64 = cython.cast(U64, (slots.shape[0] >> 1) - 1)
@@ -386,7 +372,7 @@ class Table:
             code = cython.cast(Place, slots[slot + slot + 1]) - 1
             if code < 0 and add:
                 code = self._add(slot, key, text, begins[at + span], ends[at + span])
-            codes[n + span] = code
+            codes[at + span] = code
         for place in range(short, spans):
             span = order[place]
             key = scratch[span + span]
@@ -404,7 +390,7 @@ class Table:
                 slot = (slot + 1) & mask
             if code < 0 and add:
                 code = self._add(slot, key, text, begin, begin + length)
-            codes[n + span] = code
+            codes[at + span] = code
         return 0
 
     @cython.cfunc
