@@ -265,7 +265,7 @@ class TestFolders:
 
     def test_subfolders_are_for_mail(self, write: Write) -> None:
         write("a.csv", b"text\nx\n")
-        with pytest.raises(ParameterError, match="subfolders is for mail"):
+        with pytest.raises(ParameterError, match="subfolders is for a Maildir, and"):
             scan("a.csv", text="text", subfolders=True)
 
     def test_a_folder_per_class(self, write: Write) -> None:
@@ -584,7 +584,7 @@ class TestScan:
             scan(classes, text="subject", label="lable")
         with pytest.raises(SchemaError, match="'errors' must be String"):
             scan(classes, text="errors")
-        with pytest.raises(ParameterError, match="each message tells its own"):
+        with pytest.raises(ParameterError, match="each message of mail tells its own"):
             scan(classes, text="body", encoding="latin-1")
         with pytest.raises(ParameterError, match=r"choose one of .*mail"):
             scan(classes / "ham" / "0.eml", format="mial")

@@ -21,8 +21,7 @@ from textnb.frames.mailboxes import (
     read_messages,
 )
 from textnb.frames.mbox import UNREADABLE
-from textnb.frames.slices import OnSkip
-from textnb.frames.sources import lazy_frame_from
+from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charsets import replace_surrogates
 from textnb.mail.columns import TOKENS
@@ -146,6 +145,22 @@ def scan_messages(
             yield _frame_of_items(found, wanted, names, predicate)
 
     return lazy_frame_from(read, schema)
+
+
+def scan_with_texts(source: str, how: Reading) -> pl.LazyFrame:
+    """Scan mail with the columns that are read as texts.
+
+    Names that are not columns of mail are headers, but ``text``, which is subject and body, and
+    ``tokens``.
+    """
+    headers = check_headers(
+        [name for name in how.text if name not in (*COLUMNS, TOKENS, "text")], "text")
+    frame = scan_messages(source, headers=headers, subfolders=how.subfolders,
+                          tokens=TOKENS in how.text, on_skip=how.on_skip)
+    if "text" not in how.text:
+        return frame
+    return frame.with_columns(
+        text=pl.concat_str(pl.col("subject").fill_null(""), "body", separator="\n"))
 
 
 def header_names(frame: pl.LazyFrame, messages: int = 1000) -> list[str]:

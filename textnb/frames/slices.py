@@ -15,20 +15,17 @@ import polars as pl
 
 from textnb.errors import EngineError, SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
-from textnb.frames.sources import lazy_frame_from
+from textnb.frames.paths import ENGINE
+from textnb.frames.sources import OnSkip, lazy_frame_from
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
-# Called after files were read, with the errors of those left out and the number of files.
-OnSkip = Callable[[list[SourceError], int], object]
-ENGINE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 # Bytes and rows of a slice; the first slice of a file shows how large its rows are.
 _BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
     files: Sequence[str], open_lazily: OpenLazily, *, sliced: bool, on_skip: OnSkip | None = None,
-    check: Callable[[str], object] | None = None,
 ) -> pl.LazyFrame:
     """The rows of several files of one schema, in the order of the files.
 
@@ -36,15 +33,13 @@ def scan_in_turn(
     ----------
     files : sequence of str
     open_lazily : callable
-        Opens a path as a LazyFrame.
+        Opens a path as a LazyFrame; raises SourceError for what is no file.
     sliced : bool
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
         Without it, a file that can't be read is an error. With it, such a file is left out as a
         whole, and the errors are passed to it. Each file is then read twice: to its end, before a
         row of it is used, and for its rows.
-    check : callable, optional
-        Called with each path before it is opened; raises SourceError for what is no file.
 
     Raises
     ------
@@ -53,8 +48,6 @@ def scan_in_turn(
     SchemaError
         If a file has other columns than the first one.
     """
-    if check is not None:
-        open_lazily = _check_before(check, open_lazily)
     first, schema = _common_schema(files, open_lazily, on_skip)
 
     def read(
@@ -81,14 +74,6 @@ def scan_in_turn(
             on_skip(skipped, len(files))
 
     return lazy_frame_from(read, schema)
-
-
-def _check_before(check: Callable[[str], object], open_lazily: OpenLazily) -> OpenLazily:
-    def open_checked(path: str) -> pl.LazyFrame:
-        check(path)
-        return open_lazily(path)
-
-    return open_checked
 
 
 def _common_schema(
