@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError
-from textnb.frames.kinds import INSTALL_PYARROW, Kind, kind_of, select_columns
+from textnb.frames.kinds import INSTALL_PYARROW, Kind, kind_of, names_of, select_columns
 
 
 def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
@@ -45,20 +45,17 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
             return _to_arrow(predicted.collect()).to_reader()
         case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
             added = [name for name in predicted.collect_schema().names() if name not in read]
-            own = [str(name) for name in (
-                X.columns if kind is Kind.PANDAS else X.schema.names)]
-            for name in added:
-                if name in own:
-                    raise SchemaError.column_exists(name)
+            if taken := [name for name in added if name in names_of(X)]:
+                raise SchemaError.column_exists(taken[0])
             answers = predicted.select(added).collect()
             if kind is Kind.PANDAS:
                 return X.assign(**{name: _pandas_values(answers[name]) for name in added})
-            whole, table = X, _to_arrow(answers)
+            table = _to_arrow(answers)
             for name in added:
                 column = table.column(name)
-                whole = whole.append_column(
+                X = X.append_column(
                     name, column if kind is Kind.ARROW_TABLE else column.combine_chunks())
-            return whole
+            return X
         case _:
             assert_never(kind)
 
@@ -83,17 +80,13 @@ def rows_in_kind_of(
     See `to_kind_of`.
     """
     kind = kind_of(X)
-    match kind:
-        case Kind.PANDAS:
-            rows = np.flatnonzero(judged.select(keep).collect().to_series().to_numpy())
-            return select_columns(X, list(columns)).iloc[rows]
-        case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            mask = judged.select(keep).collect().to_series().to_arrow()
-            return select_columns(X, list(columns)).filter(mask)
-        case _:
-            wanted = judged.filter(keep).select(
-                expression.alias(name) for name, expression in columns.items())
-            return to_kind_of(X, wanted, [])
+    if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
+        wanted = judged.filter(keep).select(
+            expression.alias(name) for name, expression in columns.items())
+        return to_kind_of(X, wanted, [])
+    mask = judged.select(keep).collect().to_series().fill_null(False)
+    own = select_columns(X, list(columns))
+    return own[mask.to_numpy()] if kind is Kind.PANDAS else own.filter(mask.to_arrow())
 
 
 def _pandas_values(values: pl.Series) -> Any:

@@ -48,8 +48,16 @@ class Kind(Enum):
     ARROW_STREAM = auto()
 
 
+_ARROW = (Kind.ARROW_TABLE, Kind.ARROW_BATCH, Kind.ARROW_READER)
+# By the library and the name of a class.
+_CLASSES = {("pandas", "DataFrame"): Kind.PANDAS, ("pyarrow", "Table"): Kind.ARROW_TABLE,
+            ("pyarrow", "RecordBatch"): Kind.ARROW_BATCH,
+            ("pyarrow", "RecordBatchReader"): Kind.ARROW_READER,
+            ("duckdb", "DuckDBPyRelation"): Kind.DUCKDB}
+
+
 def kind_of(X: Any) -> Kind | None:
-    """The kind of a table; None for what is no table.
+    """The kind of a table; None for anything that is not a table.
 
     A list of dicts is a table of rows; a dict is a table of columns. A frame of any other library
     is taken if it has ``columns`` and the Arrow PyCapsule interface.
@@ -67,16 +75,21 @@ def kind_of(X: Any) -> Kind | None:
         return Kind.COLUMNS
     if isinstance(X, (list, tuple)):
         return Kind.ROWS if X and isinstance(X[0], Mapping) else None
-    classes = {(kind.__module__.split(".")[0].lstrip("_"), kind.__name__)
-               for kind in type(X).__mro__}
-    for name, kind in ((("pandas", "DataFrame"), Kind.PANDAS),
-                       (("pyarrow", "Table"), Kind.ARROW_TABLE),
-                       (("pyarrow", "RecordBatch"), Kind.ARROW_BATCH),
-                       (("pyarrow", "RecordBatchReader"), Kind.ARROW_READER),
-                       (("duckdb", "DuckDBPyRelation"), Kind.DUCKDB)):
-        if name in classes:
-            return kind
+    for name in _class_names(X):
+        if name in _CLASSES:
+            return _CLASSES[name]
     return Kind.ARROW_STREAM if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns") else None
+
+
+def _class_names(X: Any) -> list[tuple[str, str]]:
+    """The library and name of each class of an object, which need not be imported to ask."""
+    return [(kind.__module__.split(".")[0].lstrip("_"), kind.__name__)
+            for kind in type(X).__mro__]
+
+
+def names_of(X: Any) -> list[str]:
+    """The names of the columns of a table of another library."""
+    return X.schema.names if kind_of(X) in _ARROW else list(map(str, X.columns))
 
 
 def in_memory(X: Any) -> bool:
@@ -108,18 +121,15 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
             frame: pl.DataFrame | pl.LazyFrame = X
             return frame
         case Kind.PANDAS:
-            names = _pandas_names(X)
             return pl.DataFrame({name: series_of(X.iloc[:, place]).alias(name)
-                                 for place, name in enumerate(names)})
+                                 for place, name in enumerate(_check_names(X))})
         case Kind.COLUMNS:
             return _from_columns(X)
         case Kind.ROWS:
             return _from_rows(X)
-        case Kind.ARROW_TABLE | Kind.ARROW_BATCH | Kind.ARROW_READER:
-            _check_names(X.schema.names)
-            return pl.DataFrame(X)
-        case Kind.ARROW_STREAM | Kind.DUCKDB:
-            _check_names([str(name) for name in X.columns])
+        case Kind.ARROW_TABLE | Kind.ARROW_BATCH | Kind.ARROW_READER | (
+                Kind.ARROW_STREAM | Kind.DUCKDB):
+            _check_names(X)
             return _from_stream(X)
         case None:
             if hasattr(X, "__arrow_c_stream__"):
@@ -137,17 +147,14 @@ def select_columns(X: Any, columns: Sequence[str]) -> Any:
 
     Where a column is missing, return the whole table, so that a message can name all columns.
     """
-    match kind_of(X):
-        case Kind.PANDAS:
-            names = [str(name) for name in X.columns]
-            if all(names.count(column) == 1 for column in columns):
-                return X.iloc[:, [names.index(column) for column in columns]]
-        case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            if all(X.schema.names.count(column) == 1 for column in columns):
-                return X.select(list(columns))
-        case _:
-            pass
-    return X
+    kind = kind_of(X)
+    if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
+        return X
+    names = names_of(X)
+    if any(names.count(column) != 1 for column in columns):
+        return X
+    return (X.iloc[:, [names.index(column) for column in columns]] if kind is Kind.PANDAS
+            else X.select(list(columns)))
 
 
 def convert_table(X: Any, columns: Sequence[str]) -> Any:
@@ -166,10 +173,10 @@ def series_of(values: Any) -> Any:
     Missing values (None, NaN, NaT, pandas.NA) are nulls. Values of several types are a Series of
     type Object.
     """
-    classes = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(values).__mro__}
-    if classes & {("pyarrow", "Array"), ("pyarrow", "ChunkedArray")}:
+    names = _class_names(values)
+    if ("pyarrow", "Array") in names or ("pyarrow", "ChunkedArray") in names:
         return pl.Series(values)
-    return _series_of_pandas(values) if ("pandas", "Series") in classes else values
+    return _series_of_pandas(values) if ("pandas", "Series") in names else values
 
 
 def _series_of_pandas(column: Any) -> pl.Series:
@@ -177,14 +184,12 @@ def _series_of_pandas(column: Any) -> pl.Series:
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
         return pl.Series(name, column.to_numpy(), nan_to_null=True)
-    if kind in ("BooleanDtype", "Int8Dtype", "Int16Dtype", "Int32Dtype", "Int64Dtype", "UInt8Dtype",
-                "UInt16Dtype", "UInt32Dtype", "UInt64Dtype", "Float32Dtype", "Float64Dtype"):
+    if ("pandas", "BaseMaskedDtype") in _class_names(dtype):
         known = pl.Series(~column.isna().to_numpy())
         values = pl.Series(name, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
         return values if known.all() else pl.select(pl.when(known).then(values)).to_series()
-    plain = isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
-        kind == "StringDtype" and dtype.storage == "python")
-    if not plain:
+    if not (isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
+            kind == "StringDtype" and dtype.storage == "python")):
         return _series_by_arrow(column, name)
     # Not by PyArrow, which pandas does not need for plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
@@ -213,20 +218,19 @@ def _series_by_arrow(column: Any, name: str) -> pl.Series:
         return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
 
 
-def _pandas_names(frame: Any) -> list[str]:
-    if getattr(frame.columns, "nlevels", 1) > 1:
-        raise SchemaError(f"the frame's columns have {frame.columns.nlevels} levels, and one is "
-                          "expected; flatten them: frame.columns = ['_'.join(map(str, name)) for "
-                          "name in frame.columns]")
-    return _check_names([str(name) for name in frame.columns])
+def _check_names(table: Any) -> list[str]:
+    levels = getattr(getattr(table, "columns", None), "nlevels", 1)
+    if levels > 1:
+        raise SchemaError(f"the frame's columns have {levels} levels, and one is expected; flatten "
+                          "them: frame.columns = ['_'.join(map(str, name)) for name in "
+                          "frame.columns]")
+    return _check_distinct(names_of(table))
 
 
-def _check_names(names: list[str]) -> list[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+def _check_distinct(names: list[str]) -> list[str]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
             raise SchemaError(f"the table has two columns called {name!r}; rename or drop one")
-        seen.add(name)
     return names
 
 
@@ -248,7 +252,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
         own = series_of(values)
         series[name] = (own.alias(name) if isinstance(own, pl.Series)
                         else _series_of_one_type(name, own))
-    _check_names([str(name) for name in columns])
+    _check_distinct(list(map(str, columns)))
     lengths = {name: len(values) for name, values in series.items()}
     if len(set(lengths.values())) > 1:
         raise DataError("the columns of the dict must have one length; they have " + ", ".join(
