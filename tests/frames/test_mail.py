@@ -25,9 +25,10 @@ from tests.oracles import mail as oracle
 from tests.tiers import examples
 from textnb import TextClassifier
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames import mail, mailboxes, mbox
+from textnb.frames import mail
 from textnb.frames.mail import mail_errors, scan_mail
 from textnb.frames.scan import scan
+from textnb.mail import mailboxes, mbox
 
 FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
 Write = Callable[..., Path]

@@ -12,7 +12,11 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames.mailboxes import (
+from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
+from textnb.frames.stdin import spool_stdin
+from textnb.mail.charsets import replace_surrogates
+from textnb.mail.columns import TOKENS
+from textnb.mail.mailboxes import (
     MailFile,
     RawMessage,
     archive_label,
@@ -20,11 +24,7 @@ from textnb.frames.mailboxes import (
     list_mail_files,
     read_messages,
 )
-from textnb.frames.mbox import UNREADABLE
-from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
-from textnb.frames.stdin import spool_stdin
-from textnb.mail.charsets import replace_surrogates
-from textnb.mail.columns import TOKENS
+from textnb.mail.mbox import UNREADABLE
 from textnb.mail.message import check_headers, read_message
 from textnb.mail.tokens import tokens_of_message
 from textnb.runtime.forks import check_fork

@@ -161,7 +161,7 @@ class Mail(SourceOfRows):
 
     # Readers of mail are many modules, which a table in memory does not need.
     def knows(self, source: Any, how: Reading) -> bool:
-        from textnb.frames.mailboxes import looks_like_mail
+        from textnb.mail.mailboxes import looks_like_mail
 
         return how.format == "mail" or (how.format is None and looks_like_mail(source))
 
