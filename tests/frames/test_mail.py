@@ -498,7 +498,7 @@ class TestLazy:
         items = [mailboxes.RawMessage(b"x" * size, "p", None, None)
                  for size in (1, 1, 1, 1, 600, 1, 1)]
         batches = [[len(item.raw) for item in batch]
-                   for batch in mail._batches_of_items(items, None, mail._BATCH_ROWS)]
+                   for batch in mail._batches_of_items(items, None)]
         assert batches == [[1, 1, 1], [1, 600], [1, 1]]
         for i in range(8):
             write(f"m/{i}", message(str(i)))
