@@ -14,7 +14,7 @@ from textnb.frames.faults import describe_fault
 from textnb.frames.formats import format_of, open_rows
 from textnb.frames.paths import ENGINE
 from textnb.frames.sources import Reading, no_numbers
-from textnb.frames.stdin import spooled_stdin
+from textnb.frames.stdin import STDIN, spooled_stdin
 from textnb.runtime.engine import engine_failure
 
 # The name of a frame in errors.
@@ -63,7 +63,7 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
     if path == "-":
         spooled = spooled_stdin()
         fault = None if spooled is None else describe_fault(*spooled)
-        return "standard input", fault or first_line(error)
+        return STDIN, fault or first_line(error)
     pattern = os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path
     files = [path] if os.path.isfile(path) else sorted(
         filter(os.path.isfile, globbing.glob(pattern, recursive=True)))

@@ -1,4 +1,4 @@
-"""Rows in files: a path, a glob, a folder of files, or a URL.
+"""Rows in files: a path, a glob, a folder of files, standard input, or a URL.
 
     path -> existing files of one format -> LazyFrame of their rows
 """
@@ -19,6 +19,7 @@ from textnb.frames.formats import format_of, ndjson_schema, one_format, open_row
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import scan_in_turn
 from textnb.frames.sources import Reading, Source
+from textnb.frames.stdin import STDIN, spool_stdin
 
 
 class Cloud(Source):
@@ -32,6 +33,19 @@ class Cloud(Source):
     def open(self, source: Any, how: Reading) -> pl.LazyFrame:
         options = check_storage_options(source, how.storage_options)
         return open_rows(source, how.format or format_of(source), how, storage_options=options)
+
+
+class StandardInput(Source):
+    """``-``: rows of a format that their first bytes tell."""
+
+    takes = frozenset({"format", "on_error", "separator"})
+
+    def knows(self, source: Any, how: Reading) -> bool:
+        return bool(source == "-")
+
+    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+        path, sniffed = spool_stdin()
+        return scan_files([path], how.format or sniffed, how, STDIN)
 
 
 class Files(Source):

@@ -97,11 +97,11 @@ def open_text(path: str) -> IO[bytes]:
     return gzip.open(path) if is_packed else open(path, "rb")  # type: ignore[return-value]  # GzipFile
 
 
-def first_bytes(path: str, size: int = 4) -> bytes:
+def first_bytes(path: str) -> bytes:
     """The first bytes of a file's text; empty if it can't be read, which its reader reports."""
     try:
         with open_text(path) as file:
-            return file.read(size)
+            return file.read(4)
     except (OSError, EOFError):
         return b""
 

@@ -16,13 +16,12 @@ from textnb.frames.cloud import hide_secrets, is_database
 from textnb.frames.failures import reading
 from textnb.frames.faults import missing_column
 from textnb.frames.features import feature_columns
-from textnb.frames.files import Cloud, Files
+from textnb.frames.files import Cloud, Files, StandardInput
 from textnb.frames.folder import ClassFolder
 from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import Lake
 from textnb.frames.sources import OnSkip, Reading, no_numbers
 from textnb.frames.sources import Source as SourceOfRows
-from textnb.frames.stdin import StandardInput
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
