@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.tiers import examples
 from textnb import TextClassifier
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames import mail
+from textnb.frames.batches import groups
 from textnb.frames.mail import mail_errors, scan_mail
 from textnb.frames.scan import scan
 from textnb.mail import mailboxes, mbox
@@ -493,13 +495,7 @@ class TestLazy:
         assert frame.head(0).collect().height == 0
 
     def test_batches_are_bounded(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mail, "_BATCH_ROWS", 3)
-        monkeypatch.setattr(mail, "_BATCH_BYTES", 500)
-        items = [mailboxes.RawMessage(b"x" * size, "p", None, None)
-                 for size in (1, 1, 1, 1, 600, 1, 1)]
-        batches = [[len(item.raw) for item in batch]
-                   for batch in mail._batches_of_items(items, None)]
-        assert batches == [[1, 1, 1], [1, 600], [1, 1]]
+        monkeypatch.setattr(mail, "groups", partial(groups, max_items=3))
         for i in range(8):
             write(f"m/{i}", message(str(i)))
         expected = [(str(i),) for i in range(8)]

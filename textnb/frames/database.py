@@ -109,12 +109,10 @@ def scan_database(
         wanted = {name: types[name] for name in names}
         with reader.name_failures(), closing(reader.rows(wanted)) as rows:
             for batch in rows:
-                kept = batch if left is None else batch.head(left)
-                yield kept if predicate is None else kept.filter(predicate)
-                if left is not None:
-                    left -= kept.height
-                    if left <= 0:
-                        return
+                yield batch if left is None else batch.head(left)
+                left = None if left is None else left - batch.height
+                if left is not None and left <= 0:
+                    return
 
     return lazy_frame_from(batches, _schema(types))
 

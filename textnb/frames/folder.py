@@ -5,18 +5,19 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError, first_line
+from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
 from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text, shown_name
 from textnb.frames.sources import Reading, Source, lazy_frame_from
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
-_BATCH_ROWS, _BATCH_BYTES = 1024, 8 << 20
 
 
 class ClassFolder(Source):
@@ -48,39 +49,29 @@ class ClassFolder(Source):
             columns: list[str], predicate: pl.Expr | None, n_rows: int | None
         ) -> Iterator[pl.DataFrame]:
             skipped: list[SourceError] = []
-            for frame in _frames(source, how, columns, n_rows, skipped):
-                yield frame if predicate is None else frame.filter(predicate)
+            rows = islice(_rows(source, how, "text" in columns, skipped), n_rows)
+            for group in groups(rows, lambda row: len(row[1])):
+                yield pl.DataFrame(group, schema=_SCHEMA, orient="row").select(columns)
             if how.on_skip is not None and skipped:
                 how.on_skip(skipped, sum(1 for _ in _files(source)))
 
         return lazy_frame_from(read, _SCHEMA)
 
 
-def _frames(
-    root: str, how: Reading, wanted: list[str], n_rows: int | None, skipped: list[SourceError],
-) -> Iterator[pl.DataFrame]:
-    rows: list[tuple[str, str, str]] = []
-    size = given = 0
+def _rows(
+    root: str, how: Reading, with_text: bool, skipped: list[SourceError]
+) -> Iterator[tuple[str, str, str]]:
     for label, path in _files(root):
-        if n_rows is not None and given + len(rows) >= n_rows:
-            break
         try:
             if not is_unicode(label):
                 raise SourceError(f"the folder {label!r} of {shown_name(root)} can't be a label: "
                                   "its name is not UTF-8; rename it")
             check_file(path)
-            text = _text(path, how) if "text" in wanted else ""
+            yield label, _text(path, how) if with_text else "", path
         except SourceError as error:
             if how.on_skip is None:
                 raise
             skipped.append(error)
-            continue
-        rows.append((label, text, path))
-        size += len(text)
-        if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield pl.DataFrame(rows, schema=_SCHEMA, orient="row").select(wanted)
-            given, rows, size = given + len(rows), [], 0
-    yield pl.DataFrame(rows, schema=_SCHEMA, orient="row").select(wanted)
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.frames.batches import groups
 from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charsets import replace_surrogates
@@ -37,7 +38,6 @@ _SCHEMA = {
 COLUMNS = ("label", *_SCHEMA)
 # Columns that are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
-_BATCH_ROWS, _BATCH_BYTES = 512, 8 << 20
 
 
 def scan_mail(
@@ -125,7 +125,7 @@ def scan_mail(
     ) -> Iterator[pl.DataFrame]:
         wanted = pl.Schema({name: schema[name] for name in columns})
         items = _readable(_read_items(roots, subfolders), on_skip)
-        for found in _batches_of_items(items, n_rows):
+        for found in groups(islice(items, n_rows), lambda item: len(item.raw)):
             yield _frame_of_items(found, wanted, names, predicate)
 
     return lazy_frame_from(read, schema)
@@ -252,21 +252,6 @@ def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[R
         on_skip(skipped, count)
 
 
-def _batches_of_items(
-    found: Iterable[RawMessage], n_rows: int | None
-) -> Iterator[list[RawMessage]]:
-    """Group messages into batches bounded in rows and bytes; at least one, which may be empty."""
-    batch: list[RawMessage] = []
-    size = 0
-    for item in islice(found, n_rows):
-        batch.append(item)
-        size += len(item.raw)
-        if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    yield batch
-
-
 def _frame_of_items(
     found: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
@@ -275,14 +260,13 @@ def _frame_of_items(
         known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
         unparsed = pl.DataFrame(map(_unparsed_row, found), schema=known, orient="row")
         kept = unparsed.with_row_index("row").filter(predicate)["row"]
-        found, predicate = [found[row] for row in kept], None
+        found = [found[row] for row in kept]
     is_parsed = not set(wanted) <= _UNPARSED
     with_tokens = TOKENS in wanted and TOKENS not in headers
     rows = [_parsed_row(item, headers, with_tokens) if is_parsed else _unparsed_row(item)
             for item in found]
-    frame = pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
-                          for name, dtype in wanted.items()}, schema=wanted)
-    return frame if predicate is None else frame.filter(predicate)
+    return pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
+                         for name, dtype in wanted.items()}, schema=wanted)
 
 
 def _unparsed_row(item: RawMessage) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def scan_in_turn(
             frame = frame if left is None else frame.head(left)
             for piece in _pieces(path, frame, sliced):
                 left = None if left is None else left - piece.height
-                yield piece if predicate is None else piece.filter(predicate)
+                yield piece
         if on_skip is not None and skipped:
             on_skip(skipped, len(files))
 

@@ -21,7 +21,8 @@ from textnb.errors import Mention, ParameterError, SourceError, quantity
 from textnb.runtime.caller import warn_caller
 
 # Takes the columns, a filter and a number of rows (either may be None), and yields frames. The
-# number of rows limits the rows before the filter.
+# number of rows limits the rows before the filter, which need not be applied: rows that it leaves
+# out need not be read.
 Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
 # From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
 Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
@@ -168,8 +169,7 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     Examples
     --------
     >>> def numbers(columns, predicate, rows):
-    ...     frame = pl.DataFrame({"n": [1, 2, 3]}).head(3 if rows is None else rows)
-    ...     yield frame if predicate is None else frame.filter(predicate)
+    ...     yield pl.DataFrame({"n": [1, 2, 3]}).head(3 if rows is None else rows)
     >>> frame = lazy_frame_from(numbers, pl.Schema({"n": pl.Int64}))
     >>> frame.filter(pl.col("n") > 1).collect().height
     2
@@ -184,6 +184,6 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
                 frame = next(stream, None)
             if frame is None:
                 return
-            yield frame
+            yield frame if predicate is None else frame.filter(predicate)
 
     return register_io_source(frames, schema=schema, is_pure=True)
