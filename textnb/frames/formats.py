@@ -16,7 +16,7 @@ from textnb.frames.sources import Numbers, Reading, no_numbers
 
 LAKES = ("delta", "iceberg")
 ROWS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines")
-_ENDINGS = {
+ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet",
     ".ipc": "ipc", ".arrow": "ipc", ".feather": "ipc",
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
@@ -33,9 +33,9 @@ def format_of(path: str) -> str:
     for packed in (".gz", ".zst"):
         name = name.removesuffix(packed)
     ending = Path(name).suffix
-    if ending not in _ENDINGS:
-        raise SourceError.unknown_format(hide_secrets(path), _ENDINGS)
-    return _ENDINGS[ending]
+    if ending not in ENDINGS:
+        raise SourceError.unknown_format(hide_secrets(path), ENDINGS)
+    return ENDINGS[ending]
 
 
 def one_format(paths: Sequence[str]) -> str:

@@ -23,9 +23,6 @@ from textnb.frames.formats import LAKES
 from textnb.frames.sources import Reading, Source
 
 _METADATA = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
-_S3 = {"access_key_id": "s3.access-key-id", "secret_access_key": "s3.secret-access-key",
-       "session_token": "s3.session-token", "region": "s3.region",
-       "endpoint_url": "s3.endpoint", "endpoint": "s3.endpoint"}
 Options = dict[str, Any] | None
 
 
@@ -103,9 +100,9 @@ def _scan_iceberg(path: str, options: Options) -> pl.LazyFrame:
     import pyiceberg.exceptions  # noqa: F401  # Polars would import it when rows are read.
 
     where = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
-    # PyIceberg reads the metadata, and has names of its own for what S3 needs.
-    own = {_S3[name]: value for key, value in (options or {}).items()
-           if (name := key.lower().removeprefix("aws_")) in _S3}
+    # PyIceberg reads the metadata, and has names of its own: s3.endpoint for aws_endpoint_url.
+    own = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
+           for key, value in (options or {}).items()}
     try:
         frame = pl.scan_iceberg(where, storage_options={**options, **own} if options else None)
         frame.collect_schema()
