@@ -8,7 +8,8 @@ imported. A kind that is not known here is not a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any, Protocol, assert_never
 
@@ -18,6 +19,8 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
 from textnb.runtime.forks import check_fork
 
+# A document's tokens or labels.
+LISTS = (list, tuple, set, frozenset)
 INSTALL_PYARROW = "install it: pip install pyarrow"
 # pandas' types that NumPy holds as they are, by the letter of their kind.
 _NUMPY_KINDS = "biufMm"
@@ -270,7 +273,7 @@ def is_unicode(text: str) -> bool:
 
 
 def check_unicode(values: Iterable[Any], what: str) -> None:
-    """Check that all strings among values can be encoded.
+    """Check that all strings among values, or in lists of them, can be encoded.
 
     Raises
     ------
@@ -278,21 +281,32 @@ def check_unicode(values: Iterable[Any], what: str) -> None:
         If a string can't; the error names it and its row.
     """
     for place, value in enumerate(values):
-        if isinstance(value, str) and not is_unicode(value):
-            raise DataError(f"{what} {str(value)!r} of row {place} (counted from 0) is not valid "
-                            "Unicode: it has a lone surrogate, half of a character; where it was "
-                            "decoded, decode it with errors='replace'")
+        for text in value if isinstance(value, LISTS) else (value,):
+            if isinstance(text, str) and not is_unicode(text):
+                raise DataError(f"{what} {str(text)!r} of row {place} (counted from 0) is not "
+                                "valid Unicode: it has a lone surrogate, half of a character; "
+                                "where it was decoded, decode it with errors='replace'")
+
+
+@contextmanager
+def unicode_errors(values: Iterable[Any], what: str) -> Iterator[None]:
+    """A context in which the error for a string that can't be encoded names it and its row."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        check_unicode(values, what)
+        raise
 
 
 def _series_of_one_type(name: str, values: Any) -> pl.Series:
-    try:
-        return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
-    except UnicodeEncodeError:
-        check_unicode(values, f"{name!r}")
-        raise
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
-                        ) from error
+    with unicode_errors(values, repr(name)):
+        try:
+            return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
+        except UnicodeEncodeError:
+            raise
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+            raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
+                            ) from error
 
 
 def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:

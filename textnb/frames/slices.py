@@ -10,10 +10,11 @@ row groups are nor on how many files there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import polars as pl
 
-from textnb.errors import EngineError, SchemaError, SourceError, first_line
+from textnb.errors import SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
 from textnb.frames.paths import ENGINE
 from textnb.frames.sources import OnSkip, lazy_frame_from
@@ -83,15 +84,11 @@ def _common_schema(
     found: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
     for path in files:
         try:
-            schema = open_lazily(path).collect_schema()
+            with _reading(path):
+                schema = open_lazily(path).collect_schema()
         except SourceError:
             if on_skip is None:
                 raise
-            continue
-        except ENGINE as error:
-            failure = _failure(path, error)
-            if on_skip is None or not isinstance(failure, SourceError):
-                raise failure from error
             continue
         if on_skip is None:
             return path, schema
@@ -105,29 +102,29 @@ def _check_frame(
     path: str, open_lazily: OpenLazily, first: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
     """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
-    try:
+    with _reading(path):
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), first, schema)
         if whole:
             frame.select(pl.all().null_count()).collect()
-    except ENGINE as error:
-        raise _failure(path, error) from error
     return frame
 
 
-def _failure(path: str, error: BaseException) -> EngineError | SourceError:
-    """The error for a file that can't be read: the system may be behind it, and not the file."""
-    return engine_failure(error) or SourceError.unreadable(path, first_line(error))
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """A context in which errors name the file, unless the system is behind them."""
+    try:
+        yield
+    except ENGINE as error:
+        raise engine_failure(error) or SourceError.unreadable(path, first_line(error)) from error
 
 
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
     parts = _slices(frame) if sliced else frame.collect_batches(
         chunk_size=ROWS, maintain_order=True, lazy=True)
-    try:
+    with _reading(path):
         for part in parts:
             yield from part.iter_slices(ROWS)
-    except ENGINE as error:
-        raise _failure(path, error) from error
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
