@@ -87,7 +87,7 @@ def test_storage_options_are_checked() -> None:
 
 
 def test_a_database_is_no_file() -> None:
-    with pytest.raises(ParameterError, match=r"me:\*\*\*@h/d is a database.*scan_database"):
+    with pytest.raises(ParameterError, match=r"me:\*\*\*@h/d is a database.*scan\(url, query="):
         TextClassifier().fit("postgresql://me:PW@h/d")
 
 

@@ -74,5 +74,5 @@ def test_a_separator_is_for_csv(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text('{"text":"a"}\n')
     with pytest.raises(ParameterError, match="separator is for CSV; the rows are ndjson"):
         textnb.scan(tmp_path / "a.ndjson", separator=";")
-    with pytest.raises(ParameterError, match="separator=';' is for a file of CSV"):
+    with pytest.raises(ParameterError, match="separator is for a file of CSV"):
         textnb.scan({"text": ["a"]}, separator=";")

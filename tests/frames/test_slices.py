@@ -177,7 +177,7 @@ class TestFilesThatCanNotBeRead:
 
     @pytest.mark.parametrize("source", [ROWS, ROWS.lazy()])
     def test_what_is_no_file(self, source: Any) -> None:
-        with pytest.raises(ParameterError, match="on_error='skip' is for local files of rows"):
+        with pytest.raises(ParameterError, match="on_error is for local files of rows"):
             scan(source, on_error="skip")
 
     def test_an_unknown_choice(self, folder: Path) -> None:

@@ -42,6 +42,7 @@ def scan(
     subfolders: bool = False,
     separator: str | None = None,
     tokens: Collection[str] | None = (),
+    query: str | None = None,
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -51,7 +52,8 @@ def scan(
         A table: a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
         relation, a dict of columns, a list of dicts. Or a file, a glob (``"news/*.parquet"``), a
         folder of data files, a folder with one folder of text files per class, ``"-"`` for
-        standard input, a URL that Polars reads (``s3://...``), a Delta or Iceberg table's folder.
+        standard input, a URL that Polars reads (``s3://...``), a Delta or Iceberg table's folder,
+        a database's URL.
         Parquet, IPC, CSV, TSV, NDJSON, and plain text with a document per line; gzipped where
         Polars reads that. A folder per class gives the columns ``label``, ``text`` and ``path``.
         Mail (``.eml``, ``.mbox``, a Maildir, class folders of these; all that `scan_mail` reads
@@ -86,6 +88,8 @@ def scan(
     tokens : collection of str, optional
         Those columns of ``text`` that must hold lists of tokens, List(String), as `Tokenizer`'s
         ``token_columns`` says; None if each may hold a text or such a list.
+    query : str, optional
+        For a database's URL only: the SELECT of the rows; see `scan_database`.
 
     Returns
     -------
@@ -111,7 +115,7 @@ columns are 'text', 'label'. Say which with text=...
     """
     how = Reading(
         format=format, encoding=encoding, storage_options=storage_options, on_error=on_error,
-        subfolders=subfolders, separator=separator, text=_columns_of(text),
+        subfolders=subfolders, separator=separator, query=query, text=_columns_of(text),
         numbers=None if text is None else no_numbers)
     frame = open_source(source, how)
     with reading(source):
@@ -121,7 +125,7 @@ columns are 'text', 'label'. Say which with text=...
 def scan_table(
     source: Any, features: Any, label: str | None = None, *, format: str | None = None,
     encoding: str = "utf-8", storage_options: Mapping[str, Any] | None = None,
-    on_error: str | OnSkip = "raise", separator: str | None = None,
+    on_error: str | OnSkip = "raise", separator: str | None = None, query: str | None = None,
 ) -> pl.LazyFrame:
     """`scan` for a feature table: features of a CSV file are read as numbers.
 
@@ -136,7 +140,7 @@ def scan_table(
         return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
 
     how = Reading(format=format, encoding=encoding, storage_options=storage_options,
-                  on_error=on_error, separator=separator, numbers=numbers)
+                  on_error=on_error, separator=separator, query=query, numbers=numbers)
     frame = open_source(source, how)
     with reading(source):
         check_columns(frame, label=label)
@@ -171,14 +175,21 @@ class Mail(SourceOfRows):
 
 
 class Database(SourceOfRows):
-    """A database's URL: which rows, only a query says."""
+    """A database's URL: which rows, a query says."""
+
+    takes = frozenset({"query"})
 
     def knows(self, source: Any, how: Reading) -> bool:
         return is_database(source)
 
     def open(self, source: Any, how: Reading) -> pl.LazyFrame:
-        raise ParameterError(f"{hide_secrets(source)} is a database: say which rows with "
-                             "textnb.scan_database(query, connection)")
+        from textnb.frames.database import scan_database
+
+        if how.query is None:
+            raise ParameterError.with_advice(
+                f"{hide_secrets(source)} is a database: say which rows with ",
+                "textnb.scan(url, query='SELECT ...')", "--query 'SELECT ...'")
+        return scan_database(how.query, source)
 
 
 # A source is read by the first of these that knows it.

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from textnb.errors import Mention, ParameterError, SourceError, quantity
+from textnb.errors import ParameterError, SourceError, quantity
 from textnb.runtime.caller import warn_caller
 
 # Takes the columns, a filter and a number of rows (either may be None), and yields frames. The
@@ -42,7 +42,7 @@ class Reading:
 
     Attributes
     ----------
-    format, encoding, storage_options, on_error, subfolders, separator
+    format, encoding, storage_options, on_error, subfolders, separator, query
         As in `scan`.
     text : tuple of str
         The columns that are read as texts; of mail, also names of headers.
@@ -57,6 +57,7 @@ class Reading:
     on_error: str | OnSkip = "raise"
     subfolders: bool = False
     separator: str | None = None
+    query: str | None = None
     text: tuple[str, ...] = ()
     numbers: Numbers | None = None
 
@@ -113,19 +114,18 @@ class Source(ABC):
             if setting in self.takes or value == getattr(Reading, setting) or (
                     setting == "encoding" and how.is_utf8):
                 continue
-            # What storage options hold may be secret.
-            shown = repr(value) if isinstance(value, str) else ""
             raise ParameterError.naming(
-                "{setting} is for {purpose}, and {name} is not one{hint}", purpose=purpose,
-                setting=Mention(setting, shown), name=name, hint=_HINTS.get(setting, ""))
+                f"{{{setting}}} is for {purpose}, and {{source}} is not one"
+                + _HINTS.get(setting, ""), source=name)
 
 
 _PURPOSES = {"format": "a file or folder", "encoding": "a folder of text files per class",
              "storage_options": "a URL such as s3://bucket/key", "on_error": "local files of rows",
-             "subfolders": "a Maildir", "separator": "a file of CSV"}
+             "subfolders": "a Maildir", "separator": "a file of CSV",
+             "query": "a database, such as postgresql://user@host/name"}
 _HINTS = {"encoding": ". Other formats are UTF-8: convert the file, e.g. iconv -f latin1 -t utf-8; "
                       "each message of mail tells its own",
-          "subfolders": ". If it holds mail, say format='mail'"}
+          "subfolders": ". If it holds mail, say {format='mail'}"}
 
 
 class _Running:
