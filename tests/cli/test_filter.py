@@ -20,7 +20,7 @@ from tests.cli.conftest import PROGRAM, Run, finished, start
 from tests.tiers import examples
 from textnb import Calibration, Decision, TextClassifier, load
 from textnb.cli.filter import alone
-from textnb.frames.maildir import read_content
+from textnb.filter.maildir import read_content
 
 ROWS = pl.DataFrame({
     "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
@@ -479,7 +479,7 @@ def test_a_folder_that_can_not_be_listed_is_named(
     def refuse(path: str) -> list[str]:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("textnb.frames.maildir.os.listdir", refuse)
+    monkeypatch.setattr("textnb.filter.maildir.os.listdir", refuse)
     ran = run("filter", model, "--maildir", maildir).checked(3)
     assert "Errno" not in ran.err
     assert f"{maildir / 'new'}" in ran.err

@@ -53,11 +53,10 @@ def test_s3_that_fails(s3: S3, run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "told"), [
-    (["mail.parquet", "--storage-option", "aws_region=x"], "storage options are for URLs"),
+    (["mail.parquet", "--storage-option", "aws_region=x"], "--storage-option is for a URL"),
     (["s3://b/k.csv", "--storage-option", "TOPSECRET"], "must be KEY=VALUE"),
     (["s3://b/k.csv", "--storage-option", "aws_token=TOPSECRET", "--storage-option",
       "aws_token=TOPSECRET"], "aws_token is given twice"),
-    (["s3://b/k.csv", "--storage-option", "aws_tokem=TOPSECRET"], "did you mean 'aws_token'"),
     (["mail.parquet", "--query", "SELECT 1"], "--query is for a database"),
     (["postgresql://me:TOPSECRET@h/d"], "is a database: say which rows with --query"),
     (["postgresql://me:TOPSECRET@h/d", "--query", ""], "query must be a SELECT"),
@@ -162,7 +161,6 @@ test_where = "split = 'test'"
 @pytest.mark.parametrize(("options", "train", "told"), [
     ('["TOPSECRET"]', "s3://b/k.csv", "a table of strings and numbers"),
     ('{ a = ["TOPSECRET"] }', "s3://b/k.csv", "a table of strings and numbers"),
-    ('{ aws_tokem = "TOPSECRET" }', "s3://b/k.csv", "did you mean 'aws_token'"),
     ('{ aws_token = "TOPSECRET" }', "mail.parquet", "storage_options are for URLs"),
     ('{ aws_token = "${NO_SUCH_NAME}" }', "s3://b/k.csv", "NO_SUCH_NAME is not set")])
 def test_a_job_that_is_refused(

@@ -491,7 +491,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--model", "nblinear", "--fit-prior"], r"--fit-prior belongs to --model multinomial"),
     (["--class-weight", "spma=3"], r"--class-weight names 'spma'"),
     (["--pattern", "("], r"--pattern '\(' has a capturing group"),
-    (["--encoding", "foo"], r"--encoding foo is for a folder"),
+    (["--encoding", "foo"], r"--encoding is for a folder"),
     (["--class-prior", "0.3"], r"--class-prior is a setting that only Python and jobs"),
     (["--text"], r"'--text' requires an argument"),
     (["extra"], r"extra argument"),

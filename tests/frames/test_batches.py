@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polars.io.plugins import register_io_source
 
 from tests.tiers import examples
-from textnb.frames.batches import BYTES, ROWS, batches
+from textnb.frames.batches import BYTES, ROWS, batches, groups
 
 Table = pl.DataFrame | pl.LazyFrame
 
@@ -99,6 +99,12 @@ class TestBytes:
         for (one, two), (left, right) in zip(pairwise(parts), pairwise(sizes), strict=True):
             same_chunk = one["index"][0] // rows == two["index"][-1] // rows
             assert not same_chunk or left + right > max_bytes
+
+
+def test_groups_are_bounded() -> None:
+    assert list(groups([1, 1, 1, 1, 600, 1, 1], abs, max_items=3, max_bytes=500)) == [
+        [1, 1, 1], [1, 600], [1, 1]]
+    assert list(groups([], abs)) == [[]]
 
 
 class TestLaziness:

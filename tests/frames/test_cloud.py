@@ -78,19 +78,16 @@ def test_storage_options_are_checked() -> None:
     assert check_storage_options("gs://b/k", options) == options
     assert check_storage_options("data.csv", None) is None
     assert check_storage_options("https://h/f.csv", {}) is None
-    with pytest.raises(ParameterError, match="did you mean 'aws_secret_access_key'") as caught:
-        check_storage_options("s3://b/k", {"aws_secret_acces_key": "TOPSECRET"})
-    assert "TOPSECRET" not in str(caught.value)
     with pytest.raises(ParameterError, match="max_retries must be a number") as caught:
         check_storage_options("s3://b/k", {"max_retries": "TOPSECRET"})
     assert "TOPSECRET" not in str(caught.value)
     for path in ("data.csv", "file:///data.csv"):
-        with pytest.raises(ParameterError, match="are for URLs"):
+        with pytest.raises(ParameterError, match="is for a URL"):
             scan(path, storage_options={"aws_region": "x"})
 
 
 def test_a_database_is_no_file() -> None:
-    with pytest.raises(ParameterError, match=r"me:\*\*\*@h/d is a database.*scan_database"):
+    with pytest.raises(ParameterError, match=r"me:\*\*\*@h/d is a database.*scan\(url, query="):
         TextClassifier().fit("postgresql://me:PW@h/d")
 
 

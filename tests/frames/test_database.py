@@ -18,6 +18,7 @@ from textnb import (
     SchemaError,
     SourceError,
     TextClassifier,
+    scan,
     scan_database,
 )
 
@@ -252,6 +253,13 @@ def test_another_database(sqlite: str) -> None:
     assert scan_database(mixed, sqlite, schema={"a": pl.String}).collect()["a"].unique(
         ).sort().to_list() == ["0", "1", "2.5"]
     engine.dispose()
+
+
+def test_a_source_with_a_query(sqlite: str) -> None:
+    pytest.importorskip("sqlalchemy", reason="needs pip install 'textnb[database]'")
+    query = "SELECT text, label FROM mail WHERE text LIKE '%1%'"
+    assert scan(sqlite, query=query, text="text", label="label").collect().equals(
+        scan_database(query, sqlite).collect())
 
 
 @pytest.mark.parametrize(("query", "connection"), [

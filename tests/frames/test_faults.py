@@ -37,14 +37,18 @@ def test_whole_characters_in_escapes_are_read(tmp_path: Path) -> None:
     assert textnb.scan(path, text="text").collect()["text"].to_list() == ["\U0001f600 \\ud800"]
 
 
-def test_half_a_character_is_found_across_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("textnb.frames.faults._BLOCK", 7)
+@pytest.mark.parametrize("text", [
+    "\\ud800", "\\\\\\ud800", "\\ud800\\\\\\udc00", "\\ud83d\\ude00\\uDE00", "\\udc00\\ud800",
+    "\\n\\uD8aF n"])
+def test_half_a_character_is_found_among_whole_ones(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.ndjson"
-    path.write_text('{"text":"good"}\n' * 5 + '{"text":"\\ud800"}\n{"text":"b"}', "utf-8")
+    sound = r'{"text":"\ud83d\ude00 \\ud800 \\\uD83D\uDE00"}' + "\n"
+    path.write_text(sound * 5 + f'{{"text":"{text}"}}\n{sound}', "utf-8")
     with pytest.raises(SourceError, match="line 6 has a lone surrogate"):
         textnb.scan(path, text="text")
+    path.write_text(sound, "utf-8")
+    assert textnb.scan(path, text="text").collect()["text"].to_list() == [
+        "\U0001f600 \\ud800 \\\U0001f600"]
 
 
 @pytest.mark.parametrize("mark", [";", "|", "\t"])
@@ -70,5 +74,5 @@ def test_a_separator_is_for_csv(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text('{"text":"a"}\n')
     with pytest.raises(ParameterError, match="separator is for CSV; the rows are ndjson"):
         textnb.scan(tmp_path / "a.ndjson", separator=";")
-    with pytest.raises(ParameterError, match="separator is for files of CSV"):
+    with pytest.raises(ParameterError, match="separator is for a file of CSV"):
         textnb.scan({"text": ["a"]}, separator=";")

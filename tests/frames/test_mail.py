@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from tests.oracles import mail as oracle
 from tests.tiers import examples
 from textnb import TextClassifier
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames import mail, mailboxes, mbox
+from textnb.frames import mail
+from textnb.frames.batches import groups
 from textnb.frames.mail import mail_errors, scan_mail
 from textnb.frames.scan import scan
+from textnb.mail import mailboxes, mbox
 
 FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
 Write = Callable[..., Path]
@@ -265,7 +268,7 @@ class TestFolders:
 
     def test_subfolders_are_for_mail(self, write: Write) -> None:
         write("a.csv", b"text\nx\n")
-        with pytest.raises(ParameterError, match="subfolders is for mail"):
+        with pytest.raises(ParameterError, match="subfolders is for a Maildir, and"):
             scan("a.csv", text="text", subfolders=True)
 
     def test_a_folder_per_class(self, write: Write) -> None:
@@ -492,13 +495,7 @@ class TestLazy:
         assert frame.head(0).collect().height == 0
 
     def test_batches_are_bounded(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mail, "_BATCH_ROWS", 3)
-        monkeypatch.setattr(mail, "_BATCH_BYTES", 500)
-        items = [mailboxes.RawMessage(b"x" * size, "p", None, None)
-                 for size in (1, 1, 1, 1, 600, 1, 1)]
-        batches = [[len(item.raw) for item in batch]
-                   for batch in mail._batches_of_items(items, None, mail._BATCH_ROWS)]
-        assert batches == [[1, 1, 1], [1, 600], [1, 1]]
+        monkeypatch.setattr(mail, "groups", partial(groups, max_items=3))
         for i in range(8):
             write(f"m/{i}", message(str(i)))
         expected = [(str(i),) for i in range(8)]
@@ -584,7 +581,7 @@ class TestScan:
             scan(classes, text="subject", label="lable")
         with pytest.raises(SchemaError, match="'errors' must be String"):
             scan(classes, text="errors")
-        with pytest.raises(ParameterError, match="each message tells its own"):
+        with pytest.raises(ParameterError, match="each message of mail tells its own"):
             scan(classes, text="body", encoding="latin-1")
         with pytest.raises(ParameterError, match=r"choose one of .*mail"):
             scan(classes / "ham" / "0.eml", format="mial")

@@ -151,6 +151,12 @@ class TestNames:
         with pytest.raises(DataError, match=r"text '\\ud800' of row 1 "):
             TextClassifier().fit(["one two", "\ud800"], ["a", "b"])
 
+    def test_lists(self) -> None:
+        with pytest.raises(DataError, match=r"label '\\ud800' of row 1 "):
+            TextClassifier().fit(["one two", "three"], [["a", "b"], ["\ud800"]])
+        with pytest.raises(DataError, match=r"token '\\ud800' of row 1 "):
+            TextClassifier().fit([["one", "two"], ["\ud800"]], ["a", "b"])
+
 
 class TestMarks:
     @pytest.mark.parametrize("packed", [False, True])

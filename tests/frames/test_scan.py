@@ -257,6 +257,13 @@ class TestFrames:
             assert isinstance(frame, pl.LazyFrame)
             assert frame.collect().equals(FRAME)
 
+    @pytest.mark.parametrize(("setting", "value"), [
+        ("format", "csv"), ("encoding", "latin-1"), ("storage_options", {"aws_region": "x"}),
+        ("on_error", "skip"), ("subfolders", True), ("separator", ";"), ("query", "SELECT 1")])
+    def test_settings_that_are_not_for_a_table(self, setting: str, value: object) -> None:
+        with pytest.raises(ParameterError, match=f"^{setting} is for .* and a table is not one"):
+            scan(FRAME, **{setting: value})  # type: ignore[arg-type]
+
     @pytest.mark.parametrize("source", [5, None, ["text"], b"mail.csv"])
     def test_no_table(self, source: Any) -> None:
         kind = type(source).__name__

@@ -20,11 +20,10 @@ from textnb.bayes.labels import check_int64
 from textnb.classifiers.changes import check_unchanged
 from textnb.classifiers.tabular import ROWS, FittedTable, read_batches, scan_labelled, scan_to_learn
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.features import check_values, matrix
-from textnb.frames.kinds import in_memory
+from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import (
     labels_as,

@@ -168,7 +168,7 @@ def _file(
     from textnb.cli.words import plain
     from textnb.errors import SourceError, first_line
     from textnb.filter.judged_messages import JudgedMessages, judge_key
-    from textnb.frames.maildir import (
+    from textnb.filter.maildir import (
         MessageMoved,
         file_message,
         new_messages,

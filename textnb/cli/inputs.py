@@ -378,7 +378,7 @@ class MalformedMail:
         """Raise SourceError for a file that can't be read: it must not be learned as no text."""
         from textnb.cli.words import plain
         from textnb.errors import SourceError
-        from textnb.frames.mbox import UNREADABLE
+        from textnb.mail.mbox import UNREADABLE
 
         for path, errors in sorted(self.errors.items()):
             for error in errors:

@@ -43,7 +43,7 @@ def message_bytes(text: str) -> bytes:
         If there is no such file, it can't be read, or it does not hold exactly one message.
     """
     from textnb.errors import SourceError, quantity
-    from textnb.frames.mailboxes import list_mail_files, read_messages
+    from textnb.mail.mailboxes import list_mail_files, read_messages
     from textnb.mail.message import MAX_MESSAGE
 
     if text == "-":
@@ -105,7 +105,7 @@ def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] 
 
 
 def _is_path(text: str) -> bool:
-    from textnb.frames.mailboxes import is_mail_name
+    from textnb.mail.mailboxes import is_mail_name
 
     # A sentence may end with such a name: with spaces it is a path only if the file exists.
     return is_mail_name(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))

@@ -124,7 +124,7 @@ def _is_one_message(input: str, source: ReadOptions) -> bool:
 
 def _message(path: str) -> bytes | None:
     """The bytes of a message; None if the input is a mailbox, or can't be read."""
-    from textnb.frames.mailboxes import list_mail_files, read_messages
+    from textnb.mail.mailboxes import list_mail_files, read_messages
 
     if path == "-":
         from textnb.frames.stdin import spool_stdin

@@ -8,9 +8,8 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.frames.answers import rows_in_kind_of
 from textnb.frames.batches import Progress
-from textnb.frames.kinds import select_columns
+from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_one_label, check_texts
 from textnb.runtime.settings import is_number

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,8 @@ import polars as pl
 from textnb.runtime.forks import check_fork
 
 ROWS, BYTES = 4096, 2 << 20
+GROUP_ITEMS, GROUP_BYTES = 512, 8 << 20
+Item = TypeVar("Item")
 Progress = Callable[[int], object]
 
 
@@ -69,3 +72,25 @@ def _split_by_bytes(
         stop = max(start + 1, int(np.searchsorted(ends, spent + max_bytes, side="right")))
         yield chunk.slice(start, stop - start)
         start = stop
+
+
+def groups(
+    items: Iterable[Item], size_of: Callable[[Item], int], *, max_items: int = GROUP_ITEMS,
+    max_bytes: int = GROUP_BYTES,
+) -> Iterator[list[Item]]:
+    """Items in lists that are bounded in number and bytes; at least one list, which may be empty.
+
+    Examples
+    --------
+    >>> list(groups(["aaaa", "bb", "cccccc", "d"], len, max_bytes=6))
+    [['aaaa', 'bb'], ['cccccc'], ['d']]
+    """
+    group: list[Item] = []
+    size = 0
+    for item in items:
+        group.append(item)
+        size += size_of(item)
+        if len(group) >= max_items or size >= max_bytes:
+            yield group
+            group, size = [], 0
+    yield group

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from textnb.errors import ParameterError, first_line, suggestion
+from textnb.errors import ParameterError, first_line
 
 # Databases that SQLAlchemy knows by name; a URL of another one names a driver: `x+driver`.
 _DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", "oracle", "mssql",
@@ -16,29 +16,8 @@ _S3 = ("s3", "s3a")
 _SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
 # As many as the AWS tools. Polars' eight take 15 seconds if there is no server.
 _RETRIES = 3
-# Polars' own options, all numbers: see its io/cloud/_utils.py.
-_INTEGERS = frozenset({
-    "max_retries", "retry_timeout_ms", "retry_init_backoff_ms", "retry_max_backoff_ms",
-    "file_cache_ttl", "rate_read_init", "rate_read_floor", "rate_read_ceiling", "rate_write_init",
-    "rate_write_floor", "rate_write_ceiling"})
-_NUMBERS = frozenset({"retry_base_multiplier"})
-# Keys of the engine's S3 client (object_store, AmazonS3ConfigKey and ClientConfigKey), with or
-# without the prefix aws_. The client silently ignores all others, such as a misspelt key.
-_S3_KEYS = frozenset({
-    "access_key_id", "secret_access_key", "session_token", "token", "region", "default_region",
-    "bucket", "bucket_name", "endpoint", "endpoint_url", "endpoint_url_s3", "endpoint_url_sts",
-    "virtual_hosted_style_request", "s3_express", "imdsv1_fallback", "metadata_endpoint",
-    "unsigned_payload", "checksum_algorithm", "container_credentials_relative_uri",
-    "container_credentials_full_uri", "container_authorization_token_file",
-    "web_identity_token_file", "role_arn", "role_session_name", "skip_signature",
-    "copy_if_not_exists", "conditional_put", "disable_tagging", "request_payer",
-    "server_side_encryption", "sse_kms_key_id", "sse_bucket_key_enabled",
-    "sse_customer_key_base64", "profile",
-    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type",
-    "http1_only", "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout",
-    "http2_keep_alive_while_idle", "http2_max_frame_size", "pool_idle_timeout",
-    "pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate", "proxy_excludes",
-    "randomize_addresses", "read_timeout", "timeout", "user_agent"})
+# Polars' own options, which are numbers; all others are strings.
+_NUMBERS = re.compile(r"max_retries|file_cache_ttl|(retry|rate)_\w+")
 
 
 def is_url(path: str) -> bool:
@@ -137,25 +116,19 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
     Raises
     ------
     ParameterError
-        If the path is no URL, a key is not known for S3, or a value must be a number. The error
-        repeats no value.
+        If the path is no URL, or a value must be a number. The error repeats no value.
     """
     if options and (not is_url(path) or path.startswith("file://")):
-        raise ParameterError(f"storage options are for URLs such as s3://bucket/key; {path!r} is "
-                             "a path on this machine")
+        raise ParameterError.naming("{storage_options} is for a URL such as s3://bucket/key, and "
+                                    "{path!r} is a path on this machine", path=path)
     checked: dict[str, Any] = {"max_retries": _RETRIES} if is_s3(path) else {}
     for key, value in (options or {}).items():
-        own = key.lower()
-        if own in _INTEGERS or own in _NUMBERS:
+        if _NUMBERS.fullmatch(own := key.lower()):
             try:
-                value = float(value) if own in _NUMBERS else int(value)
+                key, value = own, (float if own == "retry_base_multiplier" else int)(value)
             except (TypeError, ValueError):
                 raise ParameterError(f"storage option {key} must be a number") from None
-        elif is_s3(path) and own.removeprefix("aws_") not in _S3_KEYS:
-            known = [*_S3_KEYS, *(f"aws_{name}" for name in _S3_KEYS), *_INTEGERS]
-            raise ParameterError(f"storage option {key!r} is none that S3 knows"
-                                 f"{suggestion(own, sorted(known))}")
-        checked[own if own in _INTEGERS | _NUMBERS else key] = value
+        checked[key] = value
     return checked or None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import polars as pl
@@ -101,7 +101,6 @@ def scan_database(
             raise SchemaError.missing_column(name, list(types), "schema")
     types = {name: ((schema or {}).get(name, dtype), cast)
              for name, (dtype, cast) in types.items()}
-    given = pl.Schema({name: dtype for name, (dtype, _) in types.items()})
 
     def batches(
         columns: list[str], predicate: pl.Expr | None, left: int | None
@@ -110,14 +109,12 @@ def scan_database(
         wanted = {name: types[name] for name in names}
         with reader.name_failures(), closing(reader.rows(wanted)) as rows:
             for batch in rows:
-                kept = batch if left is None else batch.head(left)
-                yield kept if predicate is None else kept.filter(predicate)
-                if left is not None:
-                    left -= kept.height
-                    if left <= 0:
-                        return
+                yield batch if left is None else batch.head(left)
+                left = None if left is None else left - batch.height
+                if left is not None and left <= 0:
+                    return
 
-    return lazy_frame_from(batches, given)
+    return lazy_frame_from(batches, _schema(types))
 
 
 def _reader(query: str, connection: Any) -> _Reader:
@@ -135,26 +132,6 @@ def _reader(query: str, connection: Any) -> _Reader:
                          f"{type(connection).__name__}")
 
 
-class _NamedFailures:
-    """Context in which a driver's failure becomes a SourceError that names query and database."""
-
-    def __init__(self, reader: _Reader):
-        self._reader = reader
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        reader = self._reader
-        if not isinstance(error, reader.failures) or isinstance(error, TextnbError):
-            return
-        # The driver's other lines repeat the query, with the SELECT around it.
-        reason = remove_secrets(first_line(error), reader.url)
-        raise SourceError.unreadable(
-            f"the query {first_line(Exception(reader.query))!r} at {hide_secrets(reader.url)}",
-            reason) from None
-
-
 class _Reader(ABC):
     """A driver that reads rows; ``failures`` are its exceptions."""
 
@@ -163,8 +140,19 @@ class _Reader(ABC):
     def __init__(self, query: str, url: str):
         self.query, self.url = query, url
 
-    def name_failures(self) -> _NamedFailures:
-        return _NamedFailures(self)
+    @contextmanager
+    def name_failures(self) -> Iterator[None]:
+        """Context in which a driver's failure is a SourceError that names query and database."""
+        try:
+            yield
+        except TextnbError:
+            raise
+        except self.failures as error:
+            # The driver's other lines repeat the query, with the SELECT around it.
+            reason = remove_secrets(first_line(error), self.url)
+            raise SourceError.unreadable(
+                f"the query {first_line(Exception(self.query))!r} at {hide_secrets(self.url)}",
+                reason) from None
 
     @abstractmethod
     def types(self) -> Types:
@@ -207,16 +195,11 @@ class _Adbc(_Reader):
         return dict(zip(names, found, strict=True))
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
-        schema = {name: dtype for name, (dtype, _) in types.items()}
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(
                 **{"adbc.postgresql.batch_size_hint_bytes": str(_BYTES)})
-            cursor.execute(self.select(types))
-            with closing(cursor.fetch_record_batch()) as batches:
-                for batch in batches:
-                    frame = pl.from_arrow(batch)
-                    assert isinstance(frame, pl.DataFrame)
-                    yield frame.cast(schema)  # type: ignore[arg-type]
+            yield from pl.read_database(self.select(types), cursor, iter_batches=True,
+                                        schema_overrides=_schema(types))
 
 
 class _SqlAlchemy(_Reader):
@@ -268,7 +251,7 @@ class _SqlAlchemy(_Reader):
     def _steps(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         engine = self._engine()
         postgres = engine.dialect.name == "postgresql"
-        schema = {name: dtype for name, (dtype, _) in types.items()}
+        schema = _schema(types)
         query = self.select(types) if postgres else self.query
         # A cursor on the server, where the driver has one.
         with (engine.connect().execution_options(
@@ -276,7 +259,7 @@ class _SqlAlchemy(_Reader):
               closing(connection.exec_driver_sql(query)) as result):
             names = list(result.keys())
             for rows in result.partitions(_ROWS):
-                yield _frame(names, rows, schema).select(list(types))
+                yield _frame(names, rows, schema)
 
     def _engine(self) -> Any:
         import sqlalchemy
@@ -287,16 +270,18 @@ class _SqlAlchemy(_Reader):
         return sqlalchemy.create_engine(self.url, poolclass=sqlalchemy.pool.NullPool)
 
 
+def _schema(types: Types) -> pl.Schema:
+    return pl.Schema({name: dtype for name, (dtype, _) in types.items()})
+
+
 def _frame(
     names: Sequence[str], rows: Sequence[Any], schema: Mapping[str, Any] | None
 ) -> pl.DataFrame:
-    """A frame of rows of Python objects; without a schema, of the types of the values."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    """A frame of rows of Python objects, of the schema's columns; else of the values' types."""
+    columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     series = []
-    for name, values in zip(names, columns, strict=True):
-        dtype = None if schema is None else schema.get(name, pl.Null())
-        if schema is not None and name not in schema:
-            continue
+    for name in names if schema is None else schema:
+        values, dtype = columns[name], None if schema is None else schema[name]
         try:
             # In a text column, all values become text: SQLite may hold numbers there.
             column = pl.Series(name, values, dtype=dtype, strict=dtype != pl.String)

@@ -7,22 +7,21 @@ the engine does not fail on half a character: it reads NUL.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-import re
 import sys
-from collections.abc import Iterator, Sequence
-from typing import IO
+from collections.abc import Sequence
+
+import polars as pl
 
 from textnb.errors import SchemaError, SourceError, quantity
-from textnb.frames.kinds import is_unicode
+from textnb.frames.paths import ENGINE, TEXT_FORMATS, escape_glob, open_text
 
 # Separators of CSV files other than the comma.
 SEPARATORS = (";", "|", "\t")
-_BLOCK = 1 << 20
 # An escape of JSON for half of a character beyond U+FFFF; the two halves of one follow each other.
-_ESCAPE = len("\\ud800")
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]", re.ASCII)
+_HALF = r"\\u[dD][89a-fA-F]"
+# A backslash that is no escape's beginning, and both halves of a character.
+_NO_HALF = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 def describe_fault(path: str, format: str) -> str | None:
@@ -33,7 +32,7 @@ def describe_fault(path: str, format: str) -> str | None:
     path : str
     format : {"csv", "tsv", "ndjson", "lines"}
     """
-    if format not in ("csv", "tsv", "ndjson", "lines") or path.endswith(".zst"):
+    if format not in TEXT_FORMATS or path.endswith(".zst"):
         return None
     try:
         fault = _undecodable(path)
@@ -80,70 +79,23 @@ def check_surrogates(path: str, name: str | None = None) -> None:
     SourceError
         If one does; the error names ``name``, or the path without one, and the line.
     """
-    if path.endswith(".zst"):
-        return
+    halves = pl.col("line").str.replace_all(_NO_HALF, "").str.contains(_HALF)
     try:
-        for number, line in _lines_with_halves(path):
-            try:
-                whole = is_unicode(json.dumps(json.loads(line), ensure_ascii=False))
-            except ValueError:
-                # No JSON, which its reader reports.
-                continue
-            if not whole:
-                raise SourceError.unreadable(
-                    name or path, f"line {number} has a lone surrogate, half of a character, in a "
-                    "string (an escape such as \\ud800 without its other half): write U+FFFD "
-                    "(\\ufffd) in its place, or correct what wrote the file")
-    except (OSError, EOFError):
+        found = (pl.scan_lines(escape_glob([path]), name="line").with_row_index("number", 1)
+                 .filter(pl.col("line").str.contains(_HALF)).filter(halves).head(1).collect())
+    except (*ENGINE, EOFError):
         # Its reader reports that too.
         return
-
-
-def _open(path: str) -> IO[bytes]:
-    with open(path, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else open(path, "rb")  # type: ignore[return-value]  # GzipFile
-
-
-def _lines_with_halves(path: str) -> Iterator[tuple[int, bytes]]:
-    """The numbers, from 1, and bytes of the lines that may hold half a character."""
-    if not _holds_halves(path):
-        return
-    with _open(path) as file:
-        before, rest = 0, b""
-        while block := file.read(_BLOCK):
-            block = rest + block
-            end = block.rfind(b"\n") + 1
-            block, rest = block[:end], block[end:]
-            yield from _halves(block, before)
-            before += block.count(b"\n")
-        yield from _halves(rest, before)
-
-
-def _holds_halves(path: str) -> bool:
-    """Whether a file has an escape of half a character, of a whole one too; mostly it has none."""
-    end = b""
-    with _open(path) as file:
-        while block := file.read(_BLOCK):
-            if _HALF.search(block) or _HALF.search(end + block[:_ESCAPE]):
-                return True
-            end = (end + block)[-_ESCAPE:] if len(block) < _ESCAPE else block[-_ESCAPE:]
-    return False
-
-
-def _halves(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
-    start = 0
-    while found := _HALF.search(block, start):
-        begin = block.rfind(b"\n", 0, found.start()) + 1
-        end = block.find(b"\n", found.start())
-        end = len(block) if end < 0 else end
-        yield before + block.count(b"\n", 0, begin) + 1, block[begin:end]
-        start = end
+    if found.height:
+        raise SourceError.unreadable(
+            name or path, f"line {found['number'].item()} has a lone surrogate, half of a "
+            "character, in a string (an escape such as \\ud800 without its other half): write "
+            "U+FFFD (\\ufffd) in its place, or correct what wrote the file")
 
 
 def _undecodable(path: str) -> str | None:
     """Describe the first line that is not UTF-8."""
-    with _open(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
@@ -154,7 +106,7 @@ def _undecodable(path: str) -> str | None:
 
 
 def _json_fault(path: str) -> str | None:
-    with _open(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
@@ -172,12 +124,12 @@ def _json_fault(path: str) -> str | None:
 
 def _csv_fault(path: str) -> str | None:
     """Describe the first row with more fields than the header, or the quote that nothing closes."""
-    with _open(path) as raw:
+    with open_text(path) as raw:
         header = raw.readline().decode("utf-8-sig")
     separator = max((",", *SEPARATORS), key=header.count)
     largest = csv.field_size_limit(sys.maxsize)
     try:
-        with _open(path) as raw:
+        with open_text(path) as raw:
             rows = csv.reader((line.decode("utf-8-sig") for line in raw), strict=True,
                               delimiter=separator)
             fields = len(next(rows, []))

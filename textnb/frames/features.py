@@ -5,6 +5,7 @@ A feature is a numeric column; an Array column of numbers stands for as many fea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -127,23 +128,19 @@ def matrix(
     for column in columns:
         series = batch[column]
         _check(series, column, first_row)
-        if isinstance(series.dtype, pl.Array):
-            parts.append(_flat(series).to_numpy().reshape(len(series), -1)
-                         if len(series) else np.empty((0, _width(series.dtype))))
-        else:
-            # Decimals would be objects.
-            series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
-            parts.append(series.to_numpy()[:, None])
+        # Decimals would be objects.
+        series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
+        parts.append(series.to_numpy().reshape(len(series), _width(series.dtype)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _check(series: pl.Series, column: str, first_row: int | None) -> None:
-    values = _flat(series)
-    per_row = max(1, len(values) // max(1, len(series)))
-    if series.null_count() or values.null_count():
-        bad = (series if series.null_count() else values).is_null()
-        what = "null"
-        per_row = 1 if series.null_count() else per_row
+    values, per_row, what = series, 1, "null"
+    while not values.null_count() and isinstance(values.dtype, pl.Array):
+        per_row *= values.dtype.size
+        values = values.explode()
+    if values.null_count():
+        bad = values.is_null()
     elif values.dtype.is_float() and not bool(values.is_finite().all()):
         bad, what = ~values.is_finite(), "NaN or infinite"
     else:
@@ -187,22 +184,13 @@ def _no_value(column: str, what: str, row: int | None) -> DataError:
                      "or drop such rows (in a CSV file, what is no number is null)")
 
 
-def _flat(series: pl.Series) -> pl.Series:
-    while isinstance(series.dtype, pl.Array):
-        series = series.explode()
-    return series
-
-
 def _width(dtype: pl.DataType) -> int:
     """The number of features of a column of this type; 0 if it is not numeric."""
     if isinstance(dtype, pl.Array):
-        return int(np.prod(dtype.shape)) if dtype.shape and _numeric(dtype) else 0
+        return math.prod(dtype.shape) * bool(_innermost(dtype).is_numeric())
     wide = dtype in (pl.Int128, pl.UInt128)
     return int((dtype.is_numeric() and not wide) or dtype == pl.Boolean)
 
 
-def _numeric(dtype: pl.Array) -> bool:
-    inner: Any = dtype
-    while isinstance(inner, pl.Array):
-        inner = inner.inner
-    return bool(inner.is_numeric())
+def _innermost(dtype: Any) -> Any:
+    return _innermost(dtype.inner) if isinstance(dtype, pl.Array) else dtype

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import glob as globbing
 import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
-from textnb.frames.lake import FORMATS as LAKES
-from textnb.frames.paths import is_marked, without_mark
+from textnb.frames.paths import ENGINE, escape_glob, is_marked, without_mark
+from textnb.frames.sources import Numbers, Reading, no_numbers
 
-# From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
-Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
-_ENDINGS = {
+LAKES = ("delta", "iceberg")
+ROWS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines")
+ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet",
     ".ipc": "ipc", ".arrow": "ipc", ".feather": "ipc",
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
@@ -26,129 +24,8 @@ _ENDINGS = {
     ".txt": "lines",
     ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
 }
-# Characters that glob.escape has escaped.
-_ESCAPED = re.compile(r"\[([*?[])\]")
-# The engine does not keep the order of NDJSON's columns where there are more than this.
+# The engine does not keep the order of NDJSON's columns if there are more than this.
 _IN_ORDER = 32
-
-
-def escape_glob(paths: Sequence[str]) -> list[str]:
-    """Escape brackets and stars in the paths of existing files, which are no globs."""
-    return [globbing.escape(path) for path in paths]
-
-
-class Csv(NamedTuple):
-    """The settings to read CSV files with.
-
-    Attributes
-    ----------
-    numbers : Numbers or None
-        The columns that are read as numbers, others as strings; None infers all types.
-    separator : str or None
-        The character between fields; None is the comma, and the tab in TSV.
-    """
-
-    numbers: Numbers | None
-    separator: str | None = None
-
-
-def reader_of(format: str, how: Csv, **options: Any) -> Callable[[Any], pl.LazyFrame]:
-    def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
-        return lambda where: _scan_typed(
-            where, how.separator or separator, how.numbers, **options)
-
-    # A key that is first seen after the rows from which a schema is inferred would be dropped.
-    readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
-        "parquet": lambda where: pl.scan_parquet(where, **options),
-        "ipc": lambda where: pl.scan_ipc(where, **options),
-        "csv": csv(","),
-        "tsv": csv("\t"),
-        "ndjson": lambda where: _ndjson(where, **options),
-        "lines": lambda where: _lines(where, **options),
-    }
-    if format not in readers:
-        raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail", *LAKES])
-    if how.separator is not None and format not in ("csv", "tsv"):
-        raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
-                                    format_name=format)
-    return readers[format]
-
-
-def _lines(where: Any, **options: Any) -> pl.LazyFrame:
-    frame = pl.scan_lines(where, name="text", **options)
-    if not any(is_marked(path) for path in _local(where)):
-        return frame
-    return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
-
-
-def _without_mark(where: Any) -> Any:
-    """Replace files by copies without a byte-order mark, which the engine reads only in CSV."""
-    marked = [path for path in _local(where) if is_marked(path)]
-    if not marked:
-        return where
-    return escape_glob([without_mark(path) if path in marked else path for path in _local(where)])
-
-
-def _local(where: Any) -> list[str]:
-    """The paths that `escape_glob` has escaped; none for a URL."""
-    return [] if isinstance(where, str) else [_ESCAPED.sub(r"\1", path) for path in where]
-
-
-def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
-    where = _without_mark(where)
-    frame = pl.scan_ndjson(where, infer_schema_length=None, **options)
-    names = frame.collect_schema().names()
-    if len(names) <= _IN_ORDER:
-        return frame
-    # The engine puts many columns in an order that differs from one process to the next: that of
-    # the first line is the file's own.
-    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
-    keys = [name for name in json.loads(first) if name in names]
-    return frame.select([*keys, *sorted(set(names) - set(keys))])
-
-
-def ndjson_reader(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
-    """Make a reader of NDJSON files with the keys of all files, each in a type for all values.
-
-    The engine would take keys and types from the first file.
-    """
-    schemas = []
-    for path in escape_glob(files):
-        try:
-            schemas.append(_ndjson([path]).collect_schema())
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-            if not lenient:
-                raise
-    if not schemas:
-        return _ndjson
-    schema = pl.concat([pl.DataFrame(schema=each) for each in schemas],
-                       how="diagonal_relaxed").schema
-    return lambda where: pl.scan_ndjson(_without_mark(where), schema=schema)
-
-
-def no_numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
-    return []
-
-
-def _scan_typed(
-    where: Any, separator: str, numbers: Numbers | None, **options: Any
-) -> pl.LazyFrame:
-    """Scan a CSV file: with types inferred from all rows, or as strings except for ``numbers``."""
-    if numbers is None:
-        return pl.scan_csv(where, separator=separator, infer_schema_length=None, **options)
-    strings = pl.scan_csv(where, separator=separator, infer_schema=False, **options)
-    if numbers is no_numbers:
-        return strings
-
-    def inferred() -> pl.Schema:
-        return pl.scan_csv(
-            where, separator=separator, infer_schema_length=None, **options).collect_schema()
-
-    return strings.with_columns(
-        pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
-                    pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
-                                                return_dtype=pl.Float64)).alias(name)
-        for name in numbers(inferred) if name in strings.collect_schema())
 
 
 def format_of(path: str) -> str:
@@ -156,9 +33,9 @@ def format_of(path: str) -> str:
     for packed in (".gz", ".zst"):
         name = name.removesuffix(packed)
     ending = Path(name).suffix
-    if ending not in _ENDINGS:
-        raise SourceError.unknown_format(hide_secrets(path), _ENDINGS)
-    return _ENDINGS[ending]
+    if ending not in ENDINGS:
+        raise SourceError.unknown_format(hide_secrets(path), ENDINGS)
+    return ENDINGS[ending]
 
 
 def one_format(paths: Sequence[str]) -> str:
@@ -167,3 +44,98 @@ def one_format(paths: Sequence[str]) -> str:
         raise SourceError(f"files of several formats: {', '.join(sorted(formats.values()))}; "
                           "name those of one format")
     return next(iter(formats))
+
+
+def open_rows(
+    where: str | Sequence[str], format: str, how: Reading, *, schema: pl.Schema | None = None,
+    **options: Any,
+) -> pl.LazyFrame:
+    """Open rows of a format lazily.
+
+    Parameters
+    ----------
+    where : str or sequence of str
+        A URL, or the paths of existing files.
+    format : str
+    how : Reading
+    schema : Schema, optional
+        Of NDJSON: see `ndjson_schema`.
+    options
+        Options of Polars for URLs.
+    """
+    if how.separator is not None and format not in ("csv", "tsv"):
+        raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
+                                    format_name=format)
+    files = [] if isinstance(where, str) else where
+    given: Any = where if isinstance(where, str) else escape_glob(where)
+    match format:
+        case "parquet":
+            return pl.scan_parquet(given, **options)
+        case "ipc":
+            return pl.scan_ipc(given, **options)
+        case "csv" | "tsv":
+            separator = how.separator or ("," if format == "csv" else "\t")
+            return _scan_csv(given, how.numbers, separator=separator, **options)
+        case "ndjson":
+            schema = ndjson_schema(where, **options) if schema is None else schema
+            return pl.scan_ndjson(_unmarked(where), schema=schema, **options)
+        case "lines":
+            frame = pl.scan_lines(given, name="text", **options)
+            if not any(map(is_marked, files)):
+                return frame
+            return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
+    raise ParameterError.unknown_choice("format", format, [*ROWS, "folder", "mail", *LAKES])
+
+
+def _unmarked(where: str | Sequence[str]) -> Any:
+    """What the engine opens: of NDJSON, it does not read files with a byte-order mark."""
+    return where if isinstance(where, str) else escape_glob(map(without_mark, where))
+
+
+def ndjson_schema(
+    where: str | Sequence[str], *, lenient: bool = False, **options: Any
+) -> pl.Schema:
+    """The keys of all rows, each in a type for all its values.
+
+    The engine would drop a key that is first seen after the rows from which it infers a schema, and
+    take keys and types from the first of several files. ``lenient`` leaves out files that can't be
+    read.
+    """
+    schemas = []
+    for place in [where] if isinstance(where, str) else [[path] for path in where]:
+        try:
+            schemas.append(_schema_of_one(_unmarked(place), **options))
+        except (*ENGINE, ValueError):
+            if not lenient:
+                raise
+    return pl.concat([pl.DataFrame(schema=each) for each in schemas or [pl.Schema()]],
+                     how="diagonal_relaxed").schema
+
+
+def _schema_of_one(where: Any, **options: Any) -> pl.Schema:
+    schema = pl.scan_ndjson(where, infer_schema_length=None, **options).collect_schema()
+    if len(schema) <= _IN_ORDER:
+        return schema
+    # The engine puts many columns in an order that differs from one process to the next: that of
+    # the first line is the file's own.
+    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
+    keys = [name for name in json.loads(first) if name in schema]
+    return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
+
+
+def _scan_csv(where: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
+    """Scan a CSV file: with types inferred from all rows, or as strings except for ``numbers``."""
+    if numbers is None:
+        return pl.scan_csv(where, infer_schema_length=None, **options)
+    strings = pl.scan_csv(where, infer_schema=False, **options)
+    if numbers is no_numbers:
+        return strings
+
+    def inferred() -> pl.Schema:
+        return pl.scan_csv(where, infer_schema_length=None, **options).collect_schema()
+
+    return strings.with_columns(
+        pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
+                    pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
+                                                return_dtype=pl.Float64)).alias(name)
+        for name in numbers(inferred) if name in strings.collect_schema())

@@ -1,6 +1,6 @@
-"""Tables of other libraries as Polars frames; `textnb.frames.answers` has the way back.
+"""Tables of other libraries as Polars frames, and predictions in the kind of table that went in.
 
-    pandas, PyArrow, DuckDB, dict of columns, list of dicts  ->  polars.DataFrame
+    pandas, PyArrow, DuckDB, dict of columns, list of dicts  ->  polars.DataFrame  ->  the same kind
 
 A table is recognised by the module of its class, so nothing is imported that the caller has not
 imported. A kind that is not known here is not a table.
@@ -8,7 +8,8 @@ imported. A kind that is not known here is not a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any, Protocol, assert_never
 
@@ -18,6 +19,8 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
 from textnb.runtime.forks import check_fork
 
+# A document's tokens or labels.
+LISTS = (list, tuple, set, frozenset)
 INSTALL_PYARROW = "install it: pip install pyarrow"
 # pandas' types that NumPy holds as they are, by the letter of their kind.
 _NUMPY_KINDS = "biufMm"
@@ -48,8 +51,16 @@ class Kind(Enum):
     ARROW_STREAM = auto()
 
 
+_ARROW = (Kind.ARROW_TABLE, Kind.ARROW_BATCH, Kind.ARROW_READER)
+# By the library and the name of a class.
+_CLASSES = {("pandas", "DataFrame"): Kind.PANDAS, ("pyarrow", "Table"): Kind.ARROW_TABLE,
+            ("pyarrow", "RecordBatch"): Kind.ARROW_BATCH,
+            ("pyarrow", "RecordBatchReader"): Kind.ARROW_READER,
+            ("duckdb", "DuckDBPyRelation"): Kind.DUCKDB}
+
+
 def kind_of(X: Any) -> Kind | None:
-    """The kind of a table; None for what is no table.
+    """The kind of a table; None for anything that is not a table.
 
     A list of dicts is a table of rows; a dict is a table of columns. A frame of any other library
     is taken if it has ``columns`` and the Arrow PyCapsule interface.
@@ -67,16 +78,21 @@ def kind_of(X: Any) -> Kind | None:
         return Kind.COLUMNS
     if isinstance(X, (list, tuple)):
         return Kind.ROWS if X and isinstance(X[0], Mapping) else None
-    classes = {(kind.__module__.split(".")[0].lstrip("_"), kind.__name__)
-               for kind in type(X).__mro__}
-    for name, kind in ((("pandas", "DataFrame"), Kind.PANDAS),
-                       (("pyarrow", "Table"), Kind.ARROW_TABLE),
-                       (("pyarrow", "RecordBatch"), Kind.ARROW_BATCH),
-                       (("pyarrow", "RecordBatchReader"), Kind.ARROW_READER),
-                       (("duckdb", "DuckDBPyRelation"), Kind.DUCKDB)):
-        if name in classes:
-            return kind
+    for name in _class_names(X):
+        if name in _CLASSES:
+            return _CLASSES[name]
     return Kind.ARROW_STREAM if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns") else None
+
+
+def _class_names(X: Any) -> list[tuple[str, str]]:
+    """The library and name of each class of an object, which need not be imported to ask."""
+    return [(kind.__module__.split(".")[0].lstrip("_"), kind.__name__)
+            for kind in type(X).__mro__]
+
+
+def names_of(X: Any) -> list[str]:
+    """The names of the columns of a table of another library."""
+    return X.schema.names if kind_of(X) in _ARROW else list(map(str, X.columns))
 
 
 def in_memory(X: Any) -> bool:
@@ -108,18 +124,15 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
             frame: pl.DataFrame | pl.LazyFrame = X
             return frame
         case Kind.PANDAS:
-            names = _pandas_names(X)
             return pl.DataFrame({name: series_of(X.iloc[:, place]).alias(name)
-                                 for place, name in enumerate(names)})
+                                 for place, name in enumerate(_check_names(X))})
         case Kind.COLUMNS:
             return _from_columns(X)
         case Kind.ROWS:
             return _from_rows(X)
-        case Kind.ARROW_TABLE | Kind.ARROW_BATCH | Kind.ARROW_READER:
-            _check_names(X.schema.names)
-            return pl.DataFrame(X)
-        case Kind.ARROW_STREAM | Kind.DUCKDB:
-            _check_names([str(name) for name in X.columns])
+        case Kind.ARROW_TABLE | Kind.ARROW_BATCH | Kind.ARROW_READER | (
+                Kind.ARROW_STREAM | Kind.DUCKDB):
+            _check_names(X)
             return _from_stream(X)
         case None:
             if hasattr(X, "__arrow_c_stream__"):
@@ -137,17 +150,14 @@ def select_columns(X: Any, columns: Sequence[str]) -> Any:
 
     Where a column is missing, return the whole table, so that a message can name all columns.
     """
-    match kind_of(X):
-        case Kind.PANDAS:
-            names = [str(name) for name in X.columns]
-            if all(names.count(column) == 1 for column in columns):
-                return X.iloc[:, [names.index(column) for column in columns]]
-        case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            if all(X.schema.names.count(column) == 1 for column in columns):
-                return X.select(list(columns))
-        case _:
-            pass
-    return X
+    kind = kind_of(X)
+    if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
+        return X
+    names = names_of(X)
+    if any(names.count(column) != 1 for column in columns):
+        return X
+    return (X.iloc[:, [names.index(column) for column in columns]] if kind is Kind.PANDAS
+            else X.select(list(columns)))
 
 
 def convert_table(X: Any, columns: Sequence[str]) -> Any:
@@ -166,10 +176,10 @@ def series_of(values: Any) -> Any:
     Missing values (None, NaN, NaT, pandas.NA) are nulls. Values of several types are a Series of
     type Object.
     """
-    classes = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(values).__mro__}
-    if classes & {("pyarrow", "Array"), ("pyarrow", "ChunkedArray")}:
+    names = _class_names(values)
+    if ("pyarrow", "Array") in names or ("pyarrow", "ChunkedArray") in names:
         return pl.Series(values)
-    return _series_of_pandas(values) if ("pandas", "Series") in classes else values
+    return _series_of_pandas(values) if ("pandas", "Series") in names else values
 
 
 def _series_of_pandas(column: Any) -> pl.Series:
@@ -177,14 +187,12 @@ def _series_of_pandas(column: Any) -> pl.Series:
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
         return pl.Series(name, column.to_numpy(), nan_to_null=True)
-    if kind in ("BooleanDtype", "Int8Dtype", "Int16Dtype", "Int32Dtype", "Int64Dtype", "UInt8Dtype",
-                "UInt16Dtype", "UInt32Dtype", "UInt64Dtype", "Float32Dtype", "Float64Dtype"):
+    if ("pandas", "BaseMaskedDtype") in _class_names(dtype):
         known = pl.Series(~column.isna().to_numpy())
         values = pl.Series(name, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
         return values if known.all() else pl.select(pl.when(known).then(values)).to_series()
-    plain = isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
-        kind == "StringDtype" and dtype.storage == "python")
-    if not plain:
+    if not (isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
+            kind == "StringDtype" and dtype.storage == "python")):
         return _series_by_arrow(column, name)
     # Not by PyArrow, which pandas does not need for plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
@@ -213,20 +221,19 @@ def _series_by_arrow(column: Any, name: str) -> pl.Series:
         return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
 
 
-def _pandas_names(frame: Any) -> list[str]:
-    if getattr(frame.columns, "nlevels", 1) > 1:
-        raise SchemaError(f"the frame's columns have {frame.columns.nlevels} levels, and one is "
-                          "expected; flatten them: frame.columns = ['_'.join(map(str, name)) for "
-                          "name in frame.columns]")
-    return _check_names([str(name) for name in frame.columns])
+def _check_names(table: Any) -> list[str]:
+    levels = getattr(getattr(table, "columns", None), "nlevels", 1)
+    if levels > 1:
+        raise SchemaError(f"the frame's columns have {levels} levels, and one is expected; flatten "
+                          "them: frame.columns = ['_'.join(map(str, name)) for name in "
+                          "frame.columns]")
+    return _check_distinct(names_of(table))
 
 
-def _check_names(names: list[str]) -> list[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+def _check_distinct(names: list[str]) -> list[str]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
             raise SchemaError(f"the table has two columns called {name!r}; rename or drop one")
-        seen.add(name)
     return names
 
 
@@ -248,7 +255,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
         own = series_of(values)
         series[name] = (own.alias(name) if isinstance(own, pl.Series)
                         else _series_of_one_type(name, own))
-    _check_names([str(name) for name in columns])
+    _check_distinct(list(map(str, columns)))
     lengths = {name: len(values) for name, values in series.items()}
     if len(set(lengths.values())) > 1:
         raise DataError("the columns of the dict must have one length; they have " + ", ".join(
@@ -266,7 +273,7 @@ def is_unicode(text: str) -> bool:
 
 
 def check_unicode(values: Iterable[Any], what: str) -> None:
-    """Check that all strings among values can be encoded.
+    """Check that all strings among values, or in lists of them, can be encoded.
 
     Raises
     ------
@@ -274,21 +281,32 @@ def check_unicode(values: Iterable[Any], what: str) -> None:
         If a string can't; the error names it and its row.
     """
     for place, value in enumerate(values):
-        if isinstance(value, str) and not is_unicode(value):
-            raise DataError(f"{what} {str(value)!r} of row {place} (counted from 0) is not valid "
-                            "Unicode: it has a lone surrogate, half of a character; where it was "
-                            "decoded, decode it with errors='replace'")
+        for text in value if isinstance(value, LISTS) else (value,):
+            if isinstance(text, str) and not is_unicode(text):
+                raise DataError(f"{what} {str(text)!r} of row {place} (counted from 0) is not "
+                                "valid Unicode: it has a lone surrogate, half of a character; "
+                                "where it was decoded, decode it with errors='replace'")
+
+
+@contextmanager
+def unicode_errors(values: Iterable[Any], what: str) -> Iterator[None]:
+    """A context in which the error for a string that can't be encoded names it and its row."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        check_unicode(values, what)
+        raise
 
 
 def _series_of_one_type(name: str, values: Any) -> pl.Series:
-    try:
-        return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
-    except UnicodeEncodeError:
-        check_unicode(values, f"{name!r}")
-        raise
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
-                        ) from error
+    with unicode_errors(values, repr(name)):
+        try:
+            return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
+        except UnicodeEncodeError:
+            raise
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+            raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
+                            ) from error
 
 
 def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
@@ -299,3 +317,102 @@ def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
     # Convert by columns, so that an error can name the column of a value.
     names = dict.fromkeys(key for row in rows for key in row)
     return _from_columns({name: [row.get(name) for row in rows] for name in names})
+
+
+def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
+    """Predictions in the kind of the table that went in.
+
+    Parameters
+    ----------
+    X : table or path
+    predicted : LazyFrame
+        The rows of ``select_columns(X, read)`` in order, with predictions as further columns.
+    read : sequence of str
+
+    Returns
+    -------
+    LazyFrame for a LazyFrame or a path; pandas.DataFrame for a pandas one, pyarrow.Table or
+    RecordBatch for these: the caller's own columns, unchanged, and the predictions;
+    RecordBatchReader for one; pyarrow.Table for a DuckDB relation; polars.DataFrame for all others.
+
+    Raises
+    ------
+    SchemaError
+        If the table has a column with the name of a prediction's.
+    """
+    kind = kind_of(X)
+    match kind:
+        case Kind.LAZY | None:
+            return predicted
+        case Kind.POLARS | Kind.COLUMNS | Kind.ROWS | Kind.ARROW_STREAM:
+            return predicted.collect()
+        case Kind.DUCKDB:
+            return _to_arrow(predicted.collect())
+        case Kind.ARROW_READER:
+            return _to_arrow(predicted.collect()).to_reader()
+        case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
+            added = [name for name in predicted.collect_schema().names() if name not in read]
+            if taken := [name for name in added if name in names_of(X)]:
+                raise SchemaError.column_exists(taken[0])
+            answers = predicted.select(added).collect()
+            if kind is Kind.PANDAS:
+                return X.assign(**{name: _pandas_values(answers[name]) for name in added})
+            table = _to_arrow(answers)
+            for name in added:
+                column = table.column(name)
+                X = X.append_column(
+                    name, column if kind is Kind.ARROW_TABLE else column.combine_chunks())
+            return X
+        case _:
+            assert_never(kind)
+
+
+def rows_in_kind_of(
+    X: Any, judged: pl.LazyFrame, keep: pl.Expr, columns: Mapping[str, pl.Expr]
+) -> Any:
+    """Some rows of a table in their order, in its own kind.
+
+    Parameters
+    ----------
+    X : table or path
+    judged : LazyFrame
+        A row per row of X, in their order.
+    keep : Expr
+        True for the rows that are wanted, over ``judged``.
+    columns : dict of str to Expr
+        Names of columns of X, and each of them as an expression over ``judged``.
+
+    Returns
+    -------
+    See `to_kind_of`.
+    """
+    kind = kind_of(X)
+    if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
+        wanted = judged.filter(keep).select(
+            expression.alias(name) for name, expression in columns.items())
+        return to_kind_of(X, wanted, [])
+    mask = judged.select(keep).collect().to_series().fill_null(False)
+    own = select_columns(X, list(columns))
+    return own[mask.to_numpy()] if kind is Kind.PANDAS else own.filter(mask.to_arrow())
+
+
+def _pandas_values(values: pl.Series) -> Any:
+    """Values for a new pandas column, in the order of the rows, independent of the index.
+
+    Integers and Booleans with nulls are objects: pandas would turn them into floats.
+    """
+    if values.is_empty() and not values.dtype.is_numeric() and values.dtype != pl.Boolean:
+        # pandas would turn an empty list into floats.
+        return np.empty(0, dtype=object)
+    whole = values.dtype.is_integer() or values.dtype == pl.Boolean
+    if values.dtype.is_float() or (whole and not values.null_count()):
+        return values.to_numpy(writable=True)
+    return np.array(values.to_list(), dtype=object) if whole else values.to_list()
+
+
+def _to_arrow(frame: pl.DataFrame) -> Any:
+    try:
+        return frame.to_arrow()
+    except ImportError as error:
+        raise ParameterError("the answer is a PyArrow Table, and PyArrow is not installed; "
+                             f"{INSTALL_PYARROW}") from error

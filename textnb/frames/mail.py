@@ -12,20 +12,19 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames.mailboxes import (
-    MailFile,
+from textnb.frames.batches import groups
+from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
+from textnb.frames.stdin import spool_stdin
+from textnb.mail.charsets import replace_surrogates
+from textnb.mail.columns import TOKENS
+from textnb.mail.mailboxes import (
     RawMessage,
     archive_label,
     class_folders,
     list_mail_files,
     read_messages,
 )
-from textnb.frames.mbox import UNREADABLE
-from textnb.frames.slices import OnSkip
-from textnb.frames.sources import lazy_frame_from
-from textnb.frames.stdin import spool_stdin
-from textnb.mail.charsets import replace_surrogates
-from textnb.mail.columns import TOKENS
+from textnb.mail.mbox import UNREADABLE
 from textnb.mail.message import check_headers, read_message
 from textnb.mail.tokens import tokens_of_message
 from textnb.runtime.forks import check_fork
@@ -39,7 +38,6 @@ _SCHEMA = {
 COLUMNS = ("label", *_SCHEMA)
 # Columns that are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
-_BATCH_ROWS, _BATCH_BYTES = 512, 8 << 20
 
 
 def scan_mail(
@@ -49,6 +47,7 @@ def scan_mail(
     label: bool | None = None,
     subfolders: bool = False,
     tokens: bool = False,
+    on_error: str | OnSkip = "raise",
 ) -> pl.LazyFrame:
     """Lazy rows of mail messages, in the order of their sorted paths.
 
@@ -70,6 +69,10 @@ def scan_mail(
         default, as they hold mail of another kind.
     tokens : bool
         Whether there is a column ``tokens``: what mail is judged by, see `mail_tokens`.
+    on_error : {"raise", "skip"} or callable
+        What to do about messages that can't be read: keep a row whose ``errors`` say so; or leave
+        them out, and after the others warn which and why (or call the callable with the list of
+        `SourceError` and the number of messages).
 
     Returns
     -------
@@ -101,26 +104,8 @@ def scan_mail(
     >>> mail.select("subject", "body", "x-mailer").collect().row(0)
     ('Hello', 'Body', 'none')
     """
-    return scan_messages(source, headers=headers, label=label, subfolders=subfolders,
-                         tokens=tokens)
-
-
-def scan_messages(
-    source: Any, *, headers: Sequence[str], label: bool | None = None, subfolders: bool = False,
-    tokens: bool = False, on_skip: OnSkip | None = None,
-) -> pl.LazyFrame:
-    """`scan_mail`, and with ``on_skip`` without the messages that can't be read.
-
-    Parameters
-    ----------
-    source, headers, label, subfolders, tokens
-        As in `scan_mail`.
-    on_skip : callable, optional
-        Called after all messages were read, with the errors of those left out, if any, and the
-        number of all messages.
-    """
     check_fork()
-    names = check_headers(headers)
+    names, on_skip = check_headers(headers), Reading(on_error=on_error).on_skip
     own = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
     taken = [name for name in names if name == "label" or name in own]
     if taken:
@@ -139,13 +124,27 @@ def scan_messages(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         wanted = pl.Schema({name: schema[name] for name in columns})
-        items = _read_items(roots, subfolders)
-        if on_skip is not None:
-            items = _readable(items, on_skip)
-        for found in _batches_of_items(items, n_rows, _BATCH_ROWS):
+        items = _readable(_read_items(roots, subfolders), on_skip)
+        for found in groups(islice(items, n_rows), lambda item: len(item.raw)):
             yield _frame_of_items(found, wanted, names, predicate)
 
     return lazy_frame_from(read, schema)
+
+
+def scan_with_texts(source: str, how: Reading) -> pl.LazyFrame:
+    """Scan mail with the columns that are read as texts.
+
+    Names that are not columns of mail are headers, but ``text``, which is subject and body, and
+    ``tokens``.
+    """
+    headers = check_headers(
+        [name for name in how.text if name not in (*COLUMNS, TOKENS, "text")], "text")
+    frame = scan_mail(source, headers=headers, subfolders=how.subfolders, tokens=TOKENS in how.text,
+                      on_error=how.on_error)
+    if "text" not in how.text:
+        return frame
+    return frame.with_columns(
+        text=pl.concat_str(pl.col("subject").fill_null(""), "body", separator="\n"))
 
 
 def header_names(frame: pl.LazyFrame, messages: int = 1000) -> list[str]:
@@ -226,13 +225,19 @@ def _have_labels(roots: Iterable[str]) -> bool:
 
 def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessage]:
     for root, name in roots.items():
-        for item in (item for place in _places(root, subfolders) for item in read_messages(place)):
-            yield item if root == name else replace(
-                item, path=name + item.path.removeprefix(root))
+        for folder in class_folders(root) or [root]:
+            label = None if folder == root else os.path.basename(folder)
+            for place in list_mail_files(folder, label, subfolders):
+                for item in read_messages(place):
+                    yield item if root == name else replace(
+                        item, path=name + item.path.removeprefix(root))
 
 
-def _readable(items: Iterable[RawMessage], on_skip: OnSkip) -> Iterator[RawMessage]:
-    """The messages that can be read; ``on_skip`` gets the errors of the others."""
+def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
+    """The messages; with ``on_skip``, which gets the errors, only those that can be read."""
+    if on_skip is None:
+        yield from items
+        return
     skipped: list[SourceError] = []
     count = 0
     for item in items:
@@ -247,29 +252,6 @@ def _readable(items: Iterable[RawMessage], on_skip: OnSkip) -> Iterator[RawMessa
         on_skip(skipped, count)
 
 
-def _places(root: str, subfolders: bool) -> Iterator[MailFile]:
-    folders = class_folders(root)
-    if not folders:
-        yield from list_mail_files(root, None, subfolders)
-    for folder in folders:
-        yield from list_mail_files(folder, os.path.basename(folder), subfolders)
-
-
-def _batches_of_items(
-    found: Iterable[RawMessage], n_rows: int | None, batch_rows: int
-) -> Iterator[list[RawMessage]]:
-    """Group messages into batches bounded in rows and bytes; at least one, which may be empty."""
-    batch: list[RawMessage] = []
-    size = 0
-    for item in islice(found, n_rows):
-        batch.append(item)
-        size += len(item.raw)
-        if len(batch) >= batch_rows or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    yield batch
-
-
 def _frame_of_items(
     found: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
@@ -278,14 +260,13 @@ def _frame_of_items(
         known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
         unparsed = pl.DataFrame(map(_unparsed_row, found), schema=known, orient="row")
         kept = unparsed.with_row_index("row").filter(predicate)["row"]
-        found, predicate = [found[row] for row in kept], None
-    parsed = not set(wanted) <= _UNPARSED
+        found = [found[row] for row in kept]
+    is_parsed = not set(wanted) <= _UNPARSED
     with_tokens = TOKENS in wanted and TOKENS not in headers
-    rows = [_parsed_row(item, headers, with_tokens) if parsed else _unparsed_row(item)
+    rows = [_parsed_row(item, headers, with_tokens) if is_parsed else _unparsed_row(item)
             for item in found]
-    frame = pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
-                          for name, dtype in wanted.items()}, schema=wanted)
-    return frame if predicate is None else frame.filter(predicate)
+    return pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
+                         for name, dtype in wanted.items()}, schema=wanted)
 
 
 def _unparsed_row(item: RawMessage) -> dict[str, Any]:

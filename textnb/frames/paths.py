@@ -1,17 +1,19 @@
-"""Whether rows can be read from a path, and what its first bytes are."""
+"""Whether rows can be read from a path, and what its text begins with."""
 
 from __future__ import annotations
 
-import atexit
 import codecs
+import glob as globbing
 import gzip
 import os
-import shutil
 import stat
-import tempfile
+from collections.abc import Iterable
 from functools import cache
+from typing import IO
 
 from textnb.errors import SourceError
+from textnb.files.parquet import ENGINE_ERRORS
+from textnb.files.temporary import temporary_copy
 from textnb.frames.kinds import is_unicode
 
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
@@ -22,6 +24,13 @@ _MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
 _GZIP = b"\x1f\x8b"
 # The names of formats that are text.
 TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
+# What readers raise for a file that they can't read.
+ENGINE = (*ENGINE_ERRORS, OSError)
+
+
+def escape_glob(paths: Iterable[str]) -> list[str]:
+    """Escape brackets and stars in the paths of existing files, which are no globs."""
+    return [globbing.escape(path) for path in paths]
 
 
 def check_file(path: str) -> None:
@@ -81,40 +90,33 @@ def is_marked(path: str) -> bool:
     return first_bytes(path).startswith(codecs.BOM_UTF8)
 
 
+def open_text(path: str) -> IO[bytes]:
+    """Open a file whose text may be packed by gzip."""
+    with open(path, "rb") as file:
+        is_packed = file.read(2) == _GZIP
+    return gzip.open(path) if is_packed else open(path, "rb")  # type: ignore[return-value]  # GzipFile
+
+
 def first_bytes(path: str) -> bytes:
-    """The first bytes of a file's text; empty where it can't be read, which its reader reports."""
+    """The first bytes of a file's text; empty if it can't be read, which its reader reports."""
     try:
-        with open(path, "rb") as file:
-            head = file.read(4)
-        if head.startswith(_GZIP):
-            with gzip.open(path) as packed:
-                head = packed.read(4)
+        with open_text(path) as file:
+            return file.read(4)
     except (OSError, EOFError):
         return b""
-    return head
 
 
 def without_mark(path: str) -> str:
-    """The path of a copy without the mark at its start, which is removed when the process ends."""
+    """The path, or that of a copy without the mark of UTF-8 at its start."""
+    if not is_marked(path):
+        return path
     state = os.stat(path)
-    return _copy(os.path.abspath(path), state.st_mtime_ns, state.st_size)
+    return _copy_without_mark(os.path.abspath(path), state.st_mtime_ns, state.st_size)
 
 
 @cache
-def _copy(path: str, changed: int, size: int) -> str:
+def _copy_without_mark(path: str, changed: int, size: int) -> str:
     """Once per state of a file: a table is opened several times."""
-    with open(path, "rb") as file:
-        packed = file.read(2) == _GZIP
-    descriptor, copy = tempfile.mkstemp(suffix=".ndjson", dir=_folder())
-    with (gzip.open(path) if packed else open(path, "rb")) as source, (
-            os.fdopen(descriptor, "wb")) as target:
+    with open_text(path) as source:
         source.read(len(codecs.BOM_UTF8))
-        shutil.copyfileobj(source, target, 1 << 20)
-    return copy
-
-
-@cache
-def _folder() -> str:
-    folder = tempfile.mkdtemp(prefix="textnb-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+        return temporary_copy(source, os.path.splitext(path.removesuffix(".gz"))[1])

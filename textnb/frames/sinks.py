@@ -15,12 +15,11 @@ import polars.selectors as cs
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.cloud import hide_secrets, is_url
+from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
 from textnb.runtime.stopping import STOPPED
 
-ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
-            ".feather": "ipc", ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson",
-            ".jsonl": "ndjson"}
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
+ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
 _ROWS = 8192
 # Rows of a row group, which the engine holds until it is whole: eight times as many by default,
 # which are gigabytes of long texts.
@@ -100,23 +99,19 @@ def output_format(path: str, format: str | None) -> str:
         raise ParameterError(f"can't write {hide_secrets(path)}: an upload that fails amid the "
                              "rows would leave part of them there. Write a file, and copy it when "
                              "it is whole")
-    if format is not None:
-        if format not in FORMATS:
-            raise ParameterError.unknown_choice("--output-format", format, FORMATS)
-        if path != "-":
-            check_target(path)
-        if path == "-" and format in ("parquet", "ipc"):
+    if format is not None and format not in FORMATS:
+        raise ParameterError.unknown_choice("--output-format", format, FORMATS)
+    if path == "-":
+        if format in ("parquet", "ipc"):
             raise ParameterError(f"{format} can't be streamed to standard output; "
                                  "choose ndjson, csv or tsv")
-        return format
-    if path == "-":
-        return "ndjson"
+        return format or "ndjson"
     check_target(path)
     ending = os.path.splitext(path)[1].lower()
-    if ending not in ENDINGS:
+    if format is None and ending not in ENDINGS:
         raise ParameterError(f"can't tell the output format from {path!r}; known endings: "
                              f"{', '.join(ENDINGS)}; or say --output-format")
-    return ENDINGS[ending]
+    return format or ENDINGS[ending]
 
 
 def _to_stdout(frame: pl.LazyFrame, format: str) -> None:

@@ -10,25 +10,23 @@ row groups are nor on how many files there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import polars as pl
 
-from textnb.errors import EngineError, SchemaError, SourceError, first_line
+from textnb.errors import SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
-from textnb.frames.sources import lazy_frame_from
+from textnb.frames.paths import ENGINE
+from textnb.frames.sources import OnSkip, lazy_frame_from
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
-# Called after files were read, with the errors of those left out and the number of files.
-OnSkip = Callable[[list[SourceError], int], object]
-ENGINE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 # Bytes and rows of a slice; the first slice of a file shows how large its rows are.
 _BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
     files: Sequence[str], open_lazily: OpenLazily, *, sliced: bool, on_skip: OnSkip | None = None,
-    check: Callable[[str], object] | None = None,
 ) -> pl.LazyFrame:
     """The rows of several files of one schema, in the order of the files.
 
@@ -36,15 +34,13 @@ def scan_in_turn(
     ----------
     files : sequence of str
     open_lazily : callable
-        Opens a path as a LazyFrame.
+        Opens a path as a LazyFrame; raises SourceError for what is no file.
     sliced : bool
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
         Without it, a file that can't be read is an error. With it, such a file is left out as a
         whole, and the errors are passed to it. Each file is then read twice: to its end, before a
         row of it is used, and for its rows.
-    check : callable, optional
-        Called with each path before it is opened; raises SourceError for what is no file.
 
     Raises
     ------
@@ -53,8 +49,6 @@ def scan_in_turn(
     SchemaError
         If a file has other columns than the first one.
     """
-    if check is not None:
-        open_lazily = _check_before(check, open_lazily)
     first, schema = _common_schema(files, open_lazily, on_skip)
 
     def read(
@@ -76,19 +70,11 @@ def scan_in_turn(
             frame = frame if left is None else frame.head(left)
             for piece in _pieces(path, frame, sliced):
                 left = None if left is None else left - piece.height
-                yield piece if predicate is None else piece.filter(predicate)
+                yield piece
         if on_skip is not None and skipped:
             on_skip(skipped, len(files))
 
     return lazy_frame_from(read, schema)
-
-
-def _check_before(check: Callable[[str], object], open_lazily: OpenLazily) -> OpenLazily:
-    def open_checked(path: str) -> pl.LazyFrame:
-        check(path)
-        return open_lazily(path)
-
-    return open_checked
 
 
 def _common_schema(
@@ -98,15 +84,11 @@ def _common_schema(
     found: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
     for path in files:
         try:
-            schema = open_lazily(path).collect_schema()
+            with _reading(path):
+                schema = open_lazily(path).collect_schema()
         except SourceError:
             if on_skip is None:
                 raise
-            continue
-        except ENGINE as error:
-            failure = _failure(path, error)
-            if on_skip is None or not isinstance(failure, SourceError):
-                raise failure from error
             continue
         if on_skip is None:
             return path, schema
@@ -120,29 +102,29 @@ def _check_frame(
     path: str, open_lazily: OpenLazily, first: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
     """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
-    try:
+    with _reading(path):
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), first, schema)
         if whole:
             frame.select(pl.all().null_count()).collect()
-    except ENGINE as error:
-        raise _failure(path, error) from error
     return frame
 
 
-def _failure(path: str, error: BaseException) -> EngineError | SourceError:
-    """The error for a file that can't be read: the system may be behind it, and not the file."""
-    return engine_failure(error) or SourceError.unreadable(path, first_line(error))
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """A context in which errors name the file, unless the system is behind them."""
+    try:
+        yield
+    except ENGINE as error:
+        raise engine_failure(error) or SourceError.unreadable(path, first_line(error)) from error
 
 
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
     parts = _slices(frame) if sliced else frame.collect_batches(
         chunk_size=ROWS, maintain_order=True, lazy=True)
-    try:
+    with _reading(path):
         for part in parts:
             yield from part.iter_slices(ROWS)
-    except ENGINE as error:
-        raise _failure(path, error) from error
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:

@@ -1,21 +1,134 @@
-"""A LazyFrame of rows that a Python generator reads."""
+"""What rows can come from: the interface of a source, and the settings with which it is read.
+
+    Source.knows(what was given) -> Source.open(it) -> LazyFrame, nothing read yet
+
+`textnb.frames.scan` has the list of all sources.
+"""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from textnb.errors import ParameterError, SourceError, quantity
+from textnb.runtime.caller import warn_caller
+
 # Takes the columns, a filter and a number of rows (either may be None), and yields frames. The
-# number of rows limits the rows before the filter.
+# number of rows limits the rows before the filter, which need not be applied: rows that it leaves
+# out need not be read.
 Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
+# From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
+Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
+# Called after files were read, with the errors of those left out and the number of files.
+OnSkip = Callable[[list[SourceError], int], object]
 _SECONDS_TO_END = 2.0
 
 
-class _Reading:
+def no_numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
+    """All columns of a CSV file are read as strings."""
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How rows are read: the settings of `scan`, checked, and what its caller reads them for.
+
+    Attributes
+    ----------
+    format, encoding, storage_options, on_error, subfolders, separator, query
+        As in `scan`.
+    text : tuple of str
+        The columns that are read as texts; of mail, also names of headers.
+    numbers : Numbers or None
+        The columns of a CSV file that are read as numbers, others as strings; None infers all
+        types.
+    """
+
+    format: str | None = None
+    encoding: str = "utf-8"
+    storage_options: Mapping[str, Any] | None = None
+    on_error: str | OnSkip = "raise"
+    subfolders: bool = False
+    separator: str | None = None
+    query: str | None = None
+    text: tuple[str, ...] = ()
+    numbers: Numbers | None = None
+
+    def __post_init__(self) -> None:
+        mark = self.separator
+        if mark is not None and not (isinstance(mark, str) and len(mark) == 1 and mark.isascii()
+                                     and mark not in "\"\n\r"):
+            raise ParameterError.out_of_range(
+                "separator", "one ASCII character, such as ';'", mark)
+        if self.on_error not in ("raise", "skip") and not callable(self.on_error):
+            raise ParameterError.out_of_range(
+                "on_error", "'raise', 'skip' or a callable", self.on_error)
+
+    @property
+    def is_utf8(self) -> bool:
+        return self.encoding.lower().replace("-", "").replace("_", "") == "utf8"
+
+    @property
+    def on_skip(self) -> OnSkip | None:
+        """What is called with the files that were left out; None if none may be."""
+        if self.on_error == "raise":
+            return None
+        return self.on_error if callable(self.on_error) else _warn
+
+
+def _warn(skipped: list[SourceError], files: int) -> None:
+    warn_caller(f"{len(skipped)} of {quantity(files, 'file')} could not be read and were left out: "
+                + "; ".join(map(str, skipped)))
+
+
+class Source(ABC):
+    """A kind of source of rows.
+
+    Attributes
+    ----------
+    takes : frozenset of str
+        The settings of `Reading` that it takes; all others are refused by name.
+    """
+
+    takes: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def knows(self, source: Any, how: Reading) -> bool:
+        """Whether rows are read from this kind of source: by ``how.format``, or by what it is."""
+
+    @abstractmethod
+    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+        """Open the source lazily."""
+
+    def check_taken(self, how: Reading, name: str) -> None:
+        """Raise ParameterError for a setting that the source, whose name is given, does not take"""
+        for setting, purpose in _PURPOSES.items():
+            value = getattr(how, setting)
+            if setting in self.takes or value == getattr(Reading, setting) or (
+                    setting == "encoding" and how.is_utf8):
+                continue
+            raise ParameterError.naming(
+                f"{{{setting}}} is for {purpose}, and {{source}} is not one"
+                + _HINTS.get(setting, ""), source=name)
+
+
+_PURPOSES = {"format": "a file or folder", "encoding": "a folder of text files per class",
+             "storage_options": "a URL such as s3://bucket/key", "on_error": "local files of rows",
+             "subfolders": "a Maildir", "separator": "a file of CSV",
+             "query": "a database, such as postgresql://user@host/name"}
+_HINTS = {"encoding": ". Other formats are UTF-8: convert the file, e.g. iconv -f latin1 -t utf-8; "
+                      "each message of mail tells its own",
+          "subfolders": ". If it holds mail, say {format='mail'}"}
+
+
+class _Running:
     """Counts the batches that the engine's threads are reading.
 
     After a query that ends early (head), the engine still reads one more batch. If the interpreter
@@ -41,7 +154,7 @@ class _Reading:
             self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
 
 
-_READING = _Reading()
+_RUNNING = _Running()
 
 
 def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
@@ -56,8 +169,7 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     Examples
     --------
     >>> def numbers(columns, predicate, rows):
-    ...     frame = pl.DataFrame({"n": [1, 2, 3]}).head(3 if rows is None else rows)
-    ...     yield frame if predicate is None else frame.filter(predicate)
+    ...     yield pl.DataFrame({"n": [1, 2, 3]}).head(3 if rows is None else rows)
     >>> frame = lazy_frame_from(numbers, pl.Schema({"n": pl.Int64}))
     >>> frame.filter(pl.col("n") > 1).collect().height
     2
@@ -68,10 +180,10 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         stream = read(schema.names() if columns is None else columns, predicate, n_rows)
         while True:
-            with _READING:
+            with _RUNNING:
                 frame = next(stream, None)
             if frame is None:
                 return
-            yield frame
+            yield frame if predicate is None else frame.filter(predicate)
 
     return register_io_source(frames, schema=schema, is_pure=True)

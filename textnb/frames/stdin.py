@@ -1,18 +1,18 @@
-"""Standard input as a file: spooled to disk, because readers seek and memory is bounded."""
+"""Standard input as a file: spooled to disk, because readers seek and memory is bounded.
+
+Polars is not imported, as a single message is read without it.
+"""
 
 from __future__ import annotations
 
-import atexit
 import codecs
-import os
-import shutil
 import signal
 import sys
-import tempfile
-from uuid import uuid4
 
 from textnb.errors import SourceError
+from textnb.files.temporary import temporary_copy
 
+STDIN = "standard input"
 # The copy that was made last, and its format.
 _spooled: tuple[str, str] | None = None
 
@@ -20,26 +20,21 @@ _spooled: tuple[str, str] | None = None
 def spool_stdin() -> tuple[str, str]:
     """Copy standard input to a temporary file; return its path, and the format by its content."""
     if sys.stdin is None:
-        raise SourceError.unreadable("standard input", "it is closed")
+        raise SourceError.unreadable(STDIN, "it is closed")
     # The engine's signal handler would let a blocked read continue after an interrupt.
     signal.siginterrupt(signal.SIGINT, True)
-    path = os.path.join(tempfile.gettempdir(), f"textnb-stdin-{uuid4().hex}")
-    # Registered before the file exists, because an interrupt may come between any two lines.
-    atexit.register(_remove, path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+    path = temporary_copy(sys.stdin.buffer)
     with open(path, "rb") as copy:
         head = copy.read(1 << 16)
     if not head:
-        raise SourceError.unreadable("standard input", "it is empty")
+        raise SourceError.unreadable(STDIN, "it is empty")
     global _spooled
     _spooled = path, _sniff_format(head)
     return _spooled
 
 
 def spooled_stdin() -> tuple[str, str] | None:
-    """The copy of standard input that was made last, and its format; None where none was."""
+    """The copy of standard input that was made last, and its format; None if there is none."""
     return _spooled
 
 
@@ -52,8 +47,3 @@ def _sniff_format(head: bytes) -> str:
         return "ndjson"
     header = head.split(b"\n", 1)[0]
     return "tsv" if b"\t" in header and b"," not in header else "csv"
-
-
-def _remove(path: str) -> None:
-    if os.path.exists(path):
-        os.unlink(path)

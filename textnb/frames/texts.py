@@ -10,12 +10,10 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
-from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, series_of
+from textnb.frames.kinds import LISTS, as_polars, in_memory, kind_of, series_of, unicode_errors
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
-# A document's labels.
-_LISTS = (list, tuple, set, frozenset)
 _MIXED = ("y holds lists of labels and labels: give a list for each document, [label] where there "
           "is one, [] where there is none")
 
@@ -78,11 +76,8 @@ def table_of_texts(
         if item is not None and not isinstance(item, str):
             raise DataError(f"text {place} (counted from 0) is of type {type(item).__name__}; "
                             "texts are strings, or None")
-    try:
+    with unicode_errors(items, "text"):
         return pl.DataFrame({columns[0]: items}, schema={columns[0]: pl.String})
-    except UnicodeEncodeError:
-        check_unicode(items, "text")
-        raise
 
 
 def _table_of_tokens(items: Sequence[Any], column: str) -> pl.DataFrame:
@@ -91,12 +86,8 @@ def _table_of_tokens(items: Sequence[Any], column: str) -> pl.DataFrame:
                 token is None or isinstance(token, str) for token in item)):
             raise DataError(f"text {place} (counted from 0) must be a list of tokens, which are "
                             f"strings; got {item!r:.60}")
-    try:
+    with unicode_errors(items, "token"):
         return pl.DataFrame({column: items}, schema={column: pl.List(pl.String)})
-    except UnicodeEncodeError:
-        for item in items:
-            check_unicode(item or (), "token")
-        raise
 
 
 def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
@@ -159,12 +150,13 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         items = [None if isinstance(item, float) and item != item else item for item in items]
         kinds = {str if isinstance(item, str) else type(item)
                  for item in items if item is not None}
-        if kinds & set(_LISTS):
+        if kinds & set(LISTS):
             raise ParameterError(_MIXED)
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             raise ParameterError.out_of_range(
                 "y", expected, sorted(kind.__name__ for kind in kinds))
-        values = _series(_int64(items) if kinds == {int} else items)
+        with unicode_errors(items, "label"):
+            values = _int64(items) if kinds == {int} else pl.Series(items)
     if len(values) != frame.height:
         raise DataError(f"{quantity(frame.height, 'document')} and "
                         f"{quantity(len(values), 'label')}: "
@@ -176,12 +168,12 @@ def _holds_lists(y: Any) -> bool:
     items = y if isinstance(y, (list, tuple)) or (
         isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1) else ()
     first = next((item for item in items if item is not None), None)
-    return isinstance(first, _LISTS)
+    return isinstance(first, LISTS)
 
 
 def _lists_of_labels(y: Any, expected: str) -> pl.Series:
     """Lists of labels as a series: an empty list is a document without a label."""
-    if not all(item is None or isinstance(item, _LISTS) for item in y):
+    if not all(item is None or isinstance(item, LISTS) for item in y):
         raise ParameterError(_MIXED)
     lists = [None if item is None else [
         label.item() if isinstance(label, np.generic) else label for label in item] for item in y]
@@ -189,20 +181,8 @@ def _lists_of_labels(y: Any, expected: str) -> pl.Series:
     if len(kinds) > 1 or not kinds <= {str, int, bool}:
         raise ParameterError.out_of_range("y", expected, sorted(kind.__name__ for kind in kinds))
     inner = {str: pl.String(), int: pl.Int64(), bool: pl.Boolean()}
-    try:
+    with unicode_errors(lists, "label"):
         return pl.Series(lists, dtype=pl.List(inner[kinds.pop()] if kinds else pl.Null()))
-    except UnicodeEncodeError:
-        for item in lists:
-            check_unicode(item or (), "label")
-        raise
-
-
-def _series(labels: list[Any] | pl.Series) -> pl.Series:
-    try:
-        return pl.Series(labels)
-    except UnicodeEncodeError:
-        check_unicode(labels, "label")
-        raise
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:

@@ -100,7 +100,7 @@ def add_answers(
         source = frame if rows is None else frame.head(rows)
         if predicate is not None and set(predicate.meta.root_names()) <= set(present):
             # Filter first: rows that are left out need no answer.
-            source, predicate = source.filter(predicate), None
+            source = source.filter(predicate)
         own = [name for name in names if name in present]
         if len(own) == len(names):
             rows_of = batches(source.select(own))
@@ -108,8 +108,7 @@ def add_answers(
             needed = source.select(list(dict.fromkeys([*own, *columns])))
             rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
         for batch in rows_of:
-            kept = batch if predicate is None else batch.filter(predicate)
-            yield kept.select(names)
+            yield batch.select(names)
         if done is not None:
             done()
 

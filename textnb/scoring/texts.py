@@ -15,11 +15,10 @@ from textnb.bayes.forms import Floats, log_posterior, log_sigmoid, margins
 from textnb.bayes.labels import check_int64
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbWarning, quantity
-from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.indicator import check_indicator
-from textnb.frames.kinds import in_memory, select_columns
+from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted, check_one_label

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from textnb.frames.mbox import BYTE_ORDER_MARK, PIECE, failure_note, split_mailbox
 from textnb.mail.charsets import Notes, note
+from textnb.mail.mbox import BYTE_ORDER_MARK, PIECE, failure_note, split_mailbox
 from textnb.mail.message import BEYOND, MAX_MESSAGE
 
 # Limit of one member's description in an archive: of long names and extended attributes.

@@ -1,0 +1,142 @@
+"""Rows in files: a path, a glob, a folder of files, standard input, or a URL.
+
+    path -> existing files of one format -> LazyFrame of their rows
+"""
+
+from __future__ import annotations
+
+import glob as globbing
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import ParameterError, SourceError
+from textnb.frames.cloud import check_storage_options, is_url
+from textnb.frames.faults import check_surrogates
+from textnb.frames.formats import format_of, ndjson_schema, one_format, open_rows
+from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
+from textnb.frames.slices import scan_in_turn
+from textnb.frames.sources import Reading, Source
+from textnb.frames.stdin import STDIN, spool_stdin
+
+
+class Cloud(Source):
+    """A URL that Polars reads, such as ``s3://bucket/*.parquet``."""
+
+    takes = frozenset({"format", "separator", "storage_options"})
+
+    def knows(self, source: Any, how: Reading) -> bool:
+        return is_url(source)
+
+    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+        options = check_storage_options(source, how.storage_options)
+        return open_rows(source, how.format or format_of(source), how, storage_options=options)
+
+
+class StandardInput(Source):
+    """``-``: rows of a format that their first bytes tell."""
+
+    takes = frozenset({"format", "on_error", "separator"})
+
+    def knows(self, source: Any, how: Reading) -> bool:
+        return bool(source == "-")
+
+    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+        path, sniffed = spool_stdin()
+        return scan_files([path], how.format or sniffed, how, STDIN)
+
+
+class Files(Source):
+    """A file of rows, a glob, a folder of files, or a folder of partitions (``name=value``)."""
+
+    takes = frozenset({"format", "on_error", "separator"})
+
+    def knows(self, source: Any, how: Reading) -> bool:
+        return True
+
+    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+        if os.path.isdir(source):
+            return _scan_folder(source, how)
+        files = [source] if os.path.exists(source) else _match_glob(source)
+        if not files:
+            raise SourceError.not_found(source)
+        return scan_files(files, how.format or one_format(files), how)
+
+
+def _scan_folder(folder: str, how: Reading) -> pl.LazyFrame:
+    files = files_inside(folder)
+    if files:
+        if how.on_skip is None:
+            for path in files:
+                check_file(path)
+        regular = list(filter(os.path.isfile, files))
+        return scan_files(files, how.format or one_format(regular), how)
+    if how.format not in (None, "parquet") or not partitions_inside(folder):
+        raise SourceError.unreadable(folder, "it holds no files of rows")
+    if how.on_skip is not None:
+        raise ParameterError.naming("{on_error} is not for a folder of partitions (name=value): "
+                                    "name its files: {path}/**/*.parquet", path=folder)
+    return pl.scan_parquet(globbing.escape(folder), hive_partitioning=True)
+
+
+def files_inside(folder: str) -> list[str]:
+    """Paths of what a folder of files of rows holds, sorted; none if it is not such a folder."""
+    with os.scandir(folder) as entries:
+        # os.path.isdir, as an entry's is_dir raises for a link that leads to itself.
+        shown = sorted(entry.path for entry in entries if not entry.name.startswith((".", "_"))
+                       and not os.path.isdir(entry.path))
+    return shown if any(map(os.path.isfile, shown)) else []
+
+
+def partitions_inside(folder: str) -> list[str]:
+    """Paths of the Parquet files below folders that are named as ``name=value``, sorted."""
+    return sorted(globbing.glob(os.path.join(globbing.escape(folder), "*=*", "**", "*.parquet"),
+                                recursive=True))
+
+
+def _match_glob(pattern: str) -> list[str]:
+    """Files that match a glob, and matching folders whose files do not match, sorted."""
+    matches = sorted(globbing.glob(pattern, recursive=True))
+    # A match that is neither file nor folder fails where it is read.
+    files = [path for path in matches if not os.path.isdir(path)]
+    # A folder named as a file holds parts, which a ** has already matched.
+    apart = [path for path in matches if os.path.isdir(path)
+             and not any(file.startswith(os.path.join(path, "")) for file in files)]
+    return sorted(files + apart)
+
+
+def scan_files(
+    files: Sequence[str], format: str, how: Reading, name: str | None = None
+) -> pl.LazyFrame:
+    """Scan existing files: columnar files in slices, and one by one if some may be left out.
+
+    Errors call the file by its path, or by ``name``.
+    """
+    is_columnar = format in ("parquet", "ipc")
+    if how.on_skip is None:
+        for path in files:
+            _check_path(path, format, name)
+    schema = (ndjson_schema(files, lenient=how.on_skip is not None)
+              if format == "ndjson" and len(files) > 1 else None)
+    if not is_columnar and how.on_skip is None:
+        return open_rows(files, format, how, schema=schema)
+
+    def open_one(path: str) -> pl.LazyFrame:
+        _check_path(path, format, name)
+        return open_rows([path], format, how, schema=schema)
+
+    return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=how.on_skip)
+
+
+def _check_path(path: str, format: str, name: str | None) -> None:
+    """Raise SourceError unless a path is that of a file, without a mark of UTF-16 if it is text."""
+    if os.path.isdir(path):
+        # A folder that is named as a file: the engine reads the parts in it.
+        return
+    check_file(path)
+    if format in TEXT_FORMATS:
+        check_text(path, name)
+    if format == "ndjson":
+        check_surrogates(path, name)
