@@ -58,6 +58,8 @@ class Sql(Program, sql_texts.TextDialect):
         The name of the engine in messages.
     id_type, text_type, number_type : str
         The types of the columns ``id``, ``text`` and of features in a table of documents.
+    term_type, weight_type : str
+        The types of the columns of ``textnb_weights``.
     most_columns : int
         The number of columns of weights, or of features, that a table of the engine may have.
         Where the engine has no limit: with more columns, such a table is the wrong format.
@@ -79,6 +81,8 @@ class Sql(Program, sql_texts.TextDialect):
     id_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "TEXT"
     number_type: ClassVar[str] = "DOUBLE PRECISION"
+    term_type: ClassVar[str] = "TEXT NOT NULL"
+    weight_type: ClassVar[str] = "DOUBLE PRECISION NOT NULL"
     most_columns: ClassVar[int] = 10_000
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
@@ -118,9 +122,16 @@ class Sql(Program, sql_texts.TextDialect):
             return self.literal(value)
         return number(value) if isinstance(value, float) else str(value)
 
-    @abstractmethod
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         """Write statements that make and fill ``textnb_weights``."""
+        weights = WeightRows(bundle, lambda term: self.term(term, bundle))
+        columns = self.weight_columns(weights, self.weight_type)
+        yield f"CREATE TABLE textnb_weights (term {self.term_type}{columns});"
+        yield from self.fill_weights(weights)
+
+    def term(self, term: str, bundle: Bundle) -> str | None:
+        """A term as the engine has it; None to leave it out."""
+        return term
 
     def weight_columns(self, weights: WeightRows, kind: str) -> str:
         """Write the columns of weights of a table, with their defaults."""

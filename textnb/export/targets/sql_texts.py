@@ -18,9 +18,8 @@ from dataclasses import dataclass, field, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
-from textnb.export.characters import Lowercase, Ranges, members, ranges_of, regex_class
+from textnb.export.characters import Lowercase, Ranges, members, ranges_of
 from textnb.export.portable import Words
-from textnb.text.characters import pairs_by_replacing
 from textnb.text.plan import WHITE
 
 # In the order in which they can be dropped.
@@ -93,18 +92,12 @@ class TextDialect(ABC):
         Of any string: the number of its bytes, and of its characters.
     nul : str
         What texts hold in place of the character NUL; empty where they hold NUL itself.
-    matches : str
-        Of dialects that use `lower_text`: the condition that a string holds a match of a pattern.
-    translate : str
-        Of the same: the function that replaces characters by those at the same places.
     """
 
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
     byte_length: ClassVar[str]
     char_length: ClassVar[str]
     nul: ClassVar[str] = ""
-    matches: ClassVar[str]
-    translate: ClassVar[str] = "translate"
 
     @abstractmethod
     def literal(self, value: str) -> str:
@@ -272,7 +265,7 @@ def _cleaning(target: TextDialect, words: Words) -> Fold:
         parts = {c: "".join(filter(str.isascii, to)) for c, to in parts.items()}
         parts = {c: to for c, to in parts.items() if to} | dict.fromkeys(target.nul, target.nul)
         return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
-    marks = dropped.union(stripping.classes)
+    marks = sorted(dropped.union(stripping.classes))
     return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts}, stripping.classes,
                 dropped, True, otherwise=otherwise)
 
@@ -292,29 +285,6 @@ def _fold_views(
     yield from target.index_fold_table(fold.table)
     yield (f"CREATE VIEW textnb_{fold.name} AS\n"
            f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
-
-
-def fold_by_groups(
-    target: TextDialect, fold: Fold, keys: str, source: str, changes: str, aggregate: str
-) -> str:
-    """Write `TextDialect.fold` by groups of rows.
-
-    Parameters
-    ----------
-    target : TextDialect
-    fold : Fold
-    keys, source : str
-    changes : str
-        The condition that a column ``text`` must be changed.
-    aggregate : str
-        The string of the parts of a group in the order of run, class, place and number.
-    """
-    changed = f"(SELECT {keys}, text FROM t WHERE {changes}) h"
-    return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
-            f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({changes})\n"
-            f"UNION ALL SELECT {keys}, {aggregate} AS text\n"
-            f"FROM ({parts_of(target, fold, keys, target.characters(keys, changed))}) f "
-            f"GROUP BY {keys}")
 
 
 def parts_of(target: TextDialect, fold: Fold, keys: str, rows: str) -> str:
@@ -359,60 +329,6 @@ def ngrams_of(
             f"  FROM (SELECT {keys}, word{ahead} FROM {source}\n"
             f"    WINDOW following AS (PARTITION BY {keys} ORDER BY position)) w\n"
             f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL")
-
-
-def lower_text(target: TextDialect, words: Words, code: str) -> str:
-    """Write the column ``text`` in lower case, without the engine's own table of Unicode."""
-    if words.lower is None:
-        return "text"
-    mapping, text = words.lower_mapping, target.final_sigmas(words.lower, "text")
-    for character, becomes in mapping.items():
-        if len(becomes) != 1:
-            text = f"replace({text}, {target.literal(character)}, {target.literal(becomes)})"
-    single = {c: to for c, to in mapping.items() if len(to) == 1}
-    upper = f"[{regex_class(ranges_of(c for c in mapping if not c.isascii()), code)}]"
-    is_ascii = f"{target.byte_length.format('text')} = {target.char_length.format('text')}"
-    # `translate` builds its table for each row, so it is called only for rows that need it.
-    return (f"CASE WHEN {is_ascii} THEN lower(text)\n"
-            f"WHEN {target.matches.format('text', target.literal(upper))} "
-            f"THEN {target.translate}({text},\n{target.literal(''.join(single))},\n"
-            f"{target.literal(''.join(single.values()))})\nELSE {target.ascii_lower} END")
-
-
-def pair_class(words: Words, code: str) -> str:
-    """Write the class of the characters that make pairs, each code point as ``code``."""
-    return f"[{regex_class(words.unspaced, code)}]"
-
-
-def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
-    """Write an expression that separates the pairs of characters in a text from other words.
-
-    Parameters
-    ----------
-    words : Words
-    text : str
-        A column.
-    code : str
-        The format of a code point in a class.
-    condition : str
-        The condition that a column ``{0}`` holds a match of ``{1}``.
-    """
-    pairs = text
-    for pattern, replacement in pairs_by_replacing(pair_class(words, code), r"\1"):
-        pairs = f"regexp_replace({pairs}, '{pattern}', '{replacement}', 'g')"
-    has_pairs = condition.format(text, pair_class(words, code))
-    return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
-
-
-def kept_or_word(words: Words, code: str) -> str:
-    """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
-    letter, name, emoji, member = (f"[{regex_class(ranges, code)}]" for ranges in (
-        words.letters, words.letters_or_numbers, words.emoji, words.members))
-    number = "[0-9]+(?:[.,][0-9]+)*"
-    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
-            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
-    pairs = [f"{pair_class(words, code)}+"] if words.unspaced else []
-    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])
 
 
 def replace_strings(words: Words, text: str) -> str:
