@@ -12,14 +12,14 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, label_thresholds
@@ -124,6 +124,31 @@ class Bundle:
         return isinstance(self.form, LabelForm)
 
     @property
+    def gives_decisions(self) -> bool:
+        """Whether the answers have a decision; of lists of labels, it is the answer itself."""
+        return "decision" in self.answers and not self.is_multilabel
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether probabilities need the sum of the values that were scored in each row."""
+        return (len(self.answers) > 1 and self.calibration is not None
+                and bool(self.calibration.length_exponent))
+
+    @property
+    def least_odds(self) -> list[float]:
+        """The log-odds that the decision asks of each class, which may be infinite."""
+        assert self.decision is not None
+        return [self.decision.thresholds[label] for label in self.labels]
+
+    def labels_at(self, places: Iterable[int | None]) -> list[Any]:
+        """The classes at places; None for no place, or a negative one."""
+        return [None if k is None or k < 0 else self.labels[k] for k in places]
+
+    def labels_of(self, chosen: Iterable[ArrayLike]) -> list[list[Any]]:
+        """The list of labels of each row, by whether it has each label."""
+        return [[self.labels[k] for k in np.flatnonzero(row)] for row in chosen]
+
+    @property
     def thresholds(self) -> Floats:
         """Of lists of labels, the numbers that scores must exceed: float64 (n_labels,).
 
@@ -211,11 +236,10 @@ class Bundle:
         Of lists of labels, each label whose score is above its threshold, as a list.
         """
         if self.is_multilabel:
-            return [[self.labels[k] for k in np.flatnonzero(chosen)]
-                    for chosen in choose_labels(scores, self.labels, self.decision)]
+            return self.labels_of(choose_labels(scores, self.labels, self.decision))
         if self.positive is not None:
             return [self.positive if score > 0 else self.negative for score in scores[:, 0]]
-        return [self.labels[k] for k in scores.argmax(axis=1)]
+        return self.labels_at(scores.argmax(axis=1).tolist())
 
     def find_ties(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
                   ) -> NDArray[np.bool_]:

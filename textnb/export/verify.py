@@ -295,7 +295,7 @@ def _compare_answers(
         error = np.abs(answers.probabilities - chances)
         largest = float(error.max(initial=0.0))
         wrong = np.flatnonzero(~(error <= max(_TOLERANCE, target.tolerance)).all(axis=1))
-    if "decision" in bundle.answers and not bundle.is_multilabel:
+    if bundle.gives_decisions:
         if answers.decisions is None or len(answers.decisions) != len(scores):
             raise ExportError(f"{target.name}: the engine gave no decision for each row")
         different = [

@@ -55,7 +55,7 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     simple = bundle.form.features.is_simple
     own = {"all", bundle.reads, "simple" if simple else "mapped",
            "labels" if bundle.is_multilabel else "one"}
-    if "decision" in bundle.answers and not bundle.is_multilabel:
+    if bundle.gives_decisions:
         own |= {"decided", "decidedtext"} if bundle.reads == "text" else {"decided"}
     if bundle.reads == "text" and bundle.tokenizer is not None:
         own.add(_ANALYZERS[bundle.tokenizer.analyzer])
@@ -139,9 +139,8 @@ def _answers(bundle: Bundle) -> dict[str, Any]:
         name: calibration[name]
         for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}}
     if bundle.decision is not None and not bundle.is_multilabel:
-        least = [bundle.decision.thresholds[label] for label in bundle.labels]
         found["least"] = [None if value == inf else float(max(value, -_LARGEST))
-                          for value in least]
+                          for value in bundle.least_odds]
     return found
 
 

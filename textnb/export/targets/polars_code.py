@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from textnb.errors import ExportError
@@ -99,13 +98,11 @@ class PolarsCode(Program):
                          str(target)])
             try:
                 answers = decode(target.read_bytes())
-                scores = answers["scores"].struct.unnest().to_numpy()
-                chances = answers["probabilities"].struct.unnest().to_numpy()
-                return TargetAnswers(
-                    np.asarray(scores, np.float64), answers["predicted"].to_list(),
-                    np.asarray(chances, np.float64) if "probability" in bundle.answers else None,
-                    [[] if label is None else [label] for label in answers["decision"].to_list()]
-                    if "decision" in answers.columns else None)
+                return TargetAnswers.of(
+                    bundle, answers["scores"].struct.unnest().to_numpy(),
+                    answers["predicted"].to_list(),
+                    answers["probabilities"].struct.unnest().to_numpy(),
+                    answers["decision"].to_list() if bundle.gives_decisions else None)
             except (OSError, TypeError, ValueError, *ENGINE_ERRORS) as error:
                 raise ExportError(f"the engine's answers can't be read: {error}") from None
 

@@ -31,13 +31,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, Program, TargetRows
-from textnb.export.targets.sql_answers import (
-    decision_view,
-    gives_decisions,
-    needs_length,
-    probability_view,
-    ranked_labels_view,
-)
+from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
 from textnb.export.targets.sql_weights import WeightRows
 
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
@@ -268,7 +262,7 @@ class Sql(Program, sql_texts.TextDialect):
         yield from answer_views(bundle, self.greatest, self.list_of)
         if "probability" in bundle.answers:
             yield probability_view(bundle)
-        if gives_decisions(bundle):
+        if bundle.gives_decisions:
             yield decision_view(bundle)
         yield from self.closing()
 
@@ -330,7 +324,7 @@ def sums_view(bundle: Bundle) -> str:
         terms = ("(SELECT id, term FROM textnb_terms GROUP BY id, term "
                  f"HAVING count(*) > {number(bundle.above)})")
     totals = ", ".join(f"sum(w.w{k}) AS s{k}" for k in outputs)
-    length = needs_length(bundle)
+    length = bundle.needs_length
     if length:
         totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
     source = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
