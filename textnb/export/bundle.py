@@ -12,7 +12,7 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -373,6 +373,17 @@ def bundle_of(
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
                   provenance(model), fitted.calibration, fitted.decision)
+
+
+def two_columns(
+    labels: Sequence[Any], positive: Any, w: Floats, b: float
+) -> tuple[Floats, Floats]:
+    """The weights and intercepts of two classes, of which the other than ``positive`` gets 0.
+
+    So the difference of the two scores is w·x + b.
+    """
+    is_positive = np.array([float(label == positive) for label in labels])
+    return w[:, None] * is_positive, b * is_positive
 
 
 def _own_label(form: LinearForm, positive: Any) -> Any:
