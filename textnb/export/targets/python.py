@@ -24,8 +24,7 @@ class Python(Program):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         text = fill_template("python.txt", bundle,
-                             DATA=embed_json(bundle, words=bundle.reads == "text",
-                                             packed=bundle.reads != "features", answers=True))
+                             DATA=embed_json(bundle, words=bundle.reads == "text"))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import polars as pl
 
 from textnb.export.bundle import Bundle
 from textnb.export.characters import members
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
-from textnb.export.targets.program import run_program
+from textnb.export.targets.program import run_in_child
 from textnb.export.targets.sql import has_controls, user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
 from textnb.export.targets.sql_patterns import Re2Sql
@@ -27,14 +23,14 @@ RUN = """
 import sys
 from pathlib import Path
 from chdb.session import Session
-folder, script, *tables = sys.argv[1:]
+folder, script = sys.argv[1:]
 session = Session(folder + "/database")
 # One by one, as the end of a statement is sought in all that is left; no literal has a line end.
 for statement in Path(script).read_text("utf-8").split(";\\n"):
     if statement.strip():
         session.query(statement)
-for table in tables:
-    session.query(f"INSERT INTO {table} SELECT * FROM file('{folder}/{table}.parquet', Parquet)")
+for file in Path(folder).glob("*.parquet"):
+    session.query(f"INSERT INTO {file.stem} SELECT * FROM file('{file}', Parquet)")
 for number, query in enumerate(sys.stdin.read().splitlines()):
     answers = session.query(query, "Parquet")
     Path(folder, f"answers{number}.parquet").write_bytes(answers.bytes())
@@ -184,11 +180,5 @@ class ClickHouse(Re2Sql):
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
         asked = queries(bundle)
-        with TemporaryDirectory(prefix="textnb-") as folder:
-            tables = user_tables(bundle, rows)
-            for table, frame in tables.items():
-                frame.write_parquet(Path(folder) / f"{table}.parquet")
-            run_program([sys.executable, "-I", "-c", RUN, folder, str(path), *tables],
-                        "\n".join(asked).encode())
-            return read_answers(bundle, lambda query: pl.read_parquet(
-                Path(folder) / f"answers{asked.index(query)}.parquet").iter_rows())
+        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(asked))
+        return read_answers(bundle, lambda query: answers[asked.index(query)].iter_rows())
