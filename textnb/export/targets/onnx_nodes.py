@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -27,7 +27,7 @@ class Nodes:
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = [] if outer is None else outer.constants
-        self._numbers = count() if outer is None else outer._numbers
+        self._numbers: Iterator[int] = count() if outer is None else outer._numbers
 
     def add(
         self, kind: str, *inputs: str | ArrayLike, to: Sequence[str] = (), **settings: Any
