@@ -172,6 +172,13 @@ class Bundle:
         """The inverse document frequency of each term, (n_terms,); None if the form has none."""
         return next((s.weights for s in self.form.features.steps if isinstance(s, Idf)), None)
 
+    @property
+    def splitter(self) -> Tokenizer:
+        """The tokenizer of a form of texts or tokens."""
+        if self.tokenizer is None:
+            raise ExportError("this form reads numbers, not texts")
+        return self.tokenizer
+
     def words(self, knows: Collection[str] = ()) -> Words:
         """The words of texts, for targets that split them.
 
@@ -185,9 +192,7 @@ class Bundle:
         ExportError
             If they are not portable to such a target.
         """
-        if self.tokenizer is None:
-            raise ExportError("this form reads numbers, not texts")
-        return _words(self.tokenizer.plan(), self.columns, frozenset(knows))
+        return _words(self.splitter.plan(), self.columns, frozenset(knows))
 
     @cached_property
     def weights(self) -> Floats:
@@ -276,18 +281,15 @@ class Bundle:
 
     def tokens(self, documents: pl.DataFrame) -> pl.Series:
         """Split documents by the tokenizer: a Series of List(String)."""
-        assert self.tokenizer is not None
-        return documents.select(self.tokenizer.expr(list(self.columns)).alias("tokens"))["tokens"]
+        return documents.select(self.splitter.expr(list(self.columns)).alias("tokens"))["tokens"]
 
     @property
     def token_columns(self) -> list[str]:
         """The text columns that hold lists of tokens."""
-        assert self.tokenizer is not None
-        return self.tokenizer.columns_of_tokens(self.columns)
+        return self.splitter.columns_of_tokens(self.columns)
 
     def counts(self, documents: pl.DataFrame) -> CountMatrix:
         """Count the terms in documents: (n_rows, n_terms)."""
-        assert self.tokenizer is not None
         return self._vocabulary.counts(documents, list(self.columns))
 
     def count_tokens(self, tokens: pl.Series) -> CountMatrix:
@@ -317,8 +319,7 @@ class Bundle:
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        assert self.tokenizer is not None
-        return Vocabulary(self.tokenizer, pl.Series(self.terms, dtype=pl.String))
+        return Vocabulary(self.splitter, pl.Series(self.terms, dtype=pl.String))
 
 
 @lru_cache(maxsize=8)

@@ -80,8 +80,7 @@ class Onnx(Program):
     def write(self, bundle: Bundle, path: Path) -> None:
         split = separator = None
         if bundle.reads == "text":
-            assert bundle.tokenizer is not None
-            split = split_of(bundle.tokenizer.plan(), bundle.columns)
+            split = split_of(bundle.splitter.plan(), bundle.columns)
             separator = split.separator
         elif bundle.reads == "terms":
             separator = unused_character(bundle.terms)
@@ -273,10 +272,8 @@ class _Graph:
         The separator, which no word holds, joins its words. They are not escaped, as ONNX can't
         replace characters.
         """
-        separator, tokenizer = self.separator, self.bundle.tokenizer
-        assert separator is not None
-        assert tokenizer is not None
-        words = tokenizer.split_terms(term)
+        separator = self.separator or ""
+        words = self.bundle.splitter.split_terms(term)
         escaped = " ".join(re.sub(r"([\\ ])", r"\\\1", word) for word in words)
         if escaped != term or any(separator in word for word in words):
             return None

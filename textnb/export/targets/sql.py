@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
 import polars as pl
@@ -28,6 +29,7 @@ import polars as pl
 from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
+from textnb.export.characters import Lowercase
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, Program, TargetRows
@@ -43,7 +45,7 @@ _LISTED = 20_000
 _ARGUMENTS = 100
 
 
-class Sql(Program, sql_texts.TextDialect):
+class Sql(Program):
     """One script that makes weights, classes and views in one transaction, and can be run again.
 
     Attributes
@@ -68,6 +70,12 @@ class Sql(Program, sql_texts.TextDialect):
         The collation by which terms are compared byte by byte, if the user's column has another.
     hex_literal : str
         An expression for a string by the hexadecimal digits of its UTF-8 bytes.
+    ascii_lower : str
+        The column ``text`` with its ASCII in lower case.
+    byte_length, char_length : str
+        Of any string: the number of its bytes, and of its characters.
+    nul : str
+        What texts hold in place of the character NUL; empty where they hold NUL itself.
     """
 
     suffix: ClassVar[str] = ".sql"
@@ -83,6 +91,10 @@ class Sql(Program, sql_texts.TextDialect):
     rows_per_insert: ClassVar[int] = 500
     bytewise: ClassVar[str] = ""
     hex_literal: ClassVar[str]
+    ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
+    byte_length: ClassVar[str]
+    char_length: ClassVar[str]
+    nul: ClassVar[str] = ""
     # What it does beyond words: to compose characters one after another needs a loop.
     knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
 
@@ -175,6 +187,56 @@ class Sql(Program, sql_texts.TextDialect):
     @abstractmethod
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         """Write a list of strings, of those whose conditions hold: (condition, string) pairs."""
+
+    def quote_name(self, name: str) -> str:
+        """Quote the name of a column."""
+        return sql_texts.quote_name(name)
+
+    @abstractmethod
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        """Write a text in which each Σ that ends a word is ς."""
+
+    @abstractmethod
+    def characters(self, keys: str, source: str) -> str:
+        """Write rows of the characters of texts: the keys, ``place`` and ``character``."""
+
+    @abstractmethod
+    def fold(self, fold: sql_texts.Fold, keys: str, source: str) -> str:
+        """Write the texts of a source, changed character by character: the keys and ``text``."""
+
+    def lowers_before(self, words: Words) -> bool:
+        """Whether `split` needs texts in lower case; n-grams of whole texts always do."""
+        return words.analyzer == "char"
+
+    def present_text(self, words: Words) -> str:
+        """Write the column ``text``, empty if it is null."""
+        return "coalesce(text, '')"
+
+    def casing(self, lower: Lowercase) -> Iterator[str]:
+        """Write tables that `final_sigmas` needs."""
+        yield from ()
+
+    def create_fold_table(self, name: str) -> str:
+        """Write the statement that makes the table of `Fold`."""
+        return (f"CREATE TABLE {name} (character TEXT NOT NULL, number INTEGER NOT NULL, "
+                "part TEXT NOT NULL, class INTEGER NOT NULL);")
+
+    def index_fold_table(self, name: str) -> Iterator[str]:
+        """Write statements that follow when the table is filled."""
+        yield from ()
+
+    def numbers(self, count: int) -> str:
+        """Write a table with a column ``n``, the integers from 0 on."""
+        return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
+                f"WHERE n < {count - 1}) SELECT n FROM r) numbers")
+
+    def character(self, code: str) -> str:
+        """Write the character of a code point."""
+        return f"chr({code})"
+
+    def integer_division(self, arithmetic: str) -> str:
+        """Write arithmetic of integers in which a quotient is one."""
+        return arithmetic
 
     def opening(self) -> Iterator[str]:
         """Write the first statements of the transaction."""

@@ -253,8 +253,7 @@ def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _instead_of_nul(bundle: Bundle, frame: pl.DataFrame) -> str:
-    assert bundle.tokenizer is not None
-    if bundle.tokenizer.analyzer == "word":
+    if bundle.splitter.analyzer == "word":
         return " "
     used = set().union(*bundle.terms)
     nul = frame.select(pl.any_horizontal(
