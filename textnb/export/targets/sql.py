@@ -19,9 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
 import polars as pl
@@ -29,11 +27,11 @@ import polars as pl
 from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.characters import Lowercase
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, Program, TargetRows
 from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
+from textnb.export.targets.sql_texts import chunks, number
 from textnb.export.targets.sql_weights import WeightRows
 
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
@@ -45,7 +43,7 @@ _LISTED = 20_000
 _ARGUMENTS = 100
 
 
-class Sql(Program):
+class Sql(Program, sql_texts.Dialect):
     """One script that makes weights, classes and views in one transaction, and can be run again.
 
     Attributes
@@ -59,8 +57,6 @@ class Sql(Program):
     most_columns : int
         The number of columns of weights, or of features, that a table of the engine may have.
         Where the engine has no limit: with more columns, such a table is the wrong format.
-    rows_per_insert : int
-        The rows of one INSERT.
     reads_lists : bool
         Whether `unnest` writes a column from one literal, which DuckDB and PostgreSQL read in a
         small part of the time of as many literals.
@@ -68,14 +64,6 @@ class Sql(Program):
         The function that returns the highest of several numbers.
     bytewise : str
         The collation by which terms are compared byte by byte, if the user's column has another.
-    hex_literal : str
-        An expression for a string by the hexadecimal digits of its UTF-8 bytes.
-    ascii_lower : str
-        The column ``text`` with its ASCII in lower case.
-    byte_length, char_length : str
-        Of any string: the number of its bytes, and of its characters.
-    nul : str
-        What texts hold in place of the character NUL; empty where they hold NUL itself.
     """
 
     suffix: ClassVar[str] = ".sql"
@@ -88,13 +76,7 @@ class Sql(Program):
     most_columns: ClassVar[int] = 10_000
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
-    rows_per_insert: ClassVar[int] = 500
     bytewise: ClassVar[str] = ""
-    hex_literal: ClassVar[str]
-    ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
-    byte_length: ClassVar[str]
-    char_length: ClassVar[str]
-    nul: ClassVar[str] = ""
     # What it does beyond words: to compose characters one after another needs a loop.
     knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
 
@@ -105,28 +87,6 @@ class Sql(Program):
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for statement in self.script(bundle):
                 file.write(f"{statement}\n")
-
-    def literal(self, value: str) -> str:
-        """Write a string as an expression without line ends, as clients read scripts by lines."""
-        if has_controls(value):
-            return self.hex_literal.format(value.encode().hex())
-        return "'" + value.replace("'", "''") + "'"
-
-    def load(
-        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
-    ) -> Iterator[str]:
-        """Write statements that fill a table with rows of strings, numbers and nulls."""
-        for chunk in chunks(rows, self.rows_per_insert):
-            values = ",\n".join(f"({', '.join(map(self.value, row))})" for row in chunk)
-            yield f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values};"
-
-    def value(self, value: str | float | None) -> str:
-        """Write a cell of a row as a literal."""
-        if value is None:
-            return "NULL"
-        if isinstance(value, str):
-            return self.literal(value)
-        return number(value) if isinstance(value, float) else str(value)
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         """Write statements that make and fill ``textnb_weights``."""
@@ -187,56 +147,6 @@ class Sql(Program):
     @abstractmethod
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         """Write a list of strings, of those whose conditions hold: (condition, string) pairs."""
-
-    def quote_name(self, name: str) -> str:
-        """Quote the name of a column."""
-        return sql_texts.quote_name(name)
-
-    @abstractmethod
-    def final_sigmas(self, lower: Lowercase, text: str) -> str:
-        """Write a text in which each Σ that ends a word is ς."""
-
-    @abstractmethod
-    def characters(self, keys: str, source: str) -> str:
-        """Write rows of the characters of texts: the keys, ``place`` and ``character``."""
-
-    @abstractmethod
-    def fold(self, fold: sql_texts.Fold, keys: str, source: str) -> str:
-        """Write the texts of a source, changed character by character: the keys and ``text``."""
-
-    def lowers_before(self, words: Words) -> bool:
-        """Whether `split` needs texts in lower case; n-grams of whole texts always do."""
-        return words.analyzer == "char"
-
-    def present_text(self, words: Words) -> str:
-        """Write the column ``text``, empty if it is null."""
-        return "coalesce(text, '')"
-
-    def casing(self, lower: Lowercase) -> Iterator[str]:
-        """Write tables that `final_sigmas` needs."""
-        yield from ()
-
-    def create_fold_table(self, name: str) -> str:
-        """Write the statement that makes the table of `Fold`."""
-        return (f"CREATE TABLE {name} (character TEXT NOT NULL, number INTEGER NOT NULL, "
-                "part TEXT NOT NULL, class INTEGER NOT NULL);")
-
-    def index_fold_table(self, name: str) -> Iterator[str]:
-        """Write statements that follow when the table is filled."""
-        yield from ()
-
-    def numbers(self, count: int) -> str:
-        """Write a table with a column ``n``, the integers from 0 on."""
-        return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
-                f"WHERE n < {count - 1}) SELECT n FROM r) numbers")
-
-    def character(self, code: str) -> str:
-        """Write the character of a code point."""
-        return f"chr({code})"
-
-    def integer_division(self, arithmetic: str) -> str:
-        """Write arithmetic of integers in which a quotient is one."""
-        return arithmetic
 
     def opening(self) -> Iterator[str]:
         """Write the first statements of the transaction."""
@@ -475,13 +385,6 @@ def greatest(names: Sequence[str], function: str) -> str:
     return names[0]
 
 
-def number(value: float) -> str:
-    """Write a float64 with an exponent, as without one engines may read it as a decimal."""
-    digits = repr(float(value))
-    digits = digits if "e" in digits else f"{digits}e0"
-    return f"({digits})" if digits.startswith("-") else digits
-
-
 def balanced_sum(parts: list[str]) -> str:
     """Write a sum as a balanced tree, whose depth stays below the limits of parsers."""
     return balanced(parts, "+") if parts else "0e0"
@@ -492,18 +395,6 @@ def balanced(parts: list[str], operator: str) -> str:
     while len(parts) > 1:
         parts = [f"({f' {operator} '.join(parts[i:i + 2])})" for i in range(0, len(parts), 2)]
     return parts[0]
-
-
-def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Divide rows into lists of at most ``size`` of them."""
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
-def has_controls(value: str) -> bool:
-    """Whether a string holds control characters, which clients and parsers may change."""
-    return any(character < " " or character == "\x7f" for character in value)
 
 
 def token_rows(tokens: pl.Series) -> pl.DataFrame:

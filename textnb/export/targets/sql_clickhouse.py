@@ -11,10 +11,16 @@ from textnb.export.characters import members
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_in_child
-from textnb.export.targets.sql import has_controls, user_tables
+from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
 from textnb.export.targets.sql_patterns import Re2Sql
-from textnb.export.targets.sql_texts import escaped, keys_of, prefixes, quote_name
+from textnb.export.targets.sql_texts import (
+    escaped,
+    has_controls,
+    keys_of,
+    prefixes,
+    quote_name,
+)
 from textnb.export.targets.sql_weights import WeightRows
 from textnb.text.plan import WHITE
 

@@ -28,9 +28,17 @@ from textnb.export.characters import (
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
-from textnb.export.targets.sql import Sql, balanced, chunks, number, user_tables
+from textnb.export.targets.sql import Sql, balanced, user_tables
 from textnb.export.targets.sql_answers import read_answers
-from textnb.export.targets.sql_texts import Fold, keys_of, parts_of, quote_name, replace_strings
+from textnb.export.targets.sql_texts import (
+    Fold,
+    chunks,
+    keys_of,
+    number,
+    parts_of,
+    quote_name,
+    replace_strings,
+)
 from textnb.text.characters import EMOJI
 
 # JSON and window functions are built in.

@@ -12,16 +12,16 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, ClassVar
 
-from textnb.export.characters import Ranges, members, ranges_of
+from textnb.export.characters import Lowercase, Ranges, members, ranges_of
 from textnb.export.portable import Words
 from textnb.text.plan import WHITE
-
-if TYPE_CHECKING:
-    from textnb.export.targets.sql import Sql
 
 # In the order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
@@ -82,7 +82,104 @@ class Fold:
                        self.classes.get(part, 0))
 
 
-def clean_texts(target: Sql, words: Words) -> tuple[list[str], str, Words]:
+class Dialect(ABC):
+    """What the views of texts need of an engine.
+
+    Attributes
+    ----------
+    rows_per_insert : int
+        The rows of one INSERT.
+    hex_literal : str
+        An expression for a string by the hexadecimal digits of its UTF-8 bytes.
+    ascii_lower : str
+        The column ``text`` with its ASCII in lower case.
+    byte_length, char_length : str
+        Of any string: the number of its bytes, and of its characters.
+    nul : str
+        What texts hold in place of the character NUL; empty where they hold NUL itself.
+    """
+
+    rows_per_insert: ClassVar[int] = 500
+    hex_literal: ClassVar[str]
+    ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
+    byte_length: ClassVar[str]
+    char_length: ClassVar[str]
+    nul: ClassVar[str] = ""
+
+    def literal(self, value: str) -> str:
+        """Write a string as an expression without line ends, as clients read scripts by lines."""
+        if has_controls(value):
+            return self.hex_literal.format(value.encode().hex())
+        return "'" + value.replace("'", "''") + "'"
+
+    def load(
+        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> Iterator[str]:
+        """Write statements that fill a table with rows of strings, numbers and nulls."""
+        for chunk in chunks(rows, self.rows_per_insert):
+            values = ",\n".join(f"({', '.join(map(self.value, row))})" for row in chunk)
+            yield f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values};"
+
+    def value(self, value: str | float | None) -> str:
+        """Write a cell of a row as a literal."""
+        if value is None:
+            return "NULL"
+        if isinstance(value, str):
+            return self.literal(value)
+        return number(value) if isinstance(value, float) else str(value)
+
+    def quote_name(self, name: str) -> str:
+        """Quote the name of a column."""
+        return quote_name(name)
+
+    @abstractmethod
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        """Write a text in which each Σ that ends a word is ς."""
+
+    @abstractmethod
+    def characters(self, keys: str, source: str) -> str:
+        """Write rows of the characters of texts: the keys, ``place`` and ``character``."""
+
+    @abstractmethod
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        """Write the texts of a source, changed character by character: the keys and ``text``."""
+
+    def lowers_before(self, words: Words) -> bool:
+        """Whether `split` needs texts in lower case; n-grams of whole texts always do."""
+        return words.analyzer == "char"
+
+    def present_text(self, words: Words) -> str:
+        """Write the column ``text``, empty if it is null."""
+        return "coalesce(text, '')"
+
+    def casing(self, lower: Lowercase) -> Iterator[str]:
+        """Write tables that `final_sigmas` needs."""
+        yield from ()
+
+    def create_fold_table(self, name: str) -> str:
+        """Write the statement that makes the table of `Fold`."""
+        return (f"CREATE TABLE {name} (character TEXT NOT NULL, number INTEGER NOT NULL, "
+                "part TEXT NOT NULL, class INTEGER NOT NULL);")
+
+    def index_fold_table(self, name: str) -> Iterator[str]:
+        """Write statements that follow when the table is filled."""
+        yield from ()
+
+    def numbers(self, count: int) -> str:
+        """Write a table with a column ``n``, the integers from 0 on."""
+        return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
+                f"WHERE n < {count - 1}) SELECT n FROM r) numbers")
+
+    def character(self, code: str) -> str:
+        """Write the character of a code point."""
+        return f"chr({code})"
+
+    def integer_division(self, arithmetic: str) -> str:
+        """Write arithmetic of integers in which a quotient is one."""
+        return arithmetic
+
+
+def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     """Write the views of clean texts.
 
     Returns
@@ -125,7 +222,7 @@ def keys_of(words: Words) -> str:
     return "id, field" if len(words.columns) > 1 else "id"
 
 
-def prefixes(target: Sql, words: Words) -> str:
+def prefixes(target: Dialect, words: Words) -> str:
     """Write the begin of an expression that puts field prefixes before a string; may be empty."""
     if not any(words.prefixes):
         return ""
@@ -136,14 +233,14 @@ def prefixes(target: Sql, words: Words) -> str:
     return f"CASE field {cases} END || "
 
 
-def escaped(target: Sql, words: Words, text: str = "' ' || word || ' '") -> str:
+def escaped(target: Dialect, words: Words, text: str = "' ' || word || ' '") -> str:
     """Write a text with a backslash before each character that is escaped."""
     for sign in "\\" + words.escaped if words.escaped else "":
         text = f"replace({text}, {target.literal(sign)}, {target.literal(chr(92) + sign)})"
     return text
 
 
-def pieces_view(target: Sql, words: Words, source: str) -> str:
+def pieces_view(target: Dialect, words: Words, source: str) -> str:
     """Write the view of the characters of texts, or of words with a space before and behind."""
     keys = keys_of(words)
     if words.analyzer == "char_wb":
@@ -158,7 +255,7 @@ def pieces_view(target: Sql, words: Words, source: str) -> str:
             f"FROM ({rows}) c;")
 
 
-def _single_spaces(target: Sql, keys: str, rows: str) -> str:
+def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
     """Write the characters of which each run of two or more white ones is one space."""
     white = ", ".join(target.literal(chr(code)) for first, last in members(f"[{WHITE}]")
                       for code in range(first, last + 1))
@@ -173,7 +270,7 @@ def _single_spaces(target: Sql, keys: str, rows: str) -> str:
         "WHERE white + before < 2")
 
 
-def _cleaning(target: Sql, words: Words) -> Fold:
+def _cleaning(target: Dialect, words: Words) -> Fold:
     lower, stripping = words.lower_mapping, words.stripping
     otherwise = "text" if words.lower is None else target.ascii_lower
     if stripping is None:
@@ -193,7 +290,7 @@ def _cleaning(target: Sql, words: Words) -> Fold:
 
 
 def _fold_views(
-    target: Sql, fold: Fold, keys: str, source: str, text: str
+    target: Dialect, fold: Fold, keys: str, source: str, text: str
 ) -> Iterator[str]:
     columns = ("character", "number", "part", "class")
     yield target.create_fold_table(fold.table)
@@ -209,7 +306,7 @@ def _fold_views(
            f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
 
 
-def parts_of(target: Sql, fold: Fold, keys: str, rows: str) -> str:
+def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
     """Write the parts of the characters of texts, with what they are sorted by."""
     unknown = "c.character"
     if fold.ascii:
@@ -263,3 +360,22 @@ def replace_strings(words: Words, text: str) -> str:
 def quote_name(name: str) -> str:
     """Quote the name of a column."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def number(value: float) -> str:
+    """Write a float64 with an exponent, as without one engines may read it as a decimal."""
+    digits = repr(float(value))
+    digits = digits if "e" in digits else f"{digits}e0"
+    return f"({digits})" if digits.startswith("-") else digits
+
+
+def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Divide rows into lists of at most ``size`` of them."""
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def has_controls(value: str) -> bool:
+    """Whether a string holds control characters, which clients and parsers may change."""
+    return any(character < " " or character == "\x7f" for character in value)
