@@ -139,14 +139,15 @@ def test_a_file_with_such_labels_is_refused(labels: list[int], tmp_path: Path) -
 
 
 def test_a_bundle_with_such_labels_is_refused(tmp_path: Path) -> None:
-    from textnb.export.archive import FORM, seal
+    from textnb.export.archive import FORM
+    from textnb.files.archive import write_sums
 
     folder = tmp_path / "bundle"
     textnb.export_model(TextClassifier().fit(TEXTS, [1, 1, 2, 2]), folder, "json")
     form = json.loads((folder / FORM).read_text())
     form["classes"]["labels"] = [1, TOO_LARGE]
     (folder / FORM).write_text(json.dumps(form))
-    seal(folder)
+    write_sums(folder)
     with pytest.raises(ModelFileError, match="a label is beyond 64 bits"):
         textnb.verify_export(folder)
 

@@ -31,6 +31,7 @@ from textnb.export.targets.base import EngineMissing, TargetRows
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.program import run_program
 from textnb.export.write import model_file
+from textnb.files.archive import write_sums
 
 ROWS = pl.DataFrame({
     "text": ["good film", "bad film", "good good bank", "the bank is bad", "a nice bank day",
@@ -219,13 +220,13 @@ def test_verify_names_probabilities_and_decisions_that_differ(to: str, tmp_path:
     changed = text.replace(">= least]", ">= least + 1]").replace(
         ">= LEAST_ODDS[k]", ">= LEAST_ODDS[k] + 1")
     file.write_text(changed, "ascii")
-    archive.seal(path)
+    write_sums(path)
     found = verify_export(path)
     assert not found.passed
     assert found.wrong_decisions
     assert not found.wrong_probabilities
     file.write_text(text.replace('"temperature":3.0', '"temperature":3.1'), "ascii")
-    archive.seal(path)
+    write_sums(path)
     found = verify_export(path)
     assert found.wrong_probabilities
     assert not found.wrong_scores
@@ -236,7 +237,7 @@ def test_golden_answers_must_follow_from_the_form(tmp_path: Path) -> None:
     form = json.loads((path / archive.FORM).read_text("utf-8"))
     form["calibration"]["temperature"] = 3.1
     (path / archive.FORM).write_text(json.dumps(form), "utf-8")
-    archive.seal(path)
+    write_sums(path)
     with pytest.raises(Exception, match="other probabilities"):
         verify_export(path)
 
@@ -249,7 +250,7 @@ def test_a_bundle_without_these_answers_verifies(tmp_path: Path) -> None:
     golden = pl.read_parquet(path / archive.GOLDEN)
     assert golden.columns[-2:] == ["probability", "decision"]
     golden.drop("probability", "decision").write_parquet(path / archive.GOLDEN)
-    archive.seal(path)
+    write_sums(path)
     found = verify_export(path)
     assert found.passed
     assert found.answers == ("scores",)

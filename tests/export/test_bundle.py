@@ -37,9 +37,10 @@ from textnb import (
     export_model,
     verify_export,
 )
-from textnb.export import archive, golden, prune
+from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
 from textnb.export.targets import program
+from textnb.files.archive import write_sums
 
 DATA = ("json", "parquet", "csv", "npz")
 NEWS = pl.DataFrame({
@@ -313,7 +314,7 @@ def test_an_export_that_fails_leaves_what_was_there(
     def broken(folder: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(archive, "seal", broken)
+    monkeypatch.setattr("textnb.export.write.write_sums", broken)
     for path in ("out", "new", "new.zip"):
         with pytest.raises(KeyboardInterrupt):
             export_model(model(), tmp_path / path, "json")
@@ -365,13 +366,13 @@ def test_a_tokenizer_that_is_not_portable_says_so(
 def test_pruning_keeps_what_moves_decisions_most(tmp_path: Path) -> None:
     fitted = model()
     bundle = bundle_of(fitted)
-    smaller, report = prune.keep_top(bundle, 5)
+    smaller, report = reduce.keep_top(bundle, 5)
     weights = fitted.linear_form().weights
     spreads = weights.max(axis=1) - weights.min(axis=1)
     order = sorted(range(len(spreads)), key=lambda t: (-spreads[t], t))
     assert smaller.terms == tuple(fitted.vocabulary_[t] for t in sorted(order[:5]))
     assert report == {"kept": 5, "dropped": len(order) - 5}
-    assert prune.keep_top(bundle, len(order)) == (bundle, {"kept": len(order), "dropped": 0})
+    assert reduce.keep_top(bundle, len(order)) == (bundle, {"kept": len(order), "dropped": 0})
 
     assert export_model(fitted, tmp_path / "out", "json", top=5).pruned == report
     assert verify_export(tmp_path / "out").passed
@@ -581,7 +582,7 @@ def test_characters_that_no_reader_could_split_by_are_refused(
 ) -> None:
     folder = export_model(model(), tmp_path / "out", "json").path
     (folder / "characters.json").write_bytes(content)
-    archive.seal(folder)
+    write_sums(folder)
     with pytest.raises(ModelFileError, match=r"not a sound textnb bundle: .*characters\.json"):
         verify_export(folder)
 

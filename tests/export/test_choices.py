@@ -22,6 +22,7 @@ from textnb import (
 )
 from textnb.export import archive
 from textnb.export.bundle import Bundle
+from textnb.files.archive import write_sums
 
 MAIL = pl.DataFrame({"text": ["win cash now", "cash prize", "see you", "lunch with you"],
                      "label": ["spam", "spam", "ham", "ham"]})
@@ -42,7 +43,7 @@ def form(folder: Path) -> dict[str, Any]:
 def reread(folder: Path, changed: dict[str, Any]) -> Bundle:
     """The bundle with another form.json, under new checksums."""
     (folder / "form.json").write_text(json.dumps(changed), "utf-8")
-    archive.seal(folder)
+    write_sums(folder)
     with archive.open_bundle(folder) as whole:
         return archive.read(whole, str(folder))[0]
 

@@ -30,10 +30,11 @@ from textnb.bayes.features import (
     Sublinear,
 )
 from textnb.errors import first_line
-from textnb.export import archive, prune
+from textnb.export import archive, reduce
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.targets.base import EVERY
 from textnb.export.targets.known import TARGETS
+from textnb.files.archive import write_sums
 
 FRAME = pl.DataFrame({
     "text": ["good good good film", "good plot plot", "bad film film film film", "bad bad plot",
@@ -166,7 +167,7 @@ def test_fewer_terms(name: str, to: str, tmp_path: Path) -> None:
         bundle, _ = archive.read(folder, "out")
     whole = bundle_of(model)
     idf = next((step.weights for step in whole.form.features.steps if isinstance(step, Idf)), 1.0)
-    moves = prune.spread(whole, whole.weights) * idf
+    moves = reduce.spread(whole, whole.weights) * idf
     best = np.argsort(-moves, kind="stable")[:4]
     assert bundle.terms == tuple(whole.terms[at] for at in sorted(best))
 
@@ -184,6 +185,6 @@ def test_a_hostile_map_is_refused(change: dict[str, Any], message: str, tmp_path
     form = json.loads((path / archive.FORM).read_text("utf-8"))
     (path / archive.FORM).write_text(json.dumps({**form, **change}), "utf-8")
     (path / archive.SUMS).unlink()
-    archive.seal(path)
+    write_sums(path)
     with pytest.raises(ModelFileError, match=message):
         verify_export(path)

@@ -22,8 +22,7 @@ from textnb import (
     TextClassifier,
 )
 from textnb.export.bundle import bundle_of
-from textnb.export.precision import round_weights, token_errors
-from textnb.export.prune import spread
+from textnb.export.reduce import round_weights, spread, token_errors
 from textnb.export.verify import verify_export
 from textnb.export.write import export_model
 

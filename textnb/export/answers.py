@@ -98,7 +98,7 @@ def decisions(
     odds = log_odds(posterior)
     chosen = bundle.decision.decide(odds, bundle.labels)
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
-    least = np.array([bundle.decision.thresholds[label] for label in bundle.labels])
+    least = np.array(bundle.least_odds)
     with np.errstate(invalid="ignore"):
         near = (np.abs(odds - least) <= margin).any(axis=1)
     accepted = np.where((odds >= least) & (least < np.inf), odds, -np.inf)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -23,36 +21,31 @@ from textnb.bayes.features import FeatureMap, presence_map
 from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
-from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.bundle import ANSWERS, Bundle, two_columns
 from textnb.export.portable import EVERYTHING
-from textnb.files import archive as files
 from textnb.files.archive import (
     MAX_BYTES,
+    SUMS,
+    check_sums,
+    pack_folder,
     read_document,
     read_labels,
     read_table,
+    to_lists,
+    unpack_folder,
     write_document,
     write_labels,
-    write_member,
 )
-from textnb.files.replace import (
-    guard_folder,
-    replace_file,
-    replace_folder,
-    report_write_errors,
-)
-from textnb.files.require import check_size, reading_errors, require
+from textnb.files.replace import guard_folder, replace_file, replace_folder, report_write_errors
+from textnb.files.require import reading_errors, require
 from textnb.text.tokens import Tokenizer
 
 # Version 2 added feature maps other than presence, and version 3 lists of labels. Bundles without
 # them have the earlier version, which older readers can read.
 FORMAT, VERSION = "textnb-bundle", 3
-FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
-    "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
-_MOST_MEMBERS = 16
-_MOST_SUMS = 1 << 16
-# Bytes of a member that are unpacked at a time.
-_PIECE = 1 << 20
+FORM, WEIGHTS, GOLDEN, CHARACTERS = (
+    "form.json", "weights.parquet", "golden.parquet", "characters.json")
+_OWN = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
 _OF_TARGETS = "model."
 _COMPILED = (".o", ".obj")
 
@@ -110,13 +103,6 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
         [pl.Series(name, weights[:, k]) for k, name in enumerate(names)])
 
 
-def seal(folder: Path) -> None:
-    """Write the checksums, in the form that ``sha256sum --check`` reads."""
-    lines = [f"{_checksum(path)}  {path.name}\n"
-             for path in sorted(folder.iterdir()) if path.name != SUMS]
-    (folder / SUMS).write_text("".join(lines), "utf-8")
-
-
 @contextmanager
 def replace_bundle(path: Path) -> Iterator[Path]:
     """Open a temporary folder that replaces ``path`` at the end, as a folder or a ``.zip``.
@@ -135,9 +121,8 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     archived = path.suffix == ".zip"
     if target == Path.cwd():
         raise SourceError("can't write a bundle in place of the current folder; name a folder")
-    is_bundle = _is_bundle_archive if archived else _is_bundle_folder
-    if target.exists() and not is_bundle(target):
-        raise SourceError.unwritable(path, _why_not_replaced(target))
+    if target.exists() and (why := _why_not_replaced(target, archived)):
+        raise SourceError.unwritable(path, why)
     if not archived:
         with guard_folder(path) as tag, replace_folder(path, tag) as folder:
             yield folder
@@ -145,7 +130,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     with report_write_errors(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
         yield Path(temporary)
         with replace_file(path) as file:
-            _pack(Path(temporary), file)
+            pack_folder(Path(temporary), file)
 
 
 @contextmanager
@@ -164,11 +149,11 @@ def open_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
     if not path.is_dir() and not path.is_file():
         raise SourceError.unreadable(str(path), "it is a device or a pipe")
     with tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
-        folder = path
-        if not path.is_dir():
-            folder = Path(temporary)
-            _unpack(path, folder, max_bytes)
-        _check_sums(folder, str(path), max_bytes)
+        folder = path if path.is_dir() else Path(temporary)
+        with reading_errors(str(path), "bundle"):
+            if not path.is_dir():
+                unpack_folder(path, folder, max_bytes)
+            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _is_beside)
         yield folder
 
 
@@ -225,10 +210,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(reads == "features" or tokenizer is not None, "it has no tokenizer")
     if positive is not None:
         require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
-        # The other class gets weights of 0, so the difference of the two scores is w·x + b.
-        k = labels.index(positive)
-        weights = np.column_stack([weights[:, 0] * (k == j) for j in range(2)])
-        intercept = np.array([intercept[0] * (k == j) for j in range(2)])
+        weights, intercept = two_columns(labels, positive, weights[:, 0], intercept[0])
     columns = form["columns"]
     require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
             and len(columns) > 0, "its columns are not names")
@@ -236,14 +218,11 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), features,
                    "sigmoid" if is_multilabel else "softmax"), reads,
         None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
-        form["trained"], *_read_choices(form), _read_answers(form))
-
-
-def _read_choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | None]:
-    """Read the calibration and the decision, which a bundle may lack or hold as null."""
-    calibration, decision = form.get("calibration"), form.get("decision")
-    return (None if calibration is None else Calibration.from_dict(calibration),
-            None if decision is None else Decision.from_dict(decision))
+        form["trained"],
+        # A bundle may lack both, or hold them as null.
+        None if form.get("calibration") is None else Calibration.from_dict(form["calibration"]),
+        None if form.get("decision") is None else Decision.from_dict(form["decision"]),
+        _read_answers(form))
 
 
 def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
@@ -258,7 +237,7 @@ def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
 
 def to_json(value: Any) -> Any:
     """Convert to values that JSON can hold; others, such as infinity, become text."""
-    return files.to_lists(value, _json_scalar)
+    return to_lists(value, _json_scalar)
 
 
 def _json_scalar(value: Any) -> Any:
@@ -267,109 +246,36 @@ def _json_scalar(value: Any) -> Any:
     return value if isinstance(value, (str, int, type(None))) else str(value)
 
 
-def _is_bundle_folder(target: Path) -> bool:
-    """Whether it is an empty folder, or one that holds a bundle and nothing else."""
-    if not target.is_dir():
-        return False
-    names = {path.name for path in target.iterdir()}
-    own = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
-    if not names:
-        return True
-    if FORM not in names or any(
-            name not in own and not name.startswith(_OF_TARGETS)
-            for name in names):
-        return False
-    return _is_form((target / FORM).read_bytes())
+def _why_not_replaced(target: Path, is_archive: bool) -> str:
+    """Why a path may not be replaced; "" for a bundle and nothing else, or an empty folder."""
+    if is_archive or not target.is_dir():
+        is_bundle, other = is_archive and _is_bundle(target), []
+    else:
+        names = {path.name for path in target.iterdir()}
+        other = sorted(name for name in names - _OWN if not name.startswith(_OF_TARGETS))
+        if FORM in names and other:
+            return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move "
+                    "that elsewhere, or choose another path")
+        is_bundle = not names or (not other and _is_bundle(target))
+    return "" if is_bundle else "it is there and is no bundle; remove it or choose another path"
 
 
-def _why_not_replaced(target: Path) -> str:
-    names = {path.name for path in target.iterdir()} if target.is_dir() else set()
-    own = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
-    other = sorted(name for name in names - own if not name.startswith(_OF_TARGETS))
-    if FORM in names and other:
-        return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move that "
-                "elsewhere, or choose another path")
-    return "it is there and is no bundle; remove it or choose another path"
-
-
-def _is_bundle_archive(target: Path) -> bool:
-    if not target.is_file():
-        return False
+def _is_bundle(target: Path) -> bool:
+    """Whether a folder or an archive has the form of a bundle."""
     try:
-        with zipfile.ZipFile(target) as archive:
-            return _is_form(archive.read(FORM))
+        if target.is_dir():
+            content = (target / FORM).read_bytes()
+        else:
+            with zipfile.ZipFile(target) as archive:
+                content = archive.read(FORM)
+        form = json.loads(content)
     except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, ValueError):
         return False
-
-
-def _is_form(content: bytes) -> bool:
-    try:
-        form = json.loads(content)
-    except ValueError:
-        return False
     return isinstance(form, dict) and form.get("format") == FORMAT
-
-
-def _pack(folder: Path, file: Any) -> None:
-    with zipfile.ZipFile(file, "w") as archive:
-        for path in sorted(folder.iterdir()):
-            write_member(archive, path.name, path.read_bytes(), zipfile.ZIP_DEFLATED)
-
-
-def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
-    with reading_errors(str(path), "bundle"), zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        check_size(str(path), sum(entry.file_size for entry in entries), max_bytes)
-        require(len(entries) <= _MOST_MEMBERS,
-                f"it has {len(entries)} members, more than {_MOST_MEMBERS}")
-        named = [entry.filename for entry in entries]
-        require(SUMS in named and archive.getinfo(SUMS).file_size <= _MOST_SUMS,
-                f"it has no {SUMS}")
-        known = {SUMS, *_declared_sums(archive.read(SUMS))}
-        for entry in entries:
-            # A name with a path in it could write outside the folder.
-            require(os.path.basename(entry.filename) == entry.filename
-                    and entry.filename not in ("", ".", ".."),
-                    f"it holds a member named {entry.filename!r}")
-            require(entry.filename in known, f"{SUMS} does not name {entry.filename}")
-            with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
-                # Read at most the declared size: a hostile archive may unpack to more.
-                for start in range(0, entry.file_size, _PIECE):
-                    file.write(packed.read(min(_PIECE, entry.file_size - start)))
-
-
-def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
-    with reading_errors(name, "bundle"):
-        for path in folder.iterdir():
-            require(_is_beside(path.name) or (not path.is_symlink() and path.is_file()),
-                    f"{path.name} is not a plain file")
-        sums = folder / SUMS
-        require(sums.is_file() and sums.stat().st_size <= _MOST_SUMS, f"it has no {SUMS}")
-        declared = _declared_sums(sums.read_bytes())
-        there = {path.name for path in folder.iterdir() if path.name != SUMS}
-        for member in sorted({FORM, WEIGHTS, GOLDEN, *declared} - there):
-            raise ValueError(f"{member} is missing")
-        check_size(name, sum((folder / member).stat().st_size for member in declared), max_bytes)
-        for member, digest in declared.items():
-            require(_checksum(folder / member) == digest,
-                    f"the checksum of {member} differs: bytes were changed or lost")
-        for member in sorted(there - set(declared)):
-            require(_is_beside(member), f"{SUMS} does not name {member}")
-
-
-def _declared_sums(content: bytes) -> dict[str, str]:
-    """The checksum of each file that is named."""
-    lines = (line.partition("  ") for line in content.decode("utf-8", "replace").splitlines())
-    return {member: digest for digest, _, member in lines}
 
 
 def _is_beside(name: str) -> bool:
     """Whether a file is none that a bundle may have, but of whoever compiles or runs it there."""
     name = name.casefold()
     return name.endswith(_COMPILED) or not (
-        name.startswith("model.") or name in (SUMS.casefold(), CHARACTERS, FORM, GOLDEN, WEIGHTS))
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        name.startswith(_OF_TARGETS) or name in {own.casefold() for own in _OWN})

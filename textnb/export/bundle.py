@@ -12,14 +12,14 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, label_thresholds
@@ -123,6 +123,31 @@ class Bundle:
         return self.form.link == "sigmoid"
 
     @property
+    def gives_decisions(self) -> bool:
+        """Whether the answers have a decision; of lists of labels, it is the answer itself."""
+        return "decision" in self.answers and not self.is_multilabel
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether probabilities need the sum of the values that were scored in each row."""
+        return (len(self.answers) > 1 and self.calibration is not None
+                and bool(self.calibration.length_exponent))
+
+    @property
+    def least_odds(self) -> list[float]:
+        """The log-odds that the decision asks of each class, which may be infinite."""
+        assert self.decision is not None
+        return [self.decision.thresholds[label] for label in self.labels]
+
+    def labels_at(self, places: Iterable[int | None]) -> list[Any]:
+        """The classes at places; None for no place, or a negative one."""
+        return [None if k is None or k < 0 else self.labels[k] for k in places]
+
+    def labels_of(self, chosen: Iterable[ArrayLike]) -> list[list[Any]]:
+        """The list of labels of each row, by whether it has each label."""
+        return [[self.labels[k] for k in np.flatnonzero(row)] for row in chosen]
+
+    @property
     def thresholds(self) -> Floats:
         """Of lists of labels, the numbers that scores must exceed: float64 (n_labels,).
 
@@ -146,6 +171,13 @@ class Bundle:
         """The inverse document frequency of each term, (n_terms,); None if the form has none."""
         return next((s.weights for s in self.form.features.steps if isinstance(s, Idf)), None)
 
+    @property
+    def splitter(self) -> Tokenizer:
+        """The tokenizer of a form of texts or tokens."""
+        if self.tokenizer is None:
+            raise ExportError("this form reads numbers, not texts")
+        return self.tokenizer
+
     def words(self, knows: Collection[str] = ()) -> Words:
         """The words of texts, for targets that split them.
 
@@ -159,9 +191,7 @@ class Bundle:
         ExportError
             If they are not portable to such a target.
         """
-        if self.tokenizer is None:
-            raise ExportError("this form reads numbers, not texts")
-        return _words(self.tokenizer.plan(), self.columns, frozenset(knows))
+        return _words(self.splitter.plan(), self.columns, frozenset(knows))
 
     @cached_property
     def weights(self) -> Floats:
@@ -210,11 +240,10 @@ class Bundle:
         Of lists of labels, each label whose score is above its threshold, as a list.
         """
         if self.is_multilabel:
-            return [[self.labels[k] for k in np.flatnonzero(chosen)]
-                    for chosen in choose_labels(scores, self.labels, self.decision)]
+            return self.labels_of(choose_labels(scores, self.labels, self.decision))
         if self.positive is not None:
             return [self.positive if score > 0 else self.negative for score in scores[:, 0]]
-        return [self.labels[k] for k in scores.argmax(axis=1)]
+        return self.labels_at(scores.argmax(axis=1).tolist())
 
     def find_ties(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
                   ) -> NDArray[np.bool_]:
@@ -251,18 +280,15 @@ class Bundle:
 
     def tokens(self, documents: pl.DataFrame) -> pl.Series:
         """Split documents by the tokenizer: a Series of List(String)."""
-        assert self.tokenizer is not None
-        return documents.select(self.tokenizer.expr(list(self.columns)).alias("tokens"))["tokens"]
+        return documents.select(self.splitter.expr(list(self.columns)).alias("tokens"))["tokens"]
 
     @property
     def token_columns(self) -> list[str]:
         """The text columns that hold lists of tokens."""
-        assert self.tokenizer is not None
-        return self.tokenizer.columns_of_tokens(self.columns)
+        return self.splitter.columns_of_tokens(self.columns)
 
     def counts(self, documents: pl.DataFrame) -> CountMatrix:
         """Count the terms in documents: (n_rows, n_terms)."""
-        assert self.tokenizer is not None
         return self._vocabulary.counts(documents, list(self.columns))
 
     def count_tokens(self, tokens: pl.Series) -> CountMatrix:
@@ -292,8 +318,7 @@ class Bundle:
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        assert self.tokenizer is not None
-        return Vocabulary(self.tokenizer, pl.Series(self.terms, dtype=pl.String))
+        return Vocabulary(self.splitter, pl.Series(self.terms, dtype=pl.String))
 
 
 @lru_cache(maxsize=8)
@@ -348,6 +373,17 @@ def bundle_of(
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
                   provenance(model), fitted.calibration, fitted.decision)
+
+
+def two_columns(
+    labels: Sequence[Any], positive: Any, w: Floats, b: float
+) -> tuple[Floats, Floats]:
+    """The weights and intercepts of two classes, of which the other than ``positive`` gets 0.
+
+    So the difference of the two scores is w·x + b.
+    """
+    is_positive = np.array([float(label == positive) for label in labels])
+    return w[:, None] * is_positive, b * is_positive
 
 
 def _own_label(form: LinearForm, positive: Any) -> Any:

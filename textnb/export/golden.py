@@ -71,8 +71,7 @@ def documents(bundle: Bundle) -> pl.DataFrame:
 
     For a column of tokens, these are what single spaces separate.
     """
-    assert bundle.tokenizer is not None
-    kept = _KEPT if bundle.tokenizer.keep else ()
+    kept = _KEPT if bundle.splitter.keep else ()
     texts = [*_WRITTEN, *kept, *_documents_of_terms(bundle)]
     # With several columns, each is shifted by one row, so that every field holds every text.
     frame = pl.DataFrame(

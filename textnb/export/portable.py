@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -31,29 +31,9 @@ from textnb.export.decompositions import (
     decomposition,
     dropped_with_accents,
 )
+from textnb.text import plan as plans
 from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
-from textnb.text.plan import (
-    WHITE,
-    Characters,
-    CharactersInWords,
-    Escape,
-    FieldPrefix,
-    Lowercase,
-    Matches,
-    NGrams,
-    Normalize,
-    Plan,
-    Runs,
-    SingleSpaces,
-    Splitting,
-    StopWords,
-    StripAccents,
-    TokenColumns,
-    TurkicLowercase,
-    WordsAndKept,
-    WordsAndPairs,
-)
 
 # What a target may know beyond words: kept tokens, n-grams of characters, decompositions of
 # characters (NFD, NFKD, accents), compositions (NFC, NFKC), and several columns and field prefixes.
@@ -202,7 +182,7 @@ class Words:
         }
 
 
-def portable(plan: Plan, columns: Sequence[str], knows: Collection[str] = ()) -> Words:
+def portable(plan: plans.Plan, columns: Sequence[str], knows: Collection[str] = ()) -> Words:
     """Convert a plan to runs of characters.
 
     Parameters
@@ -221,67 +201,59 @@ def portable(plan: Plan, columns: Sequence[str], knows: Collection[str] = ()) ->
     refusal = ExportError.for_tokenizer
     if len(columns) > 1 and FIELDS not in knows:
         raise refusal(f"this target reads one text, not several columns ({', '.join(columns)})")
-    lower, ngrams = False, NGrams(1, 1)
-    normalize: Form | None = None
-    accents: str | None = None
-    replacements: tuple[tuple[str, str], ...] = ()
-    runs: Runs | WordsAndPairs | WordsAndKept | Characters | CharactersInWords | None = None
-    kept: tuple[str, ...] = ()
-    escaped = ""
+    words = Words("", 1, False, (1, 1), (), columns=tuple(columns),
+                  prefixes=tuple(plan.prefixes(columns)))
     # The splitting is checked first: if it is not portable, changing other settings does not help.
-    for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
+    for step in sorted(plan.steps, key=lambda step: not isinstance(step, plans.Splitting)):
         match step:
-            case Lowercase():
-                lower = True
-            case TurkicLowercase(language="tr" | "az"):
-                lower, replacements = True, TURKIC
-            case Normalize(form="NFC" | "NFKC") if COMPOSES not in knows:
+            case plans.Lowercase():
+                words = replace(words, lowercase=True)
+            case plans.TurkicLowercase(language="tr" | "az"):
+                words = replace(words, lowercase=True, replacements=TURKIC)
+            case plans.Normalize(form="NFC" | "NFKC") if COMPOSES not in knows:
                 raise refusal(f"{step.setting}: it composes characters one after another, and this "
                               "target can't; use NFD or NFKD")
-            case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD") if DECOMPOSES in knows:
-                normalize = cast(Form, step.form)
-            case StripAccents(kind="unicode" | "ascii" | "marks") if DECOMPOSES in knows:
-                accents = step.kind
-            case Normalize() | StripAccents():
+            case plans.Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD") if DECOMPOSES in knows:
+                words = replace(words, normalize=cast(Form, step.form))
+            case plans.StripAccents(kind="unicode" | "ascii" | "marks") if DECOMPOSES in knows:
+                words = replace(words, accents=step.kind)
+            case plans.Normalize() | plans.StripAccents():
                 raise refusal(f"{step.setting}: this target decomposes no characters")
-            case Runs() | WordsAndPairs():
-                runs = step
-            case WordsAndKept(kinds=kinds) if KEPT in knows and set(kinds) <= set(KINDS):
-                runs, kept = step, kinds
-            case WordsAndKept():
+            case plans.Runs(members=members, least=least):
+                words = replace(words, member=f"[{members}]", least=least)
+            case plans.WordsAndPairs(members=members, least=least):
+                words = replace(words, member=f"[{members}]", least=least, pairs=True)
+            case plans.WordsAndKept(members=members, least=least, kinds=kinds) if (
+                    KEPT in knows and set(kinds) <= set(KINDS)):
+                words = replace(words, member=f"[{members}]", least=least, pairs=step.pairs,
+                                kept=kinds)
+            case plans.WordsAndKept():
                 raise refusal(f"{step.setting}: this target finds words, and nothing beside them")
-            case Matches(pattern=pattern):
+            case plans.Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")
-            case Characters() | CharactersInWords() if CHARACTERS in knows:
-                runs, ngrams = step, NGrams(step.least, step.most)
-            case SingleSpaces() if CHARACTERS in knows:
+            case plans.Characters() | plans.CharactersInWords() if CHARACTERS in knows:
+                words = replace(
+                    words, member=f"[^{plans.WHITE}]", ngram_range=(step.least, step.most),
+                    analyzer="char" if isinstance(step, plans.Characters) else "char_wb")
+            case plans.SingleSpaces() if CHARACTERS in knows:
                 pass
-            case SingleSpaces() | Characters() | CharactersInWords():
+            case plans.SingleSpaces() | plans.Characters() | plans.CharactersInWords():
                 raise refusal(f"{step.setting}: this target makes no n-grams of characters")
-            case StopWords():
-                pass
-            case TokenColumns():
+            case plans.StopWords():
+                words = replace(words, stop_words=tuple(sorted(stop_tokens(plan))))
+            case plans.TokenColumns():
                 raise refusal(f"{step.setting}: such columns are lists of tokens, and this target "
                               "reads texts")
-            case FieldPrefix() | Escape() if FIELDS not in knows:
+            case plans.FieldPrefix() | plans.Escape() if FIELDS not in knows:
                 raise refusal("this target knows no field prefixes")
-            case FieldPrefix():
+            case plans.FieldPrefix():
                 pass
-            case Escape(characters=signs):
-                escaped = signs
-            case NGrams():
-                ngrams = step
+            case plans.Escape(characters=signs):
+                words = replace(words, escaped=signs)
+            case plans.NGrams():
+                words = replace(words, ngram_range=(step.least, step.most))
             case _:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
-    assert runs is not None, "a plan splits texts"
-    sizes = (ngrams.least, ngrams.most)
-    fields = tuple(columns), tuple(plan.prefixes(columns)), escaped
-    if isinstance(runs, Characters | CharactersInWords):
-        return Words(f"[^{WHITE}]", 1, lower, sizes, (), False, replacements, (),
-                     "char" if isinstance(runs, Characters) else "char_wb", normalize, accents,
-                     *fields)
-    return Words(f"[{runs.members}]", runs.least, lower, sizes,
-                 tuple(sorted(stop_tokens(plan))),
-                 isinstance(runs, WordsAndPairs) or (isinstance(runs, WordsAndKept) and runs.pairs),
-                 replacements, kept, "word", normalize, accents, *fields)
+    assert words.member, "a plan splits texts"
+    return words

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.errors import (
@@ -25,14 +26,13 @@ from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.targets.base import (
     EngineMissing,
     Target,
-    TargetAnswers,
     TargetRows,
     check_target_knows,
 )
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table
-from textnb.files.require import reading_errors
+from textnb.files.require import reading_errors, require
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
@@ -177,9 +177,9 @@ def read_golden(
                     for names in table["labels"].to_list()]
     else:
         expected = [by_name[name] for name in table["label"].to_list()]
-    if scores.shape != (table.height, len(bundle.intercept)) or not table.height or not (
-            np.isfinite(scores).all()):
-        raise ValueError("its scores are not finite numbers, one per row and output")
+    require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
+            and bool(np.isfinite(scores).all()),
+            "its scores are not finite numbers, one per row and output")
     if bundle.reads == "features":
         rows = TargetRows(np.array(table["features"].to_list(), dtype=np.float64))
     else:
@@ -187,17 +187,12 @@ def read_golden(
         documents = table.select(
             pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
         rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
-    _check_weights(bundle, bundle.scores(rows.values), scores)
-    _check_answers(bundle, table, scores, rows.values)
-    return rows, scores, expected
-
-
-def _check_weights(bundle: Bundle, own: Floats, scores: Floats) -> None:
-    """Raises ValueError unless the bundle's own weights give its golden scores."""
     # The intercept includes the center of features, which loses digits.
     size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
-    if not (np.abs(own - scores) <= 1e-6 * size).all():
-        raise ValueError(f"{archive.WEIGHTS} and {archive.FORM} give other scores")
+    require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * size).all()),
+            f"{archive.WEIGHTS} and {archive.FORM} give other scores")
+    _check_answers(bundle, table, scores, rows.values)
+    return rows, scores, expected
 
 
 def _check_answers(
@@ -207,15 +202,15 @@ def _check_answers(
     if "probability" in table.columns:
         stored = np.array(table["probability"].to_list(), dtype=np.float64)
         own = probabilities(bundle, scores, rows)
-        if stored.shape != own.shape or not (np.abs(own - stored) <= _TOLERANCE).all():
-            raise ValueError(f"the calibration of {archive.FORM} gives other probabilities")
+        require(stored.shape == own.shape and bool((np.abs(own - stored) <= _TOLERANCE).all()),
+                f"the calibration of {archive.FORM} gives other probabilities")
     if "decision" in table.columns:
-        if bundle.decision is None:
-            raise ValueError(f"{archive.FORM} has no decision, and its golden rows have")
+        require(bundle.decision is not None,
+                f"{archive.FORM} has no decision, and its golden rows have")
         expected = decisions(bundle, scores, rows, golden.TOLERANCE)
-        if any(want is not None and got is not None and [*map(str, want)] != got
-               for want, got in zip(expected, table["decision"].to_list(), strict=True)):
-            raise ValueError(f"the decision of {archive.FORM} gives other answers")
+        require(all(want is None or got is None or [*map(str, want)] == got for want, got in zip(
+            expected, table["decision"].to_list(), strict=True)),
+                f"the decision of {archive.FORM} gives other answers")
 
 
 def prepare(
@@ -268,41 +263,39 @@ def compare(
                           f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
                           f"{scores.shape[1]}")
     difference = np.abs(answers.scores - scores)
-    wrong = np.flatnonzero(
-        ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores))).all(axis=1))
+    wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
     labels = bundle.decide(answers.scores) if answers.labels is None else answers.labels
-    if len(labels) != len(expected):
-        raise ExportError(f"{target.name}: the engine answered {quantity(len(labels), 'label')} of "
-                          f"{quantity(len(expected), 'row')}")
-    return Verified(
-        target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
-        target.tolerance, wrong.tolist(),
-        [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
-         if want is not None and _typed(want) != _typed(got)],
-        bundle.answers, *_compare_answers(target, bundle, answers, scores, rows.values))
-
-
-def _compare_answers(
-    target: Target, bundle: Bundle, answers: TargetAnswers, scores: Floats,
-    rows: CountMatrix | Floats,
-) -> tuple[float, list[int], list[tuple[int, Any, Any]]]:
-    """The largest error of a probability, rows with wrong ones, and wrong decisions."""
-    largest, wrong, different = 0.0, np.zeros(0, dtype=np.int64), []
+    errors, decided = np.zeros((len(scores), 1)), []
     if "probability" in bundle.answers:
-        chances = probabilities(bundle, scores, rows)
+        chances = probabilities(bundle, scores, rows.values)
         if answers.probabilities is None or answers.probabilities.shape != chances.shape:
             raise ExportError(f"{target.name}: the engine gave no probability for each class")
-        error = np.abs(answers.probabilities - chances)
-        largest = float(error.max(initial=0.0))
-        wrong = np.flatnonzero(~(error <= max(_TOLERANCE, target.tolerance)).all(axis=1))
-    if "decision" in bundle.answers and not bundle.is_multilabel:
-        if answers.decisions is None or len(answers.decisions) != len(scores):
-            raise ExportError(f"{target.name}: the engine gave no decision for each row")
-        different = [
-            (row, want, got) for row, (want, got) in enumerate(zip(
-                decisions(bundle, scores, rows, target.tolerance), answers.decisions, strict=True))
-            if want is not None and _typed(want) != _typed(got)]
-    return largest, wrong.tolist(), different
+        errors = np.abs(answers.probabilities - chances)
+    if bundle.gives_decisions:
+        wanted = decisions(bundle, scores, rows.values, target.tolerance)
+        decided = _differing(target, "decision", wanted, answers.decisions or [])
+    return Verified(
+        target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
+        target.tolerance, _rows_of(wrong),
+        _differing(target, "label", expected, labels), bundle.answers,
+        float(errors.max(initial=0.0)),
+        _rows_of(~(errors <= max(_TOLERANCE, target.tolerance))), decided)
+
+
+def _rows_of(wrong: NDArray[np.bool_]) -> list[int]:
+    rows: list[int] = np.flatnonzero(wrong.any(axis=1)).tolist()
+    return rows
+
+
+def _differing(
+    target: Target, what: str, expected: list[Any], got: list[Any]
+) -> list[tuple[int, Any, Any]]:
+    """Rows with another answer than is expected, with both; None is expected where any is right."""
+    if len(got) != len(expected):
+        raise ExportError(f"{target.name}: the engine answered {quantity(len(got), what)} of "
+                          f"{quantity(len(expected), 'row')}")
+    return [(row, want, answer) for row, (want, answer) in enumerate(zip(
+        expected, got, strict=True)) if want is not None and _typed(want) != _typed(answer)]
 
 
 def _typed(answer: Any) -> Any:

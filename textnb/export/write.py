@@ -13,10 +13,10 @@ from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive
 from textnb.export.answers import give_answers
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
-from textnb.export.precision import Precision, round_weights
-from textnb.export.prune import keep_top
+from textnb.export.reduce import Precision, keep_top, round_weights
 from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import TARGETS, target_of, target_of_path
+from textnb.files.archive import write_sums
 from textnb.files.replace import check_target, replace_file
 from textnb.learning.fitted import fitted_texts
 
@@ -89,7 +89,7 @@ def export_model(
     top : int, optional
         Keep this many terms, those that can change a decision most.
     precision : {"float64", "float32", "int8"}
-        Round the weights: see `textnb.export.precision`. By default they are as they are.
+        Round the weights: see `textnb.export.reduce`. By default they are as they are.
     progress : callable, optional
         Called with the name of each step as it begins.
 
@@ -153,7 +153,7 @@ def export_model(
             tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write(target, bundle, folder)
             tell("sealing the bundle")
-            archive.seal(folder)
+            write_sums(folder)
             if file is not None:
                 with (folder / model_file(target)).open("rb") as written:
                     shutil.copyfileobj(written, file)

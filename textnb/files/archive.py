@@ -7,10 +7,13 @@ file. The same content gives the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import zipfile
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_BYTES = 8 << 30
+# The checksums of a folder's files, and limits of an archive of them.
+SUMS = "SHA256SUMS"
+_MAX_MEMBERS, _MAX_SUMS = 16, 1 << 16
+# Bytes of a member that are unpacked at a time.
+_PIECE = 1 << 20
 # The earliest time that ZIP can name: the same content gives the same bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
@@ -95,6 +103,87 @@ def write_member(
     entry = zipfile.ZipInfo(name, _TIME)
     entry.compress_type = compression
     archive.writestr(entry, content)
+
+
+def pack_folder(folder: Path, file: IO[bytes]) -> None:
+    """Write the files of a folder as a ZIP archive."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(folder.iterdir()):
+            write_member(archive, path.name, path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def unpack_folder(path: Path, folder: Path, max_bytes: int) -> None:
+    """Unpack an archive of files that its checksums name; call it within `reading_errors`."""
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        check_size(str(path), sum(entry.file_size for entry in entries), max_bytes)
+        require(len(entries) <= _MAX_MEMBERS,
+                f"it has {len(entries)} members, more than {_MAX_MEMBERS}")
+        require(SUMS in archive.namelist() and archive.getinfo(SUMS).file_size <= _MAX_SUMS,
+                f"it has no {SUMS}")
+        known = {SUMS, *_declared_sums(archive.read(SUMS))}
+        for entry in entries:
+            name = entry.filename
+            # A name with a path in it could write outside the folder.
+            require(os.path.basename(name) == name and name not in ("", ".", ".."),
+                    f"it holds a member named {name!r}")
+            require(name in known, f"{SUMS} does not name {name}")
+            with archive.open(entry) as packed, (folder / name).open("wb") as file:
+                # Read at most the declared size: a hostile archive may unpack to more.
+                for start in range(0, entry.file_size, _PIECE):
+                    file.write(packed.read(min(_PIECE, entry.file_size - start)))
+
+
+def write_sums(folder: Path) -> None:
+    """Write the checksums of a folder's files, in the form that ``sha256sum --check`` reads."""
+    lines = [f"{_checksum(path)}  {path.name}\n"
+             for path in sorted(folder.iterdir()) if path.name != SUMS]
+    (folder / SUMS).write_text("".join(lines), "utf-8")
+
+
+def check_sums(
+    folder: Path, name: str, max_bytes: int, needed: Collection[str],
+    is_beside: Callable[[str], bool],
+) -> None:
+    """Check the files of a folder by its checksums; call it within `reading_errors`.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        Name of the folder or archive, for the error.
+    max_bytes : int
+        The most bytes that all files may have.
+    needed : collection of str
+        Files that must be there.
+    is_beside : callable
+        Whether a file may be there without a checksum, by its name.
+    """
+    paths = {path.name: path for path in folder.iterdir()}
+    for member, path in paths.items():
+        require(is_beside(member) or (not path.is_symlink() and path.is_file()),
+                f"{member} is not a plain file")
+    require(SUMS in paths and paths[SUMS].stat().st_size <= _MAX_SUMS, f"it has no {SUMS}")
+    declared = _declared_sums(paths.pop(SUMS).read_bytes())
+    for member in sorted({*needed, *declared} - set(paths)):
+        raise ValueError(f"{member} is missing")
+    check_size(name, sum(paths[member].stat().st_size for member in declared), max_bytes)
+    for member, digest in declared.items():
+        require(_checksum(paths[member]) == digest,
+                f"the checksum of {member} differs: bytes were changed or lost")
+    for member in sorted(set(paths) - set(declared)):
+        require(is_beside(member), f"{SUMS} does not name {member}")
+
+
+def _declared_sums(content: bytes) -> dict[str, str]:
+    """The checksum of each file that is named."""
+    lines = (line.partition("  ") for line in content.decode("utf-8", "replace").splitlines())
+    return {member: digest for digest, _, member in lines}
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def to_lists(value: Any, other: Callable[[Any], Any] = lambda value: value) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats
@@ -74,6 +75,31 @@ class TargetAnswers:
     labels: list[Any] | None = None
     probabilities: Floats | None = None
     decisions: list[list[Any]] | None = None
+
+    @classmethod
+    def of(
+        cls, bundle: Bundle, scores: ArrayLike, labels: Sequence[Any],
+        probabilities: ArrayLike | None, decisions: Iterable[Any] | None,
+    ) -> TargetAnswers:
+        """What an engine answers, without what the bundle's ``answers`` don't have.
+
+        Parameters
+        ----------
+        bundle : Bundle
+        scores, probabilities : array-like
+            Row by row.
+        labels : sequence
+            One per row, or a list per row.
+        decisions : iterable of label or None
+            None for unsure.
+        """
+        return cls(
+            np.asarray(scores, np.float64).reshape(len(labels), len(bundle.intercept)),
+            list(labels),
+            np.asarray(probabilities, np.float64).reshape(-1, len(bundle.labels))
+            if "probability" in bundle.answers else None,
+            [[] if label is None else [label] for label in decisions or ()]
+            if bundle.gives_decisions else None)
 
 
 class Target(ABC):

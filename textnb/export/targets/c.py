@@ -53,16 +53,10 @@ class C(Program):
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
                  str(path.with_suffix(".bin"))], b"".join(_records(bundle, rows)))
         answers = read_answers(bundle, output)
-        labels: list[Any] = (
-            [[bundle.labels[k] for k in np.flatnonzero(row)] for row in answers["chosen"]]
-            if bundle.is_multilabel else [bundle.labels[k] for k in answers["label"].tolist()])
-        decided = "decision" in bundle.answers and not bundle.is_multilabel
-        return TargetAnswers(
-            answers["scores"].astype(np.float64), labels,
-            answers["probabilities"].astype(np.float64)
-            if "probability" in bundle.answers else None,
-            [[bundle.labels[k]] if k >= 0 else [] for k in answers["decision"].tolist()]
-            if decided else None)
+        labels = (bundle.labels_of(answers["chosen"]) if bundle.is_multilabel
+                  else bundle.labels_at(answers["label"].tolist()))
+        return TargetAnswers.of(bundle, answers["scores"], labels, answers["probabilities"],
+                                bundle.labels_at(answers["decision"].tolist()))
 
 
 def read_answers(bundle: Bundle, output: bytes) -> NDArray[Any]:

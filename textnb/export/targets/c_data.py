@@ -141,7 +141,7 @@ def _answers(bundle: Bundle) -> list[bytes]:
     if decision is not None and bundle.is_multilabel:
         ranks = struct.pack("<2I", decision.at_least, decision.at_most or len(bundle.labels))
     elif decision is not None:
-        least = [decision.thresholds[label] for label in bundle.labels]
+        least = bundle.least_odds
     return [_doubles(np.array(numbers)), _doubles(np.array(least)), ranks]
 
 

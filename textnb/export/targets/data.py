@@ -206,5 +206,4 @@ def score_rows(
     array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
     if thresholds is None:
         return TargetAnswers(array)
-    return TargetAnswers(array, [[bundle.labels[k] for k in np.flatnonzero(row > thresholds)]
-                                 for row in array])
+    return TargetAnswers(array, bundle.labels_of(array > np.asarray(thresholds)))

@@ -13,14 +13,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import resources
 from importlib.metadata import version
-from itertools import chain
 from math import inf
 from typing import Any
 
-from textnb.bayes.features import Idf
 from textnb.export.bundle import Bundle
-from textnb.export.decompositions import Decomposition
-from textnb.export.portable import EVERYTHING, Words
+from textnb.export.portable import EVERYTHING
 from textnb.export.targets.packed import pack_weights
 
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
@@ -55,7 +52,7 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     simple = bundle.form.features.is_simple
     own = {"all", bundle.reads, "simple" if simple else "mapped",
            "labels" if bundle.is_multilabel else "one"}
-    if "decision" in bundle.answers and not bundle.is_multilabel:
+    if bundle.gives_decisions:
         own |= {"decided", "decidedtext"} if bundle.reads == "text" else {"decided"}
     if bundle.reads == "text" and bundle.tokenizer is not None:
         own.add(_ANALYZERS[bundle.tokenizer.analyzer])
@@ -76,24 +73,20 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
 
 
 def embed_json(
-    bundle: Bundle, *, words: bool = False, by_output: bool = False, packed: bool = False,
-    columns: Sequence[str] | None = None, answers: bool = False,
+    bundle: Bundle, *, words: bool = False, by_output: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> str:
-    """Write the bundle as JSON, one term or feature to a line.
+    """Write the bundle as JSON: of texts as `packed` does, of features one to a line.
 
     Parameters
     ----------
     bundle : Bundle
     words : bool
-        Include the characters of words, and those of what is kept.
+        Include what ``characters.json`` holds of how texts are split.
     by_output : bool
-        Write weights output by output, not term by term.
-    packed : bool
-        Write terms and weights as `textnb.export.targets.packed` does.
+        Write the weights of features output by output, not one feature after the other.
     columns : sequence of str, optional
         The columns of the input.
-    answers : bool
-        Include the calibration and the decision.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
@@ -103,33 +96,24 @@ def embed_json(
         "center": None if center is None else center.tolist(),
     }
     if not bundle.form.features.is_simple:
-        head["steps"] = bundle.form.features.to_dict()["steps"]
-        if packed:
-            for step in head["steps"]:
-                step.pop("weights", None)
+        head["steps"] = [{name: value for name, value in step.items() if name != "weights"}
+                         for step in bundle.form.features.to_dict()["steps"]]
     if bundle.is_multilabel:
+        # `at_most` is the number of labels where the decision says nothing.
+        ranks = {} if bundle.decision is None else bundle.decision.ranks
         head["thresholds"] = bundle.thresholds.tolist()
-        head["ranks"] = _ranks(bundle)
-    if answers:
-        head |= _answers(bundle)
+        head["ranks"] = [ranks.get("at_least", 0), ranks.get("at_most", len(bundle.labels))]
+    head |= _answers(bundle)
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = _words(bundle.words(EVERYTHING))
-    if packed:
-        idf = [step.weights for step in bundle.form.features.steps if isinstance(step, Idf)]
-        head["packed"] = pack_weights(
-            bundle.terms, bundle.weights, **({"idf": idf[0]} if idf else {}))
-        return _inert(head)
+        head["words"] = bundle.words(EVERYTHING).to_dict()
+    if bundle.reads != "features":
+        idf = {} if bundle.idf is None else {"idf": bundle.idf}
+        return _inert({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
-
-
-def _ranks(bundle: Bundle) -> list[int]:
-    """``at_least`` and ``at_most``, which is the number of labels where it says nothing."""
-    ranks = {} if bundle.decision is None else bundle.decision.ranks
-    return [ranks.get("at_least", 0), ranks.get("at_most", len(bundle.labels))]
 
 
 def _answers(bundle: Bundle) -> dict[str, Any]:
@@ -139,37 +123,9 @@ def _answers(bundle: Bundle) -> dict[str, Any]:
         name: calibration[name]
         for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}}
     if bundle.decision is not None and not bundle.is_multilabel:
-        least = [bundle.decision.thresholds[label] for label in bundle.labels]
         found["least"] = [None if value == inf else float(max(value, -_LARGEST))
-                          for value in least]
+                          for value in bundle.least_odds]
     return found
-
-
-def _words(words: Words) -> dict[str, Any]:
-    lower = words.lower
-    return {
-        "members": _flat(words.members), "unspaced": _flat(words.unspaced), "least": words.least,
-        "sizes": list(words.ngram_range), "stop_words": list(words.stop_words),
-        "replacements": [list(both) for both in words.replacements],
-        "lower": None if lower is None else lower.mapping,
-        "cased": [] if lower is None else _flat(lower.cased),
-        "ignorable": [] if lower is None else _flat(lower.ignorable),
-        **({} if words.normalizing is None else {"normalize": _tables(words.normalizing)}),
-        **({} if words.stripping is None else {
-            "accents": {**_tables(words.stripping), "dropped": _flat(words.dropped)}}),
-        "columns": list(words.columns), "prefixes": list(words.prefixes), "escaped": words.escaped,
-        **({} if not words.kept else {"kept": {
-            "kinds": list(words.kept), "letters": _flat(words.letters),
-            "letters_or_numbers": _flat(words.letters_or_numbers), "emoji": _flat(words.emoji)}}),
-    }
-
-
-def _tables(table: Decomposition) -> dict[str, Any]:
-    return {"mapping": table.mapping, "classes": _flat(table.class_ranges), "pairs": table.pairs}
-
-
-def _flat(ranges: Sequence[tuple[int, ...]]) -> list[int]:
-    return list(chain.from_iterable(ranges))
 
 
 def _inert(value: Any) -> str:

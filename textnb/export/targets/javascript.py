@@ -32,8 +32,7 @@ class JavaScript(Program):
                                   "use --to python")
         # Engines read a quoted string several times as fast as a template literal. Backslashes
         # continue its lines.
-        data = embed_json(bundle, words=bundle.reads == "text", packed=bundle.reads != "features",
-                          answers=True)
+        data = embed_json(bundle, words=bundle.reads == "text")
         quoted = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=quoted)
         if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:

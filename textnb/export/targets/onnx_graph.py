@@ -32,7 +32,13 @@ from textnb.export.targets.base import (
     TargetRows,
     WriterMissing,
 )
-from textnb.export.targets.onnx_answers import AnswerNodes
+from textnb.export.targets.onnx_nodes import (
+    Nodes,
+    add_decision,
+    add_labels,
+    add_probability,
+    per_term,
+)
 from textnb.export.targets.onnx_split import Split, join_tokens, split_of, unused_character
 from textnb.export.targets.packed import find_table
 from textnb.text.tokens import Tokenizer
@@ -75,8 +81,7 @@ class Onnx(Program):
     def write(self, bundle: Bundle, path: Path) -> None:
         split = separator = None
         if bundle.reads == "text":
-            assert bundle.tokenizer is not None
-            split = split_of(bundle.tokenizer.plan(), bundle.columns)
+            split = split_of(bundle.splitter.plan(), bundle.columns)
             separator = split.separator
         elif bundle.reads == "terms":
             separator = unused_character(bundle.terms)
@@ -107,48 +112,41 @@ class Onnx(Program):
             inputs = np.array(strings.fill_null("").to_list(), dtype=object)
         names = [output.name for output in session.get_outputs()]
         found = dict(zip(names, session.run(names, {bundle.reads: inputs}), strict=True))
-        labels = ([[bundle.labels[k] for k in np.flatnonzero(row)] for row in found["labels"]]
-                  if bundle.is_multilabel else found["label"].tolist())
-        decided = found.get("decision")
-        return TargetAnswers(
-            found["scores"], labels, found.get("probability"),
-            None if decided is None else [
-                [bundle.labels[k]] if k >= 0 else [] for k in decided.tolist()])
+        labels = (bundle.labels_of(found["labels"]) if bundle.is_multilabel
+                  else found["label"].tolist())
+        decisions = found["decision"].tolist() if bundle.gives_decisions else ()
+        return TargetAnswers.of(bundle, found["scores"], labels, found.get("probability"),
+                                bundle.labels_at(decisions))
 
 
-class _Graph(AnswerNodes):
+class _Graph:
     """The graph of a bundle."""
 
-    def __init__(self, bundle: Bundle, separator: str | None, split: Split | None
-                 ) -> None:
+    def __init__(self, bundle: Bundle, separator: str | None, split: Split | None) -> None:
         try:
             import onnx
         except ImportError:
             raise WriterMissing(f"onnx is not installed: {INSTALL}") from None
-        super().__init__(onnx, bundle)
-        self.separator, self.split = separator, split
+        self.onnx: Any = onnx
+        self.bundle, self.separator, self.split = bundle, separator, split
+        self.nodes = Nodes(onnx)
 
     def model(self) -> Any:
         bundle, helper, types = self.bundle, self.onnx.helper, self.onnx.TensorProto
-        nodes = self.features() if bundle.reads == "features" else self.documents()
-        decision, answer = self.decision()
-        outputs = [helper.make_tensor_value_info("scores", types.DOUBLE,
-                                                 ["N", len(bundle.intercept)]), answer]
+        declare, numeric = helper.make_tensor_value_info, bundle.reads == "features"
+        length = self.features() if numeric else self.documents()
+        outputs = [declare("scores", types.DOUBLE, ["N", len(bundle.intercept)]), self.labels()]
         if "probability" in bundle.answers:
-            decision += self.probability_nodes()
-            outputs.append(helper.make_tensor_value_info(
-                "probability", types.DOUBLE, ["N", len(bundle.labels)]))
-        if "decision" in bundle.answers and not bundle.is_multilabel:
-            decision += self.threshold_nodes()
-            outputs.append(helper.make_tensor_value_info("decision", types.INT64, ["N"]))
-        shape = ["N", len(bundle.terms)] if bundle.reads == "features" else ["N"]
-        kind = types.DOUBLE if bundle.reads == "features" else types.STRING
-        graph = helper.make_graph(
-            [*nodes, *decision], "textnb",
-            [helper.make_tensor_value_info(bundle.reads, kind, shape)],
-            outputs, self.constants)
+            posterior = add_probability(self.nodes, bundle, "scores", length)
+            outputs.append(declare("probability", types.DOUBLE, ["N", len(bundle.labels)]))
+            if bundle.gives_decisions:
+                add_decision(self.nodes, bundle, posterior)
+                outputs.append(declare("decision", types.INT64, ["N"]))
+        given = declare(bundle.reads, types.DOUBLE if numeric else types.STRING,
+                        ["N", len(bundle.terms)] if numeric else ["N"])
         model = helper.make_model(
-            graph, ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
+            helper.make_graph(self.nodes.nodes, "textnb", [given], outputs, self.nodes.constants),
+            ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
             opset_imports=[helper.make_opsetid("", OPSET),
                            helper.make_opsetid("ai.onnx.ml", ML_OPSET)])
         helper.set_model_props(model, self.properties())
@@ -156,162 +154,111 @@ class _Graph(AnswerNodes):
 
     # Scores
 
-    def features(self) -> list[Any]:
-        bundle = self.bundle
-        name, nodes = self.presence_nodes("features")
-        center, intercept = bundle.center_and_intercept()
+    def features(self) -> str:
+        """Add ``scores`` of features, and return the name of their sums, or ""."""
+        nodes, name = self.nodes, self.presence(self.nodes, "features")
+        center, intercept = self.bundle.center_and_intercept()
         if center is not None:
             # The center is subtracted first, so that features far from 0 keep their digits.
-            nodes.append(self.node("Sub", [name, self.constant("center", center)], "centered"))
-            name = "centered"
-        if self.needs_length:
-            nodes.append(self.sum_node("ReduceSum", name, "counted"))
-        return [*nodes,
-                self.node("MatMul", [name, self.constant("weights", bundle.weights)], "sums"),
-                self.node("Add", ["sums", self.constant("intercept", intercept)], "scores")]
+            name = nodes.add("Sub", name, center)
+        nodes.add("Add", nodes.add("MatMul", name, self.bundle.weights), intercept, to=["scores"])
+        return nodes.sum(name) if self.bundle.needs_length else ""
 
-    def documents(self) -> list[Any]:
-        """Nodes of the loop over documents, from the input to ``scores``."""
-        helper, types, bundle = self.onnx.helper, self.onnx.TensorProto, self.bundle
-        outputs = len(bundle.intercept)
+    def documents(self) -> str:
+        """Add the loop over documents to ``scores``, and return the name of counts, or ""."""
+        declare, types, bundle = (
+            self.onnx.helper.make_tensor_value_info, self.onnx.TensorProto, self.bundle)
+        n_terms, n_outputs = bundle.weights.shape
+        body = Nodes(self.onnx, self.nodes)
+        tokens = self.tokens(body, body.add("Gather", bundle.reads, "row"))
+        codes = body.add("LabelEncoder", tokens, domain="ai.onnx.ml", default_int64=n_terms,
+                         **self.keys())
+        # One unknown token is added to every document, so that no list is empty.
+        body.add("Unique", body.add("Concat", codes, [n_terms], axis=0),
+                 to=["found", "", "", "times"], sorted=0)
+        value = self.mapped(body, body.cast("times", "DOUBLE"))
         # The last row is for all unknown tokens.
-        weight_nodes = self.weight_nodes(np.vstack([bundle.weights, np.zeros((1, outputs))]))
-        self.constant("unknown", np.array([len(bundle.terms)]))
-        value, step_nodes = self.step_nodes()
-        body = [
-            self.node("Gather", [bundle.reads, "row"], "document"),
-            *self.tokens(),
-            self.node("LabelEncoder", ["tokens"], "codes", domain="ai.onnx.ml",
-                      default_int64=len(bundle.terms), **self.keys()),
-            # One unknown token is added to every document, so that no list is empty.
-            self.node("Concat", ["codes", "unknown"], "all_codes", axis=0),
-            helper.make_node("Unique", ["all_codes"], ["found", "", "", "times"], sorted=0),
-            self.node("Cast", ["times"], "counts", to=types.DOUBLE),
-            *step_nodes,
-            *weight_nodes,
-            self.node("MatMul", [value, "found_weights"], "sum"),
-            self.node("Identity", ["going"], "still_going"),
-        ]
-        sums, more = ["sums"], []
-        if self.needs_length:
+        weights = self.find_weights(body, np.vstack([bundle.weights, np.zeros((1, n_outputs))]))
+        body.add("MatMul", value, weights, to=["sum"])
+        body.add("Identity", "going", to=["still_going"])
+        made = [declare("still_going", types.BOOL, []), declare("sum", types.DOUBLE, [n_outputs])]
+        outputs = ["sums"]
+        if bundle.needs_length:
             # Without the unknown tokens. One number for each document is a column of them.
-            body += [*self.per_term(value, np.ones(len(bundle.terms)), "scored"),
-                     self.node("ReduceSum", ["scored"], "counted_here")]
-            sums, more = ["sums", "counted"], [
-                helper.make_tensor_value_info("counted_here", types.DOUBLE, [1])]
-        info = helper.make_tensor_value_info
-        inner = helper.make_graph(
-            body, "document",
-            [info("row", types.INT64, []), info("going", types.BOOL, [])],
-            [info("still_going", types.BOOL, []), info("sum", types.DOUBLE, [outputs]),
-             *more])
-        return [
-            self.node("Size", [bundle.reads], "rows"),
-            helper.make_node("Loop", ["rows", self.constant("go", np.array(True))], sums,
-                             body=inner),
-            self.node("Add", ["sums", self.constant("intercept", bundle.intercept)], "scores"),
-        ]
+            body.add("ReduceSum", per_term(body, value, np.ones(n_terms)), to=["counted_here"])
+            made.append(declare("counted_here", types.DOUBLE, [1]))
+            outputs.append("counted")
+        loop = self.onnx.helper.make_graph(
+            body.nodes, "document",
+            [declare("row", types.INT64, []), declare("going", types.BOOL, [])], made)
+        self.nodes.add("Loop", self.nodes.add("Size", bundle.reads), True, to=outputs, body=loop)
+        self.nodes.add("Add", "sums", bundle.intercept, to=["scores"])
+        return "counted" if bundle.needs_length else ""
 
-    def weight_nodes(self, weights: Floats) -> list[Any]:
-        """Nodes that look up the weights of the terms ``found``, each number once in the file."""
+    def find_weights(self, nodes: Nodes, weights: Floats) -> str:
+        """Add nodes that look up the weights of the terms ``found``, each number once."""
         numbers, places = find_table(weights.ravel())
         if places is None:
-            self.constant("weights", weights)
-            return [self.node("Gather", ["weights", "found"], "found_weights")]
+            return nodes.add("Gather", weights, "found")
         kind = np.min_scalar_type(len(numbers) - 1)
-        self.constant("numbers", numbers)
-        self.constant("places", places.astype(kind).reshape(weights.shape))
-        return [self.node("Gather", ["places", "found"], "found_places"),
-                # Indices are signed.
-                self.node("Cast", ["found_places"], "indices", to=self.onnx.TensorProto.INT64),
-                self.node("Gather", ["numbers", "indices"], "found_weights")]
+        found = nodes.add("Gather", places.astype(kind).reshape(weights.shape), "found")
+        # Indices are signed.
+        return nodes.add("Gather", numbers, nodes.cast(found, "INT64"))
 
-    def presence_nodes(self, counts: str) -> tuple[str, list[Any]]:
-        """The name of the features, counts or presence, and the nodes that make them."""
+    def presence(self, nodes: Nodes, counts: str) -> str:
+        """Add nodes from counts to presence, if the form has it."""
         above = self.bundle.above
-        if above is None:
-            return counts, []
-        return "present", [
-            self.node("Greater", [counts, self.constant("above", np.float64(above))], "is_above"),
-            self.node("Cast", ["is_above"], "present", to=self.onnx.TensorProto.DOUBLE)]
+        return counts if above is None else nodes.cast(
+            nodes.add("Greater", counts, float(above)), "DOUBLE")
 
-    def step_nodes(self) -> tuple[str, list[Any]]:
-        """The name of the features, and the nodes of the feature map's steps that make them."""
-        name = "counts"
-        nodes: list[Any] = []
+    def mapped(self, nodes: Nodes, name: str) -> str:
+        """Add the nodes of the feature map's steps, from the counts of the terms ``found``."""
         for step in self.bundle.form.features.steps:
             match step:
                 case Presence():
-                    name, nodes = self.presence_nodes(name)
+                    name = self.presence(nodes, name)
                 case Sublinear():
-                    self.constant("one", np.float64(1.0))
-                    nodes += [self.node("Log", [name], "logs"),
-                              self.node("Add", ["logs", "one"], "sublinear")]
-                    name = "sublinear"
+                    name = nodes.add("Add", nodes.add("Log", name), 1.0)
                 case Idf(weights=weights):
-                    nodes += self.per_term(name, weights, "weighted")
-                    name = "weighted"
+                    name = per_term(nodes, name, weights)
                 case Length():
                     # Unknown tokens do not count for the length; 0 / 1e-300 is 0.
-                    self.constant("least", np.float64(1e-300))
-                    nodes += [*self.per_term(name, np.ones(len(self.bundle.terms)), "known"),
-                              self.node("MatMul", ["known", "known"], "squares"),
-                              self.node("Sqrt", ["squares"], "root"),
-                              self.node("Max", ["root", "least"], "length"),
-                              self.node("Div", ["known", "length"], "unit")]
-                    name = "unit"
+                    name = per_term(nodes, name, np.ones(len(self.bundle.terms)))
+                    root = nodes.add("Sqrt", nodes.add("MatMul", name, name))
+                    name = nodes.add("Div", name, nodes.add("Max", root, 1e-300))
                 case _:
                     raise unknown_step(step, "ONNX", EVERY)
-        return name, nodes
-
-    def per_term(self, name: str, numbers: Floats, output: str) -> list[Any]:
-        """Nodes that multiply each term's value by its number, and unknown tokens by 0."""
-        table = self.constant(f"{output}_numbers", np.append(numbers, 0.0))
-        return [self.node("Gather", [table, "found"], f"{output}_of"),
-                self.node("Mul", [name, f"{output}_of"], output)]
+        return name
 
     # Tokens
 
-    def tokens(self) -> list[Any]:
-        """Nodes from ``document`` to ``tokens``."""
+    def tokens(self, nodes: Nodes, document: str) -> str:
+        """Add nodes from a document to its tokens."""
         split = self.split
+        words = nodes.add("StringSplit", document, to=["pieces", "pieces_number"],
+                          delimiter=self.separator)
         if split is None or split.ngram_range == (1, 1):
             # Empty pieces and stop words are no terms, so they need not be dropped.
-            return [self.split_node("tokens")]
+            return words
         least, most = split.ngram_range
         dropped = ["", *sorted(split.stops)]
-        nodes = [
-            self.split_node("pieces"),
-            self.node("LabelEncoder", ["pieces"], "kept", domain="ai.onnx.ml",
-                      keys_strings=[word.encode() for word in dropped],
-                      values_int64s=[0] * len(dropped), default_int64=1),
-            self.node("Cast", ["kept"], "is_kept", to=self.onnx.TensorProto.BOOL),
-            self.node("Compress", ["pieces", "is_kept"], "words_1", axis=0)]
-        for name, value in (("zero", 0), ("last", -1), ("end", 2**62)):
-            self.constant(name, np.array([value]))
-        self.strings("between", [self.separator or ""])
-        for n in range(2, most + 1):
-            self.constant(f"from_{n}", np.array([n - 1]))
-            nodes += [
-                self.node("Slice", [f"words_{n - 1}", "zero", "last"], f"starts_{n}"),
-                self.node("StringConcat", [f"starts_{n}", "between"], f"begun_{n}"),
-                self.node("Slice", ["words_1", f"from_{n}", "end"], f"ends_{n}"),
-                self.node("StringConcat", [f"begun_{n}", f"ends_{n}"], f"words_{n}")]
-        every = [f"words_{n}" for n in range(least, most + 1)]
-        return [*nodes, self.node("Concat", every, "tokens", axis=0)]
-
-    def split_node(self, name: str) -> Any:
-        return self.onnx.helper.make_node("StringSplit", ["document"], [name, f"{name}_number"],
-                                          delimiter=self.separator)
+        kept = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
+                         keys_strings=[word.encode() for word in dropped],
+                         values_int64s=[0] * len(dropped), default_int64=1)
+        words = nodes.add("Compress", words, nodes.cast(kept, "BOOL"), axis=0)
+        between, grams = nodes.strings([self.separator or ""]), [words]
+        for n in range(1, most):
+            begun = nodes.add("StringConcat", nodes.add("Slice", grams[-1], [0], [-1]), between)
+            grams.append(nodes.add(
+                "StringConcat", begun, nodes.add("Slice", words, [n], [2**62])))
+        return nodes.add("Concat", *grams[least - 1:], axis=0)
 
     def keys(self) -> dict[str, Any]:
         """The terms, as the graph makes them, and their rows."""
         split = self.split
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
         if split is not None and split.ngram_range[1] > 1:
-            tokenizer = self.bundle.tokenizer
-            assert tokenizer is not None
-            words = tokenizer.split_all(pl.Series(list(rows), dtype=pl.String)).to_list()
+            words = self.bundle.splitter.split_all(pl.Series(list(rows), dtype=pl.String)).to_list()
             rows = {gram: row for (term, row), own in zip(rows.items(), words, strict=True)
                     if (gram := self.gram(term, own))}
         elif split is not None:
@@ -328,36 +275,29 @@ class _Graph(AnswerNodes):
         The separator, which no word holds, joins its words. They are not escaped, as ONNX can't
         replace characters.
         """
-        separator = self.separator
-        assert separator is not None
+        separator = self.separator or ""
         escaped = " ".join(re.sub(r"([\\ ])", r"\\\1", word) for word in words)
         if escaped != term or any(separator in word for word in words):
             return None
         return separator.join(words)
 
-    # The label
-
-    def decision(self) -> tuple[list[Any], Any]:
-        """Nodes from ``scores`` to ``label`` or ``labels``, and the declaration of that output."""
-        bundle, types = self.bundle, self.onnx.TensorProto
+    def labels(self) -> Any:
+        """Add nodes from ``scores`` to ``label`` or ``labels``, and declare that output."""
+        bundle, nodes, types = self.bundle, self.nodes, self.onnx.TensorProto
         labels, declare = bundle.labels, self.onnx.helper.make_tensor_value_info
         if bundle.is_multilabel:
-            return self.label_nodes(), declare("labels", types.BOOL, ["N", len(labels)])
+            add_labels(nodes, bundle)
+            return declare("labels", types.BOOL, ["N", len(labels)])
         if bundle.positive is None:
-            nodes = [self.node("ArgMax", ["scores"], "best", axis=1, keepdims=0)]
+            best = nodes.add("ArgMax", "scores", axis=1, keepdims=0)
         else:
             labels = [bundle.negative, bundle.positive]
-            self.constant("threshold", np.float64(0.0))
-            self.constant("columns", np.array([1]))
-            nodes = [self.node("Greater", ["scores", "threshold"], "wins"),
-                     self.node("Cast", ["wins"], "as_index", to=types.INT64),
-                     self.node("Squeeze", ["as_index", "columns"], "best")]
-        if isinstance(labels[0], str):
-            self.strings("labels", labels)
-        else:
-            self.constant("labels", np.array(labels))
-        nodes.append(self.node("Gather", ["labels", "best"], "label", axis=0))
-        return nodes, declare("label", self.constants[-1].data_type, ["N"])
+            best = nodes.add("Squeeze", nodes.cast(
+                nodes.add("Greater", "scores", 0.0), "INT64"), [1])
+        table = nodes.strings(labels) if isinstance(labels[0], str) else nodes.constant(labels)
+        kind = nodes.constants[-1].data_type
+        nodes.add("Gather", table, best, to=["label"], axis=0)
+        return declare("label", kind, ["N"])
 
     # Documentation in the file
 

@@ -6,21 +6,19 @@ and pickle and eval are not safe for files from others.
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
-from textnb.export.targets.program import run_program
-from textnb.files.parquet import ENGINE_ERRORS, decode
+from textnb.export.targets.program import run_in_child
+from textnb.files.parquet import ENGINE_ERRORS
+from textnb.text import plan as plans
 from textnb.text.characters import ACCENTS, COMBINING, TURKIC, pairs_by_replacing
 from textnb.text.expressions import (
     kept_or_word,
@@ -28,38 +26,17 @@ from textnb.text.expressions import (
     stop_tokens_of_lists,
     unspaced_class,
 )
-from textnb.text.plan import (
-    WHITE,
-    Characters,
-    CharactersInWords,
-    Escape,
-    FieldPrefix,
-    Lowercase,
-    Matches,
-    NGrams,
-    Normalize,
-    Plan,
-    Runs,
-    SingleSpaces,
-    Splitting,
-    StopWords,
-    StripAccents,
-    TokenColumns,
-    TurkicLowercase,
-    WordsAndKept,
-    WordsAndPairs,
-)
-from textnb.text.plan import Step as PlanStep
 
 _RUN = """
 import importlib.util, sys
 import polars as pl
-path, function, rows, target = sys.argv[1:]
+folder, path, function = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("model", path)
 model = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(model)
-answers = getattr(model, function)(pl.scan_parquet(rows)).select(model._ANSWERS)
-answers.collect().write_parquet(target)
+rows = pl.scan_parquet(folder + "/rows.parquet")
+answers = getattr(model, function)(rows).select(model._ANSWERS)
+answers.collect().write_parquet(folder + "/answers0.parquet")
 """
 
 
@@ -84,45 +61,30 @@ class PolarsCode(Program):
             raise ExportError("a label is beyond 64 bits")
         text = fill_template(
             "polars.txt", bundle, POLARS=pl.__version__,
-            DATA=embed_json(bundle, by_output=True, columns=columns,
-                            packed=bundle.reads != "features", answers=True),
+            DATA=embed_json(bundle, by_output=True, columns=columns),
             TOKENS="" if bundle.tokenizer is None else source_of(
                 bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
-            source, target = Path(folder, "rows.parquet"), Path(folder, "answers.parquet")
-            function = _write_rows(bundle, rows, source)
-            # -B, so that importing the file writes no bytecode next to it.
-            run_program([sys.executable, "-IB", "-c", _RUN, str(path), function, str(source),
-                         str(target)])
-            try:
-                answers = decode(target.read_bytes())
-                scores = answers["scores"].struct.unnest().to_numpy()
-                chances = answers["probabilities"].struct.unnest().to_numpy()
-                return TargetAnswers(
-                    np.asarray(scores, np.float64), answers["predicted"].to_list(),
-                    np.asarray(chances, np.float64) if "probability" in bundle.answers else None,
-                    [[] if label is None else [label] for label in answers["decision"].to_list()]
-                    if "decision" in answers.columns else None)
-            except (OSError, TypeError, ValueError, *ENGINE_ERRORS) as error:
-                raise ExportError(f"the engine's answers can't be read: {error}") from None
+        if bundle.reads == "features":
+            table = pl.DataFrame(rows.features, schema=list(bundle.columns))
+        else:
+            table = (rows.documents if bundle.reads == "text"
+                     else rows.tokens.alias("tokens").to_frame())
+        function = "score_terms" if bundle.reads == "terms" else "score"
+        try:
+            [answers] = run_in_child(_RUN, [str(path), function], {"rows": table})
+            return TargetAnswers.of(
+                bundle, answers["scores"].struct.unnest().to_numpy(),
+                answers["predicted"].to_list(),
+                answers["probabilities"].struct.unnest().to_numpy(),
+                answers["decision"].to_list() if bundle.gives_decisions else None)
+        except (TypeError, ValueError, *ENGINE_ERRORS) as error:
+            raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
-def _write_rows(bundle: Bundle, rows: TargetRows, path: Path) -> str:
-    """Write the rows as a Parquet file, and return the name of the function that scores them."""
-    if bundle.reads == "features":
-        pl.DataFrame(rows.features, schema=list(bundle.columns)).write_parquet(path)
-        return "score"
-    if bundle.reads == "text":
-        rows.documents.write_parquet(path)
-        return "score"
-    rows.tokens.alias("tokens").to_frame().write_parquet(path)
-    return "score_terms"
-
-
-def source_of(plan: Plan, columns: Sequence[str]) -> str:
+def source_of(plan: plans.Plan, columns: Sequence[str]) -> str:
     """Write a function ``tokens(*columns)`` that builds the expression of `Tokenizer.expr`.
 
     Raises
@@ -132,7 +94,8 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> print(source_of(Plan((Lowercase(), Matches("[^ ]+"))), ["text"]))
+    >>> lower = plans.Plan((plans.Lowercase(), plans.Matches("[^ ]+")))
+    >>> print(source_of(lower, ["text"]))
     def _split(column, prefix):
         text = pl.col(column).cast(pl.String).fill_null("")
         text = text.str.to_lowercase()
@@ -173,31 +136,31 @@ def _literal(value: Any) -> str:
     return ascii(value)
 
 
-def _clean(step: PlanStep, name: str) -> str | None:
+def _clean(step: plans.Step, name: str) -> str | None:
     """Write the line of a step that cleans the variable ``name``; None for other steps."""
     match step:
-        case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
+        case plans.Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
             return f"{name} = {name}.str.normalize({_literal(step.form)})"
-        case Lowercase():
+        case plans.Lowercase():
             return f"{name} = {name}.str.to_lowercase()"
-        case TurkicLowercase(language="tr" | "az"):
+        case plans.TurkicLowercase(language="tr" | "az"):
             replacing = "".join(
                 f".str.replace_all({_literal(found)}, {_literal(becomes)}, literal=True)"
                 for found, becomes in TURKIC)
             return f"{name} = {name}{replacing}.str.to_lowercase()"
-        case StripAccents(kind="ascii"):
+        case plans.StripAccents(kind="ascii"):
             return _strip(name, r"[^\x00-\x7F]+")
-        case StripAccents(kind="unicode"):
+        case plans.StripAccents(kind="unicode"):
             return _strip(name, ACCENTS)
-        case StripAccents(kind="marks"):
+        case plans.StripAccents(kind="marks"):
             return _strip(name, COMBINING)
-        case SingleSpaces():
-            white = _literal(rf"[{WHITE}]{{2,}}")
+        case plans.SingleSpaces():
+            white = _literal(rf"[{plans.WHITE}]{{2,}}")
             return f'{name} = {name}.str.replace_all({white}, " ")'
     return None
 
 
-def _lines_of(steps: Sequence[PlanStep], plan: Plan, prefixed: bool) -> list[str]:
+def _lines_of(steps: Sequence[plans.Step], plan: plans.Plan, prefixed: bool) -> list[str]:
     """Write the lines of some steps of a plan."""
     lines: list[str] = []
     tokens = "words"
@@ -207,33 +170,33 @@ def _lines_of(steps: Sequence[PlanStep], plan: Plan, prefixed: bool) -> list[str
             lines.append(line)
             continue
         match step:
-            case Matches(pattern=pattern) | Runs(pattern=pattern):
+            case plans.Matches(pattern=pattern) | plans.Runs(pattern=pattern):
                 lines.append(f"words = text.str.extract_all({_literal(pattern)})")
-            case WordsAndPairs(members=members, least=least):
+            case plans.WordsAndPairs(members=members, least=least):
                 pattern = f"[{members}]{{{least},}}|{unspaced_class(members)}+"
                 lines = _words_and_pairs(lines, plan, members, pattern)
-            case WordsAndKept(members=members, least=least, pairs=True, kinds=kinds):
+            case plans.WordsAndKept(members=members, least=least, pairs=True, kinds=kinds):
                 pattern = kept_or_word(members, least, True, kinds)
                 lines = _words_and_pairs(lines, plan, members, pattern)
-            case WordsAndKept(members=members, least=least, pairs=False, kinds=kinds):
+            case plans.WordsAndKept(members=members, least=least, pairs=False, kinds=kinds):
                 pattern = kept_or_word(members, least, False, kinds)
                 lines.append(f"words = text.str.extract_all({_literal(pattern)})")
-            case Characters(least=least, most=most):
+            case plans.Characters(least=least, most=most):
                 tokens = "grams"
                 lines += _characters(least, most)
-            case CharactersInWords(least=least, most=most):
+            case plans.CharactersInWords(least=least, most=most):
                 tokens = "grams"
                 lines += _characters_in_words(least, most)
-            case TokenColumns():
+            case plans.TokenColumns():
                 # `_steps_of_tokens` writes what reads such columns.
                 pass
-            case StopWords():
+            case plans.StopWords():
                 lines += _drop_stop_words(stop_tokens(plan))
-            case Escape(characters=characters):
+            case plans.Escape(characters=characters):
                 lines.append(_escape(tokens, characters))
-            case FieldPrefix():
+            case plans.FieldPrefix():
                 lines += _add_prefix(tokens, prefixed)
-            case NGrams(least=least, most=most):
+            case plans.NGrams(least=least, most=most):
                 lines += _ngrams(least, most)
                 tokens = "lists[0] if len(lists) == 1 else pl.concat_list(lists)"
             case _:
@@ -242,10 +205,10 @@ def _lines_of(steps: Sequence[PlanStep], plan: Plan, prefixed: bool) -> list[str
     return [*lines, f"return {tokens}"]
 
 
-def _steps_of_tokens(plan: Plan, prefixed: bool) -> list[str]:
+def _steps_of_tokens(plan: plans.Plan, prefixed: bool) -> list[str]:
     """Write the lines for a column of tokens; `_lines_of` has refused steps that are not known."""
     rest = tuple(step for step in plan.after_cleaning
-                 if not isinstance(step, Splitting | TokenColumns | StopWords))
+                 if not isinstance(step, plans.Splitting | plans.TokenColumns | plans.StopWords))
     stops = stop_tokens_of_lists(plan)
     return [
         "text = pl.element().cast(pl.String)",
@@ -262,12 +225,13 @@ def _strip(name: str, dropped: str) -> str:
     return f'{name} = {name}.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")'
 
 
-def _words_and_pairs(lines: list[str], plan: Plan, members: str, words: str) -> list[str]:
+def _words_and_pairs(lines: list[str], plan: plans.Plan, members: str, words: str) -> list[str]:
     """Write the lines that clean a text, and those that find its words and pairs."""
     unspaced = unspaced_class(members)
     replacements = [f"    ({_literal(pattern)}, {_literal(replacement)}),"
                     for pattern, replacement in pairs_by_replacing(unspaced)]
-    only_lower = all(isinstance(step, Lowercase | TurkicLowercase) for step in plan.cleaning)
+    only_lower = all(isinstance(step, plans.Lowercase | plans.TurkicLowercase)
+                     for step in plan.cleaning)
     searched = "original" if only_lower else "text"
     return [
         "original = text",
@@ -311,7 +275,7 @@ def _characters(least: int, most: int) -> list[str]:
 def _characters_in_words(least: int, most: int) -> list[str]:
     lines = [
         "# One padded word to a line; a word has no white space, so no line feed.",
-        f"padded = text.str.extract_all({_literal(f'[^{WHITE}]+')}).list.eval(",
+        f"padded = text.str.extract_all({_literal(f'[^{plans.WHITE}]+')}).list.eval(",
         '    pl.lit(" ") + pl.element() + pl.lit(" "))',
         r'lines = padded.list.join("\n")',
         "lists = []",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Timer
 
+import polars as pl
+
 from textnb.errors import ExportError
+from textnb.files.parquet import MalformedTable, decode
 
 SECONDS = 600.0
 MOST_BYTES = 1 << 30
@@ -42,6 +47,38 @@ def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
             raise ExportError(f"the engine failed: {last or process.returncode}")
         out.seek(0)
         return out.read()
+
+
+def run_in_child(
+    code: str, arguments: Sequence[str], tables: Mapping[str, pl.DataFrame], input: str = ""
+) -> list[pl.DataFrame]:
+    """Run Python code in a process of its own, on tables.
+
+    Parameters
+    ----------
+    code : str
+        Its arguments are a folder, where it reads ``NAME.parquet`` of each table and writes
+        ``answers0.parquet`` and so on, and then the others.
+    arguments : sequence of str
+    tables : mapping of str to DataFrame
+    input : str
+        Its standard input.
+
+    Raises
+    ------
+    ExportError
+        As `run_program`, and if the answers can't be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="textnb-") as name:
+        folder = Path(name)
+        for table, frame in tables.items():
+            frame.write_parquet(folder / f"{table}.parquet")
+        # -B, so that importing a file writes no bytecode next to it.
+        run_program([sys.executable, "-IB", "-c", code, name, *arguments], input.encode())
+        try:
+            return [decode(path.read_bytes()) for path in sorted(folder.glob("answers*.parquet"))]
+        except (OSError, MalformedTable) as error:
+            raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
 @contextmanager

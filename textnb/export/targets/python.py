@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Program, TargetAnswers, TargetRows
@@ -26,8 +24,7 @@ class Python(Program):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         text = fill_template("python.txt", bundle,
-                             DATA=embed_json(bundle, words=bundle.reads == "text",
-                                             packed=bundle.reads != "features", answers=True))
+                             DATA=embed_json(bundle, words=bundle.reads == "text"))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
@@ -42,16 +39,12 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
     output = run_program(command, lines.encode("ascii"))
     try:
         answers = [json.loads(line) for line in output.splitlines()]
-        scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
-        key = "labels" if bundle.is_multilabel else "label"
-        return TargetAnswers(scores.reshape(len(answers), len(bundle.intercept)),
-                             [answer[key] for answer in answers],
-                             np.array([answer["probabilities"] for answer in answers])
-                             if "probability" in bundle.answers else None,
-                             [[] if answer["decision"] is None else [answer["decision"]]
-                              for answer in answers]
-                             if "decision" in bundle.answers and not bundle.is_multilabel
-                             else None)
+        return TargetAnswers.of(
+            bundle, [answer["scores"] for answer in answers],
+            [answer["labels" if bundle.is_multilabel else "label"] for answer in answers],
+            [answer["probabilities"] for answer in answers]
+            if "probability" in bundle.answers else None,
+            [answer["decision"] for answer in answers] if bundle.gives_decisions else None)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,13 +30,8 @@ from textnb.export.bundle import Bundle
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, Program, TargetRows
-from textnb.export.targets.sql_answers import (
-    decision_view,
-    gives_decisions,
-    needs_length,
-    probability_view,
-    ranked_labels_view,
-)
+from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
+from textnb.export.targets.sql_texts import chunks, number
 from textnb.export.targets.sql_weights import WeightRows
 
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
@@ -49,7 +43,7 @@ _LISTED = 20_000
 _ARGUMENTS = 100
 
 
-class Sql(Program, sql_texts.TextDialect):
+class Sql(Program, sql_texts.Dialect):
     """One script that makes weights, classes and views in one transaction, and can be run again.
 
     Attributes
@@ -58,11 +52,11 @@ class Sql(Program, sql_texts.TextDialect):
         The name of the engine in messages.
     id_type, text_type, number_type : str
         The types of the columns ``id``, ``text`` and of features in a table of documents.
+    term_type, weight_type : str
+        The types of the columns of ``textnb_weights``.
     most_columns : int
         The number of columns of weights, or of features, that a table of the engine may have.
         Where the engine has no limit: with more columns, such a table is the wrong format.
-    rows_per_insert : int
-        The rows of one INSERT.
     reads_lists : bool
         Whether `unnest` writes a column from one literal, which DuckDB and PostgreSQL read in a
         small part of the time of as many literals.
@@ -70,8 +64,6 @@ class Sql(Program, sql_texts.TextDialect):
         The function that returns the highest of several numbers.
     bytewise : str
         The collation by which terms are compared byte by byte, if the user's column has another.
-    hex_literal : str
-        An expression for a string by the hexadecimal digits of its UTF-8 bytes.
     """
 
     suffix: ClassVar[str] = ".sql"
@@ -79,12 +71,12 @@ class Sql(Program, sql_texts.TextDialect):
     id_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "TEXT"
     number_type: ClassVar[str] = "DOUBLE PRECISION"
+    term_type: ClassVar[str] = "TEXT NOT NULL"
+    weight_type: ClassVar[str] = "DOUBLE PRECISION NOT NULL"
     most_columns: ClassVar[int] = 10_000
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
-    rows_per_insert: ClassVar[int] = 500
     bytewise: ClassVar[str] = ""
-    hex_literal: ClassVar[str]
     # What it does beyond words: to compose characters one after another needs a loop.
     knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
 
@@ -96,31 +88,16 @@ class Sql(Program, sql_texts.TextDialect):
             for statement in self.script(bundle):
                 file.write(f"{statement}\n")
 
-    def literal(self, value: str) -> str:
-        """Write a string as an expression without line ends, as clients read scripts by lines."""
-        if has_controls(value):
-            return self.hex_literal.format(value.encode().hex())
-        return "'" + value.replace("'", "''") + "'"
-
-    def load(
-        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
-    ) -> Iterator[str]:
-        """Write statements that fill a table with rows of strings, numbers and nulls."""
-        for chunk in chunks(rows, self.rows_per_insert):
-            values = ",\n".join(f"({', '.join(map(self.value, row))})" for row in chunk)
-            yield f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values};"
-
-    def value(self, value: str | float | None) -> str:
-        """Write a cell of a row as a literal."""
-        if value is None:
-            return "NULL"
-        if isinstance(value, str):
-            return self.literal(value)
-        return number(value) if isinstance(value, float) else str(value)
-
-    @abstractmethod
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         """Write statements that make and fill ``textnb_weights``."""
+        weights = WeightRows(bundle, lambda term: self.term(term, bundle))
+        columns = self.weight_columns(weights, self.weight_type)
+        yield f"CREATE TABLE textnb_weights (term {self.term_type}{columns});"
+        yield from self.fill_weights(weights)
+
+    def term(self, term: str, bundle: Bundle) -> str | None:
+        """A term as the engine has it; None to leave it out."""
+        return term
 
     def weight_columns(self, weights: WeightRows, kind: str) -> str:
         """Write the columns of weights of a table, with their defaults."""
@@ -257,7 +234,7 @@ class Sql(Program, sql_texts.TextDialect):
         yield from answer_views(bundle, self.greatest, self.list_of)
         if "probability" in bundle.answers:
             yield probability_view(bundle)
-        if gives_decisions(bundle):
+        if bundle.gives_decisions:
             yield decision_view(bundle)
         yield from self.closing()
 
@@ -319,7 +296,7 @@ def sums_view(bundle: Bundle) -> str:
         terms = ("(SELECT id, term FROM textnb_terms GROUP BY id, term "
                  f"HAVING count(*) > {number(bundle.above)})")
     totals = ", ".join(f"sum(w.w{k}) AS s{k}" for k in outputs)
-    length = needs_length(bundle)
+    length = bundle.needs_length
     if length:
         totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
     source = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
@@ -408,13 +385,6 @@ def greatest(names: Sequence[str], function: str) -> str:
     return names[0]
 
 
-def number(value: float) -> str:
-    """Write a float64 with an exponent, as without one engines may read it as a decimal."""
-    digits = repr(float(value))
-    digits = digits if "e" in digits else f"{digits}e0"
-    return f"({digits})" if digits.startswith("-") else digits
-
-
 def balanced_sum(parts: list[str]) -> str:
     """Write a sum as a balanced tree, whose depth stays below the limits of parsers."""
     return balanced(parts, "+") if parts else "0e0"
@@ -425,18 +395,6 @@ def balanced(parts: list[str], operator: str) -> str:
     while len(parts) > 1:
         parts = [f"({f' {operator} '.join(parts[i:i + 2])})" for i in range(0, len(parts), 2)]
     return parts[0]
-
-
-def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Divide rows into lists of at most ``size`` of them."""
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
-def has_controls(value: str) -> bool:
-    """Whether a string holds control characters, which clients and parsers may change."""
-    return any(character < " " or character == "\x7f" for character in value)
 
 
 def token_rows(tokens: pl.Series) -> pl.DataFrame:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any
-
-import numpy as np
 
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetAnswers
@@ -20,22 +17,10 @@ PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, posit
 DECISIONS = "SELECT position FROM textnb_decisions ORDER BY id"
 
 
-def needs_length(bundle: Bundle) -> bool:
-    """Whether sums need the column ``n``, the sum of the counts that were scored."""
-    calibration = bundle.calibration
-    return len(bundle.answers) > 1 and calibration is not None and bool(
-        calibration.length_exponent)
-
-
-def gives_decisions(bundle: Bundle) -> bool:
-    """Whether there is a view of decisions; lists of labels are by their decision already."""
-    return "decision" in bundle.answers and not bundle.is_multilabel
-
-
 def queries(bundle: Bundle) -> list[str]:
     """What `read_answers` asks for."""
     return [LABELS, *([PROBABILITIES] if "probability" in bundle.answers else []),
-            *([DECISIONS] if gives_decisions(bundle) else [])]
+            *([DECISIONS] if bundle.gives_decisions else [])]
 
 
 def read_answers(
@@ -52,23 +37,19 @@ def read_answers(
         Gives the rows of each of `queries`.
     """
     rows = list(ask(LABELS))
-    labels: list[Any]
+    first = 2 if bundle.is_multilabel else 3
+    labels: list[Any] = [row[1] for row in rows]
     if bundle.is_multilabel:
-        scores = np.array([row[2:] for row in rows], dtype=np.float64)
-        lists = (json.loads(row[1]) if isinstance(row[1], str) else row[1] for row in rows)
         by_name = {str(label): label for label in bundle.labels}
-        labels = [[by_name[name] for name in names] for names in lists]
+        labels = [[by_name[name] for name in (
+            json.loads(names) if isinstance(names, str) else names)] for names in labels]
     else:
-        scores = np.array([row[3:] for row in rows], dtype=np.float64)
-        labels = [None if row[1] is None else bundle.labels[row[1]] for row in rows]
-    answers = TargetAnswers(scores.reshape(len(rows), bundle.weights.shape[1]), labels)
-    if "probability" in bundle.answers:
-        chances = np.array([row[0] for row in ask(PROBABILITIES)], dtype=np.float64)
-        answers = replace(answers, probabilities=chances.reshape(-1, len(bundle.labels)))
-    if gives_decisions(bundle):
-        answers = replace(answers, decisions=[
-            [] if row[0] is None else [bundle.labels[row[0]]] for row in ask(DECISIONS)])
-    return answers
+        labels = bundle.labels_at(labels)
+    probabilities, places = (
+        [row[0] for row in ask(query)] if query in queries(bundle) else []
+        for query in (PROBABILITIES, DECISIONS))
+    return TargetAnswers.of(bundle, [row[first:] for row in rows], labels, probabilities,
+                            bundle.labels_at(places))
 
 
 def probability_view(bundle: Bundle) -> str:
@@ -108,9 +89,9 @@ def ranked_labels_view(
         chosen = f"({chosen}) AND place <= {at_most}"
     # Labels that are never given have the last ranks, which `at_least` may reach.
     labels = list_of([
-        ("1 = 0" if bundle.decision.thresholds[label] == inf else
+        ("1 = 0" if least == inf else
          f"max(CASE WHEN position = {k} THEN chosen ELSE 0 END) = 1", str(label))
-        for k, label in enumerate(bundle.labels)])
+        for k, (label, least) in enumerate(zip(bundle.labels, bundle.least_odds, strict=True))])
     outputs = ", ".join(f"max(CASE WHEN position = {k} THEN score END) AS s{k}"
                         for k in range(len(thresholds)))
     # Without scores, such as those of a missing feature, there is no rank.
@@ -131,10 +112,8 @@ def decision_view(bundle: Bundle) -> str:
     The log-odds of a class are its score less the logarithm of the sum of the exponentials of all
     others, of which the highest is subtracted before `exp`. The best class has standing 1.
     """
-    assert bundle.decision is not None
     least = " ".join(
-        f"WHEN {k} THEN {_condition(bundle.decision.thresholds[label])}"
-        for k, label in enumerate(bundle.labels))
+        f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.least_odds))
     score, source = _score(bundle), "textnb_sums s CROSS JOIN textnb_classes c"
     window = "OVER (PARTITION BY id)"
     # A class that is alone has no others, and infinite odds.

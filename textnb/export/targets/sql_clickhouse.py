@@ -1,63 +1,49 @@
-"""SQL of ClickHouse: arrays of words, and regular expressions of RE2 that list their characters."""
+"""SQL of ClickHouse."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import polars as pl
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Lowercase, final_sigma, members, regex_class
+from textnb.export.characters import members
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
-from textnb.export.targets.program import run_program
-from textnb.export.targets.sql import (
-    Sql,
-    has_controls,
-    user_tables,
-)
+from textnb.export.targets.program import run_in_child
+from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
+from textnb.export.targets.sql_patterns import Re2Sql
 from textnb.export.targets.sql_texts import (
-    Fold,
     escaped,
-    fold_by_groups,
-    kept_or_word,
+    has_controls,
     keys_of,
-    lower_text,
-    pair_class,
     prefixes,
     quote_name,
-    replace_strings,
 )
 from textnb.export.targets.sql_weights import WeightRows
-from textnb.text.characters import pairs_by_replacing
 from textnb.text.plan import WHITE
 
-_CODE = r"\x{{{:x}}}"
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.
 RUN = """
 import sys
 from pathlib import Path
 from chdb.session import Session
-folder, script, *tables = sys.argv[1:]
+folder, script = sys.argv[1:]
 session = Session(folder + "/database")
 # One by one, as the end of a statement is sought in all that is left; no literal has a line end.
 for statement in Path(script).read_text("utf-8").split(";\\n"):
     if statement.strip():
         session.query(statement)
-for table in tables:
-    session.query(f"INSERT INTO {table} SELECT * FROM file('{folder}/{table}.parquet', Parquet)")
+for file in Path(folder).glob("*.parquet"):
+    session.query(f"INSERT INTO {file.stem} SELECT * FROM file('{file}', Parquet)")
 for number, query in enumerate(sys.stdin.read().splitlines()):
     answers = session.query(query, "Parquet")
     Path(folder, f"answers{number}.parquet").write_bytes(answers.bytes())
 """
 
 
-class ClickHouse(Sql):
+class ClickHouse(Re2Sql):
     """A script for ClickHouse, whose statements are no transaction."""
 
     name = "sql-clickhouse"
@@ -72,12 +58,19 @@ class ClickHouse(Sql):
     ascii_lower = "lower(text)"
     byte_length = "length({})"
     char_length = "lengthUTF8({})"
+    holds = "position({}, '{}') > 0"
     matches = "match({}, {})"
+    replaces = "replaceRegexpAll({}, {}, {})"
+    joined = ("arrayStringConcat(arrayMap(p -> p.2, "
+              "arraySort(groupArray(((run, class, place, number), part)))))")
     translate = "translateUTF8"
 
     def literal(self, value: str) -> str:
         # A backslash begins an escape.
         return super().literal(value if has_controls(value) else value.replace("\\", r"\\"))
+
+    def pattern(self, pattern: str) -> str:
+        return self.literal(pattern)
 
     def quote_name(self, name: str) -> str:
         return quote_name(name.replace("\\", r"\\"))
@@ -133,26 +126,6 @@ class ClickHouse(Sql):
         return (f"transform(arrayFirst(c -> c % {columns} = {k}, cells), {codes}, {numbers}, "
                 f"{self.value(default)})")
 
-    def split(self, words: Words, source: str) -> Iterator[str]:
-        parts, keys, is_word = "text", keys_of(words), f"lengthUTF8(word) >= {words.least}"
-        pair = self.literal(pair_class(words, _CODE))
-        if words.unspaced:
-            parts = self._separate_pairs(words, "text")
-            is_word = f"({is_word} OR match(word, {pair}))"
-        found = f"[{regex_class(words.members, _CODE)}]+"
-        if words.kept:
-            found, is_word = kept_or_word(words, _CODE), "word != ''"
-        if words.stop_words:
-            is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
-        given = replace_strings(words, "ifNull(text, '')")
-        yield (f"CREATE VIEW textnb_words AS\nSELECT {keys}, position, word FROM (\n"
-               f"  SELECT {keys}, arrayJoin(arrayZip(words, arrayEnumerate(words))) AS pair,\n"
-               "    pair.1 AS word, pair.2 AS position FROM (\n"
-               f"    SELECT {keys}, extractAll({parts}, {self.literal(found)}) AS words FROM (\n"
-               f"SELECT {keys}, {lower_text(self, words, _CODE)} AS text FROM (\n"
-               f"SELECT {keys}, {given} AS text FROM {source}) r) l) s) w\n"
-               f"WHERE {is_word};")
-
     def ngrams(self, words: Words, source: str) -> Iterator[str]:
         least, most = words.ngram_range
         keys, prefix = keys_of(words), prefixes(self, words)
@@ -175,7 +148,8 @@ class ClickHouse(Sql):
     def _grams(self, words: Words, source: str, keys: str, prefix: str) -> str:
         """Write the n-grams of characters: of single-spaced texts, or of words."""
         least, most = words.ngram_range
-        text = f"replaceRegexpAll(ifNull(text, ''), {self.literal(f'[{_white()}]{{2,}}')}, ' ')"
+        white = self.pattern(f"{self.one_of(members(f'[{WHITE}]'))}{{2,}}")
+        text = self.replaces.format(self.present_text(words), white, "' '")
         if words.analyzer == "char_wb":
             text, source = "concat(' ', word, ' ')", "textnb_words"
         sizes = ", ".join(f"if(lengthUTF8(text) < {n}, [], ngrams(text, {n}))"
@@ -186,22 +160,12 @@ class ClickHouse(Sql):
                 f"  SELECT {keys}, arrayJoin(arrayConcat({sizes})) AS gram FROM (\n"
                 f"    SELECT {keys}, {text} AS text FROM {source}) s) g")
 
-    def final_sigmas(self, lower: Lowercase, text: str) -> str:
-        sigma = self.literal(final_sigma(lower, _CODE, r"\z"))
-        return (f"if(position({text}, '{SIGMA}') > 0, "
-                f"replaceRegexpAll({text}, {sigma}, '\\\\1ς\\\\2'), {text})")
-
-    def characters(self, keys: str, source: str) -> str:
+    def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
+                 text: str = "text") -> str:
+        match, place = names
         return (f"SELECT {keys}, arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair,\n"
-                "  pair.1 AS character, pair.2 AS place\nFROM ("
-                f"SELECT {keys}, extractAll(text, '(?s).') AS found FROM {source}) s")
-
-    def fold(self, fold: Fold, keys: str, source: str) -> str:
-        changes = ("length(text) > lengthUTF8(text)" if fold.ascii else
-                   f"match(text, {self.literal(f'[{regex_class(fold.changing, _CODE)}]')})")
-        aggregate = ("arrayStringConcat(arrayMap(p -> p.2, "
-                     "arraySort(groupArray(((run, class, place, number), part)))))")
-        return fold_by_groups(self, fold, keys, source, changes, aggregate)
+                f"  pair.1 AS {match}, pair.2 AS {place}\nFROM (SELECT {keys}, "
+                f"extractAll({text}, {self.pattern(pattern)}) AS found FROM {source}) s")
 
     def create_fold_table(self, name: str) -> str:
         return (f"CREATE TABLE {name} (character String, number UInt8, part String, class UInt8) "
@@ -218,27 +182,9 @@ class ClickHouse(Sql):
     def integer_division(self, arithmetic: str) -> str:
         return f"toInt64({arithmetic})"
 
-    def _separate_pairs(self, words: Words, text: str) -> str:
-        """Write an expression that separates the pairs of characters in a text from other words."""
-        pairs = text
-        for pattern, replacement in pairs_by_replacing(pair_class(words, _CODE), r"\1"):
-            pairs = (f"replaceRegexpAll({pairs}, {self.literal(pattern)}, "
-                     f"{self.literal(replacement)})")
-        return f"if(match({text}, {self.literal(pair_class(words, _CODE))}),\n{pairs}, {text})"
-
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
         asked = queries(bundle)
-        with TemporaryDirectory(prefix="textnb-") as folder:
-            tables = user_tables(bundle, rows)
-            for table, frame in tables.items():
-                frame.write_parquet(Path(folder) / f"{table}.parquet")
-            run_program([sys.executable, "-I", "-c", RUN, folder, str(path), *tables],
-                        "\n".join(asked).encode())
-            return read_answers(bundle, lambda query: pl.read_parquet(
-                Path(folder) / f"answers{asked.index(query)}.parquet").iter_rows())
-
-
-def _white() -> str:
-    return regex_class(members(f"[{WHITE}]"), _CODE)
+        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(asked))
+        return read_answers(bundle, lambda query: answers[asked.index(query)].iter_rows())

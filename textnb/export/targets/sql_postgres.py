@@ -13,38 +13,25 @@ import polars as pl
 
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Lowercase, Ranges, final_sigma, ranges_of, regex_class
+from textnb.export.characters import Ranges, ranges_of, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
-from textnb.export.targets.sql import (
-    Sql,
-    user_tables,
-)
+from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import read_answers
-from textnb.export.targets.sql_texts import (
-    Fold,
-    fold_by_groups,
-    kept_or_word,
-    keys_of,
-    pair_class,
-    quote_name,
-    replace_strings,
-    separate_pairs,
-)
-from textnb.export.targets.sql_weights import WeightRows
+from textnb.export.targets.sql_patterns import PatternSql
+from textnb.export.targets.sql_texts import keys_of, quote_name, replace_strings
 
 SERVER = "TEXTNB_POSTGRES"
 _SET_SERVER = (
     f"Set the environment variable {SERVER} to a server, as libpq names it, such as "
     "'host=localhost dbname=test'. The tables are made in a new schema, which is dropped at "
     "the end")
-_CODE = r"\U{:08x}"
 _LONGEST_NAME = 63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Postgres(Sql):
+class Postgres(PatternSql):
     """A script of plain SQL for PostgreSQL, which psql and every driver can run."""
 
     name = "sql-postgres"
@@ -52,12 +39,17 @@ class Postgres(Sql):
         f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
         "names as libpq does: host=localhost dbname=test")
     engine = "PostgreSQL"
+    term_type = 'TEXT COLLATE "C" NOT NULL'
     bytewise = 'COLLATE "C"'
     # A row must fit a page of 8 kB.
     most_columns = 1000
     reads_lists = True
     byte_length = "octet_length({})"
     char_length = "char_length({})"
+    code = r"\U{:08x}"
+    end = r"\Z"
+    holds = "strpos({}, '{}') > 0"
+    matches = "{} ~ {}"
 
     def check(self, bundle: Bundle) -> None:
         super().check(bundle)
@@ -89,17 +81,17 @@ class Postgres(Sql):
         return f"E'{escaped}'"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
-        weights = WeightRows(bundle, lambda term: None if "\0" in term else term)
-        columns = self.weight_columns(weights, "DOUBLE PRECISION NOT NULL")
-        yield f'CREATE TABLE textnb_weights (term TEXT COLLATE "C" NOT NULL{columns});'
         left_out = sum("\0" in term for term in bundle.terms)
         if left_out:
             yield (f"-- {quantity(left_out, 'term', 'holds', 'hold')} the character NUL, which no "
                    "text of PostgreSQL can: left out.")
-        yield from self.fill_weights(weights)
+        yield from super().load_weights(bundle)
         # A hash index holds terms of any length; a unique index would limit it.
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
+
+    def term(self, term: str, bundle: Bundle) -> str | None:
+        return None if "\0" in term else term
 
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
@@ -119,26 +111,24 @@ class Postgres(Sql):
         single = [c for c, to in mapping.items() if len(to) == 1 and not c.isascii()]
         if single:
             # `translate` searches its list for each character, so only words that need it get it.
-            upper = regex_class(ranges_of(single), _CODE)
-            word = (f"CASE WHEN p.wide AND w.word ~ '[{upper}]' THEN translate(w.word,\n"
-                    f"{self.literal(''.join(single))},\n"
+            word = (f"CASE WHEN p.wide AND w.word ~ '{self.one_of(ranges_of(single))}' "
+                    f"THEN translate(w.word,\n{self.literal(''.join(single))},\n"
                     f"{self.literal(''.join(mapping[c] for c in single))}) ELSE w.word END")
         stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
-        members = regex_class(_members_in_any_case(words), _CODE)
-        parts, pairs, is_word = "p.text", "", f"char_length(w.word) >= {words.least}"
+        members = regex_class(_members_in_any_case(words), self.code)
+        parts, pairs = "p.text", ""
         if words.unspaced:
             parts = "q.text"
-            text = separate_pairs(words, "p.text", _CODE, "p.wide AND {0} ~ '{1}'")
+            text = self.separate_pairs(words, "p.text", "p.wide AND ")
             pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
-            is_word = f"({is_word} OR w.word ~ '{pair_class(words, _CODE)}')"
         found = (f"SELECT w.position, {word} AS word\n"
                  f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
                  "    WITH ORDINALITY AS w(word, position)\n"
-                 f"  WHERE {is_word}")
+                 f"  WHERE {self.is_word(words, 'w.word')}")
         if words.kept:
             found = (f"SELECT m.position, m.word[1] AS word FROM regexp_matches({parts},\n"
-                     f"  '{kept_or_word(words, _CODE)}', 'g') WITH ORDINALITY AS m(word, position)")
+                     f"  '{self.kept_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
         # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
         # whole text.
         keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
@@ -164,23 +154,12 @@ class Postgres(Sql):
                 text = f"replace({text}, '{character}', '{to}')"
         return f"lower({text})"
 
-    def final_sigmas(self, lower: Lowercase, text: str) -> str:
-        sigma = final_sigma(lower, _CODE, r"\Z")
-        return (f"CASE WHEN strpos({text}, '{SIGMA}') > 0 THEN "
-                f"regexp_replace({text}, '{sigma}', '\\1ς\\2', 'g') ELSE {text} END")
-
     def present_text(self, words: Words) -> str:
         return "coalesce(text, '') COLLATE \"C\""
 
     def characters(self, keys: str, source: str) -> str:
         return (f"SELECT {keys}, c.character, c.place FROM {source}\nCROSS JOIN LATERAL "
                 "unnest(string_to_array(text, NULL)) WITH ORDINALITY c(character, place)")
-
-    def fold(self, fold: Fold, keys: str, source: str) -> str:
-        changes = ("octet_length(text) > char_length(text)" if fold.ascii
-                   else f"text ~ '[{regex_class(fold.changing, _CODE)}]'")
-        aggregate = "string_agg(part, '' ORDER BY run, class, place, number)"
-        return fold_by_groups(self, fold, keys, source, changes, aggregate)
 
     def create_fold_table(self, name: str) -> str:
         return (f'CREATE TABLE {name} (character TEXT COLLATE "C" NOT NULL, '
@@ -274,8 +253,7 @@ def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _instead_of_nul(bundle: Bundle, frame: pl.DataFrame) -> str:
-    assert bundle.tokenizer is not None
-    if bundle.tokenizer.analyzer == "word":
+    if bundle.splitter.analyzer == "word":
         return " "
     used = set().union(*bundle.terms)
     nul = frame.select(pl.any_horizontal(

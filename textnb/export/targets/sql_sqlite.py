@@ -28,22 +28,17 @@ from textnb.export.characters import (
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
-from textnb.export.targets.sql import (
-    Sql,
-    balanced,
-    chunks,
-    number,
-    user_tables,
-)
+from textnb.export.targets.sql import Sql, balanced, user_tables
 from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_texts import (
     Fold,
+    chunks,
     keys_of,
+    number,
     parts_of,
     quote_name,
     replace_strings,
 )
-from textnb.export.targets.sql_weights import WeightRows
 from textnb.text.characters import EMOJI
 
 # JSON and window functions are built in.
@@ -93,14 +88,13 @@ class Sqlite(Sql):
     nul = _SURROGATE
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
-        of_texts = bundle.reads == "text" and bundle.words(self.knows).analyzer != "word"
-        nul = _SURROGATE if of_texts else "\0"
-        weights = WeightRows(bundle, lambda term: term.replace("\0", nul))
-        columns = self.weight_columns(weights, "DOUBLE PRECISION NOT NULL")
-        yield f"CREATE TABLE textnb_weights (term TEXT NOT NULL{columns});"
-        yield from self.fill_weights(weights)
+        yield from super().load_weights(bundle)
         # An index that is made of all rows at once takes half the time.
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
+
+    def term(self, term: str, bundle: Bundle) -> str | None:
+        grams = bundle.reads == "text" and bundle.words(self.knows).analyzer != "word"
+        return term.replace("\0", _SURROGATE) if grams else term
 
     def load_terms(
         self, columns: Sequence[str], same: Sequence[float] | None, rows: Iterable[list[Any]]

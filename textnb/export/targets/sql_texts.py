@@ -15,12 +15,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
-from textnb.export.characters import Lowercase, Ranges, members, ranges_of, regex_class
+from textnb.export.characters import Lowercase, Ranges, members, ranges_of
 from textnb.export.portable import Words
-from textnb.text.characters import pairs_by_replacing
 from textnb.text.plan import WHITE
 
 # In the order in which they can be dropped.
@@ -82,39 +82,51 @@ class Fold:
                        self.classes.get(part, 0))
 
 
-class TextDialect(ABC):
-    """What the views of texts need of a dialect.
+class Dialect(ABC):
+    """What the views of texts need of an engine.
 
     Attributes
     ----------
+    rows_per_insert : int
+        The rows of one INSERT.
+    hex_literal : str
+        An expression for a string by the hexadecimal digits of its UTF-8 bytes.
     ascii_lower : str
         The column ``text`` with its ASCII in lower case.
     byte_length, char_length : str
         Of any string: the number of its bytes, and of its characters.
     nul : str
         What texts hold in place of the character NUL; empty where they hold NUL itself.
-    matches : str
-        Of dialects that use `lower_text`: the condition that a string holds a match of a pattern.
-    translate : str
-        Of the same: the function that replaces characters by those at the same places.
     """
 
+    rows_per_insert: ClassVar[int] = 500
+    hex_literal: ClassVar[str]
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
     byte_length: ClassVar[str]
     char_length: ClassVar[str]
     nul: ClassVar[str] = ""
-    matches: ClassVar[str]
-    translate: ClassVar[str] = "translate"
 
-    @abstractmethod
     def literal(self, value: str) -> str:
         """Write a string as an expression without line ends, as clients read scripts by lines."""
+        if has_controls(value):
+            return self.hex_literal.format(value.encode().hex())
+        return "'" + value.replace("'", "''") + "'"
 
-    @abstractmethod
     def load(
         self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> Iterator[str]:
         """Write statements that fill a table with rows of strings, numbers and nulls."""
+        for chunk in chunks(rows, self.rows_per_insert):
+            values = ",\n".join(f"({', '.join(map(self.value, row))})" for row in chunk)
+            yield f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values};"
+
+    def value(self, value: str | float | None) -> str:
+        """Write a cell of a row as a literal."""
+        if value is None:
+            return "NULL"
+        if isinstance(value, str):
+            return self.literal(value)
+        return number(value) if isinstance(value, float) else str(value)
 
     def quote_name(self, name: str) -> str:
         """Quote the name of a column."""
@@ -167,7 +179,7 @@ class TextDialect(ABC):
         return arithmetic
 
 
-def clean_texts(target: TextDialect, words: Words) -> tuple[list[str], str, Words]:
+def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     """Write the views of clean texts.
 
     Returns
@@ -210,7 +222,7 @@ def keys_of(words: Words) -> str:
     return "id, field" if len(words.columns) > 1 else "id"
 
 
-def prefixes(target: TextDialect, words: Words) -> str:
+def prefixes(target: Dialect, words: Words) -> str:
     """Write the begin of an expression that puts field prefixes before a string; may be empty."""
     if not any(words.prefixes):
         return ""
@@ -221,14 +233,14 @@ def prefixes(target: TextDialect, words: Words) -> str:
     return f"CASE field {cases} END || "
 
 
-def escaped(target: TextDialect, words: Words, text: str = "' ' || word || ' '") -> str:
+def escaped(target: Dialect, words: Words, text: str = "' ' || word || ' '") -> str:
     """Write a text with a backslash before each character that is escaped."""
     for sign in "\\" + words.escaped if words.escaped else "":
         text = f"replace({text}, {target.literal(sign)}, {target.literal(chr(92) + sign)})"
     return text
 
 
-def pieces_view(target: TextDialect, words: Words, source: str) -> str:
+def pieces_view(target: Dialect, words: Words, source: str) -> str:
     """Write the view of the characters of texts, or of words with a space before and behind."""
     keys = keys_of(words)
     if words.analyzer == "char_wb":
@@ -243,7 +255,7 @@ def pieces_view(target: TextDialect, words: Words, source: str) -> str:
             f"FROM ({rows}) c;")
 
 
-def _single_spaces(target: TextDialect, keys: str, rows: str) -> str:
+def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
     """Write the characters of which each run of two or more white ones is one space."""
     white = ", ".join(target.literal(chr(code)) for first, last in members(f"[{WHITE}]")
                       for code in range(first, last + 1))
@@ -258,7 +270,7 @@ def _single_spaces(target: TextDialect, keys: str, rows: str) -> str:
         "WHERE white + before < 2")
 
 
-def _cleaning(target: TextDialect, words: Words) -> Fold:
+def _cleaning(target: Dialect, words: Words) -> Fold:
     lower, stripping = words.lower_mapping, words.stripping
     otherwise = "text" if words.lower is None else target.ascii_lower
     if stripping is None:
@@ -272,13 +284,13 @@ def _cleaning(target: TextDialect, words: Words) -> Fold:
         parts = {c: "".join(filter(str.isascii, to)) for c, to in parts.items()}
         parts = {c: to for c, to in parts.items() if to} | dict.fromkeys(target.nul, target.nul)
         return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
-    marks = dropped.union(stripping.classes)
+    marks = sorted(dropped.union(stripping.classes))
     return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts}, stripping.classes,
                 dropped, True, otherwise=otherwise)
 
 
 def _fold_views(
-    target: TextDialect, fold: Fold, keys: str, source: str, text: str
+    target: Dialect, fold: Fold, keys: str, source: str, text: str
 ) -> Iterator[str]:
     columns = ("character", "number", "part", "class")
     yield target.create_fold_table(fold.table)
@@ -294,30 +306,7 @@ def _fold_views(
            f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
 
 
-def fold_by_groups(
-    target: TextDialect, fold: Fold, keys: str, source: str, changes: str, aggregate: str
-) -> str:
-    """Write `TextDialect.fold` by groups of rows.
-
-    Parameters
-    ----------
-    target : TextDialect
-    fold : Fold
-    keys, source : str
-    changes : str
-        The condition that a column ``text`` must be changed.
-    aggregate : str
-        The string of the parts of a group in the order of run, class, place and number.
-    """
-    changed = f"(SELECT {keys}, text FROM t WHERE {changes}) h"
-    return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
-            f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({changes})\n"
-            f"UNION ALL SELECT {keys}, {aggregate} AS text\n"
-            f"FROM ({parts_of(target, fold, keys, target.characters(keys, changed))}) f "
-            f"GROUP BY {keys}")
-
-
-def parts_of(target: TextDialect, fold: Fold, keys: str, rows: str) -> str:
+def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
     """Write the parts of the characters of texts, with what they are sorted by."""
     unknown = "c.character"
     if fold.ascii:
@@ -361,60 +350,6 @@ def ngrams_of(
             f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL")
 
 
-def lower_text(target: TextDialect, words: Words, code: str) -> str:
-    """Write the column ``text`` in lower case, without the engine's own table of Unicode."""
-    if words.lower is None:
-        return "text"
-    mapping, text = words.lower_mapping, target.final_sigmas(words.lower, "text")
-    for character, becomes in mapping.items():
-        if len(becomes) != 1:
-            text = f"replace({text}, {target.literal(character)}, {target.literal(becomes)})"
-    single = {c: to for c, to in mapping.items() if len(to) == 1}
-    upper = f"[{regex_class(ranges_of(c for c in mapping if not c.isascii()), code)}]"
-    is_ascii = f"{target.byte_length.format('text')} = {target.char_length.format('text')}"
-    # `translate` builds its table for each row, so it is called only for rows that need it.
-    return (f"CASE WHEN {is_ascii} THEN lower(text)\n"
-            f"WHEN {target.matches.format('text', target.literal(upper))} "
-            f"THEN {target.translate}({text},\n{target.literal(''.join(single))},\n"
-            f"{target.literal(''.join(single.values()))})\nELSE {target.ascii_lower} END")
-
-
-def pair_class(words: Words, code: str) -> str:
-    """Write the class of the characters that make pairs, each code point as ``code``."""
-    return f"[{regex_class(words.unspaced, code)}]"
-
-
-def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
-    """Write an expression that separates the pairs of characters in a text from other words.
-
-    Parameters
-    ----------
-    words : Words
-    text : str
-        A column.
-    code : str
-        The format of a code point in a class.
-    condition : str
-        The condition that a column ``{0}`` holds a match of ``{1}``.
-    """
-    pairs = text
-    for pattern, replacement in pairs_by_replacing(pair_class(words, code), r"\1"):
-        pairs = f"regexp_replace({pairs}, '{pattern}', '{replacement}', 'g')"
-    has_pairs = condition.format(text, pair_class(words, code))
-    return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
-
-
-def kept_or_word(words: Words, code: str) -> str:
-    """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
-    letter, name, emoji, member = (f"[{regex_class(ranges, code)}]" for ranges in (
-        words.letters, words.letters_or_numbers, words.emoji, words.members))
-    number = "[0-9]+(?:[.,][0-9]+)*"
-    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
-            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
-    pairs = [f"{pair_class(words, code)}+"] if words.unspaced else []
-    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])
-
-
 def replace_strings(words: Words, text: str) -> str:
     """Write the text with the replacements of a language's lower case."""
     for old, new in words.replacements:
@@ -425,3 +360,22 @@ def replace_strings(words: Words, text: str) -> str:
 def quote_name(name: str) -> str:
     """Quote the name of a column."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def number(value: float) -> str:
+    """Write a float64 with an exponent, as without one engines may read it as a decimal."""
+    digits = repr(float(value))
+    digits = digits if "e" in digits else f"{digits}e0"
+    return f"({digits})" if digits.startswith("-") else digits
+
+
+def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Divide rows into lists of at most ``size`` of them."""
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def has_controls(value: str) -> bool:
+    """Whether a string holds control characters, which clients and parsers may change."""
+    return any(character < " " or character == "\x7f" for character in value)

@@ -1,11 +1,15 @@
-"""Exports with rounded weights, and a bound on the change of scores that follows from them alone.
+"""Smaller exports: with rounded weights, or with the terms that can move a decision most.
 
 The rounded weights are the export's: its golden rows have the scores that they give, and every
 target stores them as it stores others. A weight that most terms have (of naive Bayes, that of a
 term that a class has never had) is kept as it is, and with ``int8`` the distance of the others from
-it is one of 255 multiples of a step, which an output has for itself.
+it is one of 255 multiples of a step, which an output has for itself. One token changes a difference
+of two scores by at most the difference of the two weights' errors.
 
-One token changes a difference of two scores by at most the difference of the two weights' errors.
+A term that is left out counts as unknown. For two classes, each of its occurrences then changes the
+difference of the scores by at most the term's *spread*: its highest weight less its lowest (for
+``w``, the absolute value). Of lists of labels, each score counts for itself, and the spread is the
+largest absolute value. So the terms with the smallest spread are left out.
 """
 
 from __future__ import annotations
@@ -15,11 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from textnb.bayes.features import Idf, Length
+from textnb.bayes.features import Length
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ParameterError
-from textnb.export.bundle import Bundle
-from textnb.export.prune import spread
+from textnb.export.bundle import Bundle, two_columns
 from textnb.export.targets.packed import most_frequent
 
 Precision = Literal["float64", "float32", "int8"]
@@ -58,9 +61,8 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
         rounded = replace(form, weights=weights)
     else:
         # One output is the difference of two classes.
-        k = bundle.labels.index(bundle.positive)
-        both, intercept = np.zeros((len(weights), 2)), np.zeros(2)
-        both[:, k], intercept[k] = weights[:, 0], bundle.intercept[0]
+        both, intercept = two_columns(
+            bundle.labels, bundle.positive, weights[:, 0], bundle.intercept[0])
         rounded = replace(form, weights=both, intercept=intercept)
     result = replace(bundle, form=rounded)
     worst = float(token_errors(bundle, result).max(initial=0.0))
@@ -77,13 +79,10 @@ def token_errors(bundle: Bundle, other: Bundle) -> Floats:
         The same with other weights.
     """
     errors = spread(bundle, bundle.weights - other.weights)
-    steps = bundle.form.features.steps
-    if not any(isinstance(step, Length) for step in steps):
-        # The first token changes a feature from 0 to 1, or to the term's idf; later ones by less.
-        for step in steps:
-            if isinstance(step, Idf):
-                errors = errors * step.weights
-    return errors
+    if bundle.idf is None or any(isinstance(s, Length) for s in bundle.form.features.steps):
+        return errors
+    # The first token changes a feature from 0 to the term's idf; later ones by less.
+    return errors * bundle.idf
 
 
 def _rounded(weights: Floats, precision: Precision) -> Floats:
@@ -100,3 +99,39 @@ def _rounded(weights: Floats, precision: Precision) -> Floats:
         step = np.abs(distance).max(initial=0.0) / _STEPS or 1.0
         rounded[:, k] = default + step * np.rint(distance / step)
     return rounded
+
+
+def spread(bundle: Bundle, values: Floats) -> Floats:
+    """The largest difference between two outputs, in each row: (n_rows,); of labels, from 0."""
+    if values.shape[1] == 1 or bundle.is_multilabel:
+        result: Floats = np.abs(values).max(axis=1)
+    else:
+        result = values.max(axis=1) - values.min(axis=1)
+    return result
+
+
+def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, int]]:
+    """Keep the ``k`` terms of the largest spread; of equal ones, the first in order of terms.
+
+    Where features are weighted by idf, a term's spread is multiplied by its idf.
+
+    Returns
+    -------
+    bundle : Bundle
+    report : dict
+        ``kept`` and ``dropped``: numbers of terms.
+    """
+    if bundle.reads == "features":
+        raise ParameterError("features can't be pruned: every one of them is needed")
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("top", "an int >= 1", k)
+    kept = min(k, len(bundle.terms))
+    report = {"kept": kept, "dropped": len(bundle.terms) - kept}
+    if not report["dropped"]:
+        return bundle, report
+    spreads = spread(bundle, bundle.weights)
+    if bundle.idf is not None:
+        spreads = spreads * bundle.idf
+    keep = np.zeros(len(spreads), dtype=np.bool_)
+    keep[np.argsort(-spreads, kind="stable")[:k]] = True
+    return bundle.select(keep), report

@@ -1,0 +1,151 @@
+"""SQL of engines with regular expressions, which list the characters of words.
+
+No engine's own table of Unicode is used: patterns and tables name every character.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textnb.export.characters import SIGMA, Lowercase, Ranges, final_sigma, ranges_of, regex_class
+from textnb.export.portable import Words
+from textnb.export.targets.sql import Sql
+from textnb.export.targets.sql_texts import Fold, keys_of, parts_of, replace_strings
+from textnb.text.characters import (
+    EMOJI,
+    LETTER,
+    LETTER_OR_NUMBER,
+    kept_pattern,
+    pairs_by_replacing,
+)
+
+
+class PatternSql(Sql):
+    r"""A dialect that finds and replaces the matches of patterns.
+
+    Attributes
+    ----------
+    code : str
+        A code point in a class of characters.
+    end : str
+        The end of a text.
+    holds : str
+        The condition that a string holds another.
+    matches, replaces : str
+        The condition that a string holds a match of a pattern; a string in which all matches are
+        replaced, where ``\1`` is the first group.
+    joined : str
+        The string of the parts of a group in the order of run, class, place and number.
+    """
+
+    code: ClassVar[str] = r"\x{{{:x}}}"
+    end: ClassVar[str] = r"\z"
+    holds: ClassVar[str]
+    matches: ClassVar[str]
+    replaces: ClassVar[str] = "regexp_replace({}, {}, {}, 'g')"
+    joined: ClassVar[str] = "string_agg(part, '' ORDER BY run, class, place, number)"
+
+    def pattern(self, pattern: str) -> str:
+        """Write a pattern, or a replacement, as a literal."""
+        return f"'{pattern}'"
+
+    def one_of(self, ranges: Ranges) -> str:
+        """Write the pattern of one character."""
+        return f"[{regex_class(ranges, self.code)}]"
+
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        sigma = self.replaces.format(text, self.pattern(final_sigma(lower, self.code, self.end)),
+                                     self.pattern(r"\1ς\2"))
+        return f"CASE WHEN {self.holds.format(text, SIGMA)} THEN {sigma} ELSE {text} END"
+
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        changes = (
+            f"{self.byte_length.format('text')} > {self.char_length.format('text')}" if fold.ascii
+            else self.matches.format("text", self.pattern(self.one_of(fold.changing))))
+        changed = f"(SELECT {keys}, text FROM t WHERE {changes}) h"
+        return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
+                f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({changes})\n"
+                f"UNION ALL SELECT {keys}, {self.joined} AS text\n"
+                f"FROM ({parts_of(self, fold, keys, self.characters(keys, changed))}) f "
+                f"GROUP BY {keys}")
+
+    def separate_pairs(self, words: Words, text: str, condition: str = "") -> str:
+        """Write an expression that separates the pairs of characters in a text from other words."""
+        unspaced = self.one_of(words.unspaced)
+        pairs = text
+        for pattern, replacement in pairs_by_replacing(unspaced, r"\1"):
+            pairs = self.replaces.format(pairs, self.pattern(pattern), self.pattern(replacement))
+        has_pairs = self.matches.format(text, self.pattern(unspaced))
+        return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"
+
+    def kept_or_word(self, words: Words) -> str:
+        """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
+        kept = kept_pattern(words.kept)
+        for name, ranges in ((LETTER_OR_NUMBER, words.letters_or_numbers),
+                             (LETTER, words.letters), (EMOJI, words.emoji)):
+            kept = kept.replace(name, self.one_of(ranges))
+        pairs = f"|{self.one_of(words.unspaced)}+" if words.unspaced else ""
+        return f"{kept}|{self.one_of(words.members)}{{{words.least},}}{pairs}"
+
+    def is_word(self, words: Words, word: str) -> str:
+        """Write the condition that a run of characters is a word."""
+        long_enough = f"{self.char_length.format(word)} >= {words.least}"
+        if not words.unspaced:
+            return long_enough
+        pair = self.matches.format(word, self.pattern(self.one_of(words.unspaced)))
+        return f"({long_enough} OR {pair})"
+
+
+class Re2Sql(PatternSql):
+    """A dialect with arrays, and with patterns of RE2, that finds words in texts in lower case.
+
+    Attributes
+    ----------
+    translate : str
+        The function that replaces characters by those at the same places.
+    """
+
+    translate: ClassVar[str] = "translate"
+
+    @abstractmethod
+    def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
+                 text: str = "text") -> str:
+        """Write rows of the matches of a pattern: the keys, and a match and its place by names."""
+
+    def characters(self, keys: str, source: str) -> str:
+        return self.find_all(keys, source, "(?s).", ("character", "place"))
+
+    def split(self, words: Words, source: str) -> Iterator[str]:
+        keys, text, is_word = keys_of(words), "text", self.is_word(words, "word")
+        if words.unspaced:
+            text = self.separate_pairs(words, text)
+        found = f"{self.one_of(words.members)}+"
+        if words.kept:
+            found, is_word = self.kept_or_word(words), "word <> ''"
+        if words.stop_words:
+            is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
+        given = replace_strings(words, self.present_text(words))
+        source = (f"(SELECT {keys}, {self.lower_text(words)} AS text FROM (\n"
+                  f"SELECT {keys}, {given} AS text FROM {source}) r) l")
+        rows = self.find_all(keys, source, found, ("word", "position"), text)
+        yield (f"CREATE VIEW textnb_words AS SELECT {keys}, position, word FROM (\n"
+               f"{rows}) w\nWHERE {is_word};")
+
+    def lower_text(self, words: Words) -> str:
+        """Write the column ``text`` in lower case."""
+        if words.lower is None:
+            return "text"
+        mapping, text = words.lower_mapping, self.final_sigmas(words.lower, "text")
+        for character, becomes in mapping.items():
+            if len(becomes) != 1:
+                text = f"replace({text}, {self.literal(character)}, {self.literal(becomes)})"
+        single = {c: to for c, to in mapping.items() if len(to) == 1}
+        upper = self.pattern(self.one_of(ranges_of(c for c in mapping if not c.isascii())))
+        is_ascii = f"{self.byte_length.format('text')} = {self.char_length.format('text')}"
+        # `translate` builds its table for each row, so it is called only for rows that need it.
+        return (f"CASE WHEN {is_ascii} THEN lower(text)\n"
+                f"WHEN {self.matches.format('text', upper)} THEN {self.translate}({text},\n"
+                f"{self.literal(''.join(single))},\n{self.literal(''.join(single.values()))})\n"
+                f"ELSE {self.ascii_lower} END")
