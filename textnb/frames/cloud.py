@@ -12,7 +12,7 @@ from textnb.errors import ParameterError, first_line
 # Databases that SQLAlchemy knows by name; a URL of another one names a driver: `x+driver`.
 _DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", "oracle", "mssql",
                         "duckdb", "snowflake", "redshift", "cockroachdb"})
-_S3 = ("s3", "s3a")
+_S3 = re.compile("s3a?://", re.I)
 _SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
 # As many as the AWS tools. Polars' eight take 15 seconds if there is no server.
 _RETRIES = 3
@@ -33,13 +33,8 @@ def is_database(path: str) -> bool:
     >>> is_database("postgresql://localhost/news"), is_database("s3://bucket/news.parquet")
     (True, False)
     """
-    scheme, found, _ = path.partition("://")
-    return bool(found) and ("+" in scheme or scheme.lower() in _DATABASES)
-
-
-def is_s3(path: str) -> bool:
-    """Whether a path is the URL of an object in S3, or in a store with the same interface."""
-    return path.partition("://")[0].lower() in _S3 and is_url(path)
+    scheme, mark, _ = path.partition("://")
+    return bool(mark) and ("+" in scheme or scheme.lower() in _DATABASES)
 
 
 def hide_secrets(path: str) -> str:
@@ -50,8 +45,8 @@ def hide_secrets(path: str) -> str:
     >>> hide_secrets("postgresql://reader:secret@host/news?sslmode=require")
     'postgresql://reader:***@host/news'
     """
-    scheme, found, rest = path.partition("://")
-    if not found:
+    scheme, mark, rest = path.partition("://")
+    if not mark:
         return path
     # The last @: a password that was not percent-encoded may hold others, and any character.
     user, at, rest = rest.rpartition("@")
@@ -86,7 +81,7 @@ def remove_secrets(message: str, path: str) -> str:
 
 
 def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | None:
-    """Parse ``KEY=VALUE`` pairs as storage options; None where there are no pairs.
+    """Parse ``KEY=VALUE`` pairs as storage options; None without pairs.
 
     Raises
     ------
@@ -100,8 +95,8 @@ def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | No
     """
     options: dict[str, str] = {}
     for place, pair in enumerate(pairs or (), start=1):
-        key, found, value = pair.partition("=")
-        if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", key):
+        key, mark, value = pair.partition("=")
+        if not mark or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", key):
             raise ParameterError(f"{name} must be KEY=VALUE, such as aws_region=eu-west-1; the "
                                  f"{place}. one is not (it is not shown, as it may be a secret)")
         if key in options:
@@ -121,7 +116,7 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
     if options and (not is_url(path) or path.startswith("file://")):
         raise ParameterError.naming("{storage_options} is for a URL such as s3://bucket/key, and "
                                     "{path!r} is a path on this machine", path=path)
-    checked: dict[str, Any] = {"max_retries": _RETRIES} if is_s3(path) else {}
+    checked: dict[str, Any] = {"max_retries": _RETRIES} if _S3.match(path) else {}
     for key, value in (options or {}).items():
         if _NUMBERS.fullmatch(own := key.lower()):
             try:

@@ -187,12 +187,10 @@ class _Adbc(_Reader):
     def types(self) -> Types:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             fields = cursor.adbc_execute_schema(self.query)
-        names = _check_distinct([field.name for field in fields])
-        found = []
-        for field in fields:
-            name = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-            found.append(_POSTGRES[name][1:] if name in _POSTGRES else _OTHER)
-        return dict(zip(names, found, strict=True))
+        _check_distinct([field.name for field in fields])
+        own = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"") for field in fields}
+        return {name: _POSTGRES.get(dtype.decode(), (0, *_OTHER))[1:]
+                for name, dtype in own.items()}
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         with self._connect(self.url) as connection, connection.cursor() as cursor:

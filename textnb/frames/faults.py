@@ -25,7 +25,7 @@ _NO_HALF = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 def describe_fault(path: str, format: str) -> str | None:
-    """The first line of a text file that can't be read, and why; None where none is found.
+    """The first line of a text file that can't be read, and why; None if there is none.
 
     Parameters
     ----------
@@ -36,10 +36,8 @@ def describe_fault(path: str, format: str) -> str | None:
         return None
     try:
         fault = _undecodable(path)
-        if fault is None and format in ("csv", "tsv"):
-            fault = _csv_fault(path)
-        if fault is None and format == "ndjson":
-            fault = _json_fault(path)
+        if fault is None and format != "lines":
+            fault = _json_fault(path) if format == "ndjson" else _csv_fault(path)
         return fault
     except (OSError, EOFError, csv.Error, ValueError):
         return None
@@ -81,14 +79,14 @@ def check_surrogates(path: str, name: str | None = None) -> None:
     """
     halves = pl.col("line").str.replace_all(_NO_HALF, "").str.contains(_HALF)
     try:
-        found = (pl.scan_lines(escape_glob([path]), name="line").with_row_index("number", 1)
+        lines = (pl.scan_lines(escape_glob([path]), name="line").with_row_index("number", 1)
                  .filter(pl.col("line").str.contains(_HALF)).filter(halves).head(1).collect())
     except (*ENGINE, EOFError):
         # Its reader reports that too.
         return
-    if found.height:
+    if lines.height:
         raise SourceError.unreadable(
-            name or path, f"line {found['number'].item()} has a lone surrogate, half of a "
+            name or path, f"line {lines['number'].item()} has a lone surrogate, half of a "
             "character, in a string (an escape such as \\ud800 without its other half): write "
             "U+FFFD (\\ufffd) in its place, or correct what wrote the file")
 

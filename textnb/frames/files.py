@@ -68,9 +68,6 @@ class Files(Source):
 def _scan_folder(folder: str, how: Reading) -> pl.LazyFrame:
     files = files_inside(folder)
     if files:
-        if how.on_skip is None:
-            for path in files:
-                check_file(path)
         regular = list(filter(os.path.isfile, files))
         return scan_files(files, how.format or one_format(regular), how)
     if how.format not in (None, "parquet") or not partitions_inside(folder):

@@ -8,9 +8,11 @@ imported. A kind that is not known here is not a table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
+from operator import itemgetter
 from typing import Any, Protocol, assert_never
 
 import numpy as np
@@ -231,9 +233,9 @@ def _check_names(table: Any) -> list[str]:
 
 
 def _check_distinct(names: list[str]) -> list[str]:
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise SchemaError(f"the table has two columns called {name!r}; rename or drop one")
+    name, times = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
+    if times > 1:
+        raise SchemaError(f"the table has two columns called {name!r}; rename or drop one")
     return names
 
 

@@ -125,8 +125,8 @@ def scan_mail(
     ) -> Iterator[pl.DataFrame]:
         wanted = pl.Schema({name: schema[name] for name in columns})
         items = _readable(_read_items(roots, subfolders), on_skip)
-        for found in groups(islice(items, n_rows), lambda item: len(item.raw)):
-            yield _frame_of_items(found, wanted, names, predicate)
+        for group in groups(islice(items, n_rows), lambda item: len(item.raw)):
+            yield _frame_of_items(group, wanted, names, predicate)
 
     return lazy_frame_from(read, schema)
 
@@ -253,18 +253,18 @@ def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[R
 
 
 def _frame_of_items(
-    found: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
+    items: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
     if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(wanted):
         # Filter before messages are parsed.
         known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
-        unparsed = pl.DataFrame(map(_unparsed_row, found), schema=known, orient="row")
-        kept = unparsed.with_row_index("row").filter(predicate)["row"]
-        found = [found[row] for row in kept]
+        unparsed = pl.DataFrame(map(_unparsed_row, items), schema=known, orient="row")
+        chosen = unparsed.with_row_index("row").filter(predicate)["row"]
+        items = [items[row] for row in chosen]
     is_parsed = not set(wanted) <= _UNPARSED
     with_tokens = TOKENS in wanted and TOKENS not in headers
     rows = [_parsed_row(item, headers, with_tokens) if is_parsed else _unparsed_row(item)
-            for item in found]
+            for item in items]
     return pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
                          for name, dtype in wanted.items()}, schema=wanted)
 

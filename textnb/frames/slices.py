@@ -34,7 +34,7 @@ def scan_in_turn(
     ----------
     files : sequence of str
     open_lazily : callable
-        Opens a path as a LazyFrame; raises SourceError for what is no file.
+        Opens a path as a LazyFrame; raises SourceError for anything that is not a file.
     sliced : bool
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
@@ -80,8 +80,8 @@ def scan_in_turn(
 def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """The first file and its schema; where files may be left out, the most frequent schema."""
-    found: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
+    """The first file and its schema; if files may be left out, the most frequent schema."""
+    schemas: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
     for path in files:
         try:
             with _reading(path):
@@ -92,10 +92,10 @@ def _common_schema(
             continue
         if on_skip is None:
             return path, schema
-        found.setdefault(frozenset(schema.items()), []).append((path, schema))
-    if not found:
+        schemas.setdefault(frozenset(schema.items()), []).append((path, schema))
+    if not schemas:
         raise SourceError(f"none of the {len(files)} files can be read; the first is {files[0]}")
-    return max(found.values(), key=len)[0]
+    return max(schemas.values(), key=len)[0]
 
 
 def _check_frame(
