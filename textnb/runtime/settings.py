@@ -220,6 +220,8 @@ _IN_PYTHON: Mapping[str, Range] = {
     "bool": TRUTH, "int": Range("an integer", is_whole),
     "float": Range("a finite number", lambda v: is_number(v) and math.isfinite(v)),
     "str": Range("a string", lambda v: isinstance(v, str)),
+    "CountOrShare": Range("a count (int >= 1) or a share of documents (float in [0, 1])",
+                          lambda v: v >= 1 if is_whole(v) else is_number(v) and 0.0 <= v <= 1.0),
     "Words": STRINGS, "Kinds": STRINGS,
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
@@ -260,10 +262,8 @@ _IN_JSON: Mapping[str, Range] = {
     "Segmenter": Range("a string", lambda v: type(v) is str),
     "str": Range("a string", lambda v: type(v) is str),
     "Size": Range("a number of bytes from 2**20", lambda v: type(v) is int and 2**20 <= v < 2**63),
-    "CountOrShare": Range("a count above 0 or a share", lambda v: v >= 1 if type(v) is int else (
-        type(v) is float and 0.0 <= v <= 1.0)),
     "Columns": Range("a name or several", lambda v: type(v) is str or STRINGS.holds(v)),
-    **{name: _IN_PYTHON[name] for name in ("Words", "Kinds", "Prefixes")},
+    **{name: _IN_PYTHON[name] for name in ("CountOrShare", "Words", "Kinds", "Prefixes")},
     "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
     "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(
         _is_json_number(p) and p >= 0 for p in v) and sum(v) > 0),

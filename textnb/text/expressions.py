@@ -223,10 +223,11 @@ def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
 
 def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
     """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
-    cleaned = _run(plan.cleaning, pl.element().cast(pl.String), "")
     # Without a cast of the column itself, which would make one token of a text.
-    kept = lists.list.eval(cleaned.filter(cleaned != ""))
-    return pl.when(lists.is_not_null()).then(kept).otherwise(
+    cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
+    # Apart, as an expression that stands twice in a filter is evaluated twice.
+    tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
+    return pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))
 
 

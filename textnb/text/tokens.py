@@ -254,7 +254,7 @@ class Tokenizer(TokenSettings):
         >>> Tokenizer(pattern=r"[^,]+", ngram_range=(1, 2)).split_terms(r"new\ york city")
         ['new york', 'city']
         """
-        words: list[str] = self.split_all(pl.Series([term])).to_list()[0]
+        words: list[str] = self.split_all(pl.Series([term])).item().to_list()
         return words
 
     def split_all(self, terms: pl.Series) -> pl.Series:

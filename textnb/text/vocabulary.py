@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from textnb.errors import Mention, ParameterError, VocabularyError, quantity
+from textnb.runtime.settings import COUNT, CountOrShare, check_settings, setting
 
 # NumPy and Polars are imported where terms are chosen: a filter that checks a file starts without.
 if TYPE_CHECKING:
@@ -43,23 +44,12 @@ class Limits:
     [False, True, True, False]
     """
 
-    min_df: int | float = 1
-    max_df: int | float = 1.0
-    max_features: int | None = None
+    min_df: CountOrShare = 1
+    max_df: CountOrShare = 1.0
+    max_features: int | None = setting(None, range=COUNT)
 
     def __post_init__(self) -> None:
-        for name in ("min_df", "max_df"):
-            value: Any = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-            share = (isinstance(value, Real) and not isinstance(value, Integral)
-                     and 0.0 <= float(value) <= 1.0)
-            if not (whole or share):
-                raise ParameterError.out_of_range(
-                    name, "a count (int >= 1) or a share of documents (float in [0, 1])", value)
-        features: Any = self.max_features
-        if features is not None and (isinstance(features, bool)
-                                     or not isinstance(features, Integral) or int(features) < 1):
-            raise ParameterError.out_of_range("max_features", "None or an int >= 1", features)
+        check_settings(self)
 
     @property
     def need_document_frequency(self) -> bool:

@@ -10,7 +10,7 @@ modulo 2**61 - 1, at a random point: without the point nobody can choose words t
 Wegman 1979; Dietzfelbinger et al. 1992). Words with equal keys are compared.
 
 Cython compiles this file when the package is built, and only the compiled code is fast enough to
-use (`textnb.text.native.kernel` checks whether it exists). Tests compare the compiled code with the
+use (`textnb.runtime.native` checks whether it exists). Tests compare the compiled code with the
 uncompiled one. There, arrays are memoryviews, whose elements are Python's integers, so that each
 product is cut to 64 bits where it is written.
 """
