@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textnb.export.targets.packed import pack_weights, unpack_numbers
+from textnb.export.targets.packed import pack_weights
 
 DRAW = np.random.default_rng(3)
 TERMS = [f"t{number}" for number in range(40)]
@@ -23,6 +23,13 @@ TABLES: dict[str, Any] = {
     "one output": DRAW.normal(size=(40, 1)),
     "no terms": np.zeros((0, 2)),
     "many outputs": np.where(DRAW.random((40, 300)) < 0.01, DRAW.normal(size=(40, 300)), -7.0)}
+
+
+def unpack_numbers(packed: dict[str, Any], name: str) -> np.ndarray:
+    part = packed[name]
+    found = np.frombuffer(zlib.decompress(base64.b64decode(part["data"])), f"<{part['type']}")
+    assert len(found) == part["size"]
+    return found
 
 
 @pytest.mark.parametrize("name", TABLES)

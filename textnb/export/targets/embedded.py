@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from importlib import resources
 from importlib.metadata import version
 from math import inf
@@ -103,7 +102,14 @@ def embed_json(
         ranks = {} if bundle.decision is None else bundle.decision.ranks
         head["thresholds"] = bundle.thresholds.tolist()
         head["ranks"] = [ranks.get("at_least", 0), ranks.get("at_most", len(bundle.labels))]
-    head |= _answers(bundle)
+    head["answers"] = list(bundle.answers)
+    head["calibration"] = None if bundle.calibration is None else {
+        name: getattr(bundle.calibration, name)
+        for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}
+    if bundle.decision is not None and not bundle.is_multilabel:
+        # Null where a class is never an answer.
+        head["least"] = [None if value == inf else float(max(value, -_LARGEST))
+                         for value in bundle.least_odds]
     if columns is not None:
         head["columns"] = list(columns)
     if words:
@@ -114,18 +120,6 @@ def embed_json(
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
-
-
-def _answers(bundle: Bundle) -> dict[str, Any]:
-    """The calibration, and the least log-odds of each class; null where it is never an answer."""
-    calibration = None if bundle.calibration is None else asdict(bundle.calibration)
-    found: dict[str, Any] = {"answers": list(bundle.answers), "calibration": calibration and {
-        name: calibration[name]
-        for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}}
-    if bundle.decision is not None and not bundle.is_multilabel:
-        found["least"] = [None if value == inf else float(max(value, -_LARGEST))
-                          for value in bundle.least_odds]
-    return found
 
 
 def _inert(value: Any) -> str:

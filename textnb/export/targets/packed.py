@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 
 # A table is worth its places where there are so many cells for each of its numbers.
-_CELLS_PER_VALUE = 4
+CELLS_PER_VALUE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
     The values themselves, and None, where a table is not worth its places.
     """
     different, places = np.unique(values, return_inverse=True)
-    if len(values) < _CELLS_PER_VALUE * len(different):
+    if len(values) < CELLS_PER_VALUE * len(different):
         return values, None
     return different, places
 
@@ -84,8 +84,8 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
     Examples
     --------
     >>> packed = pack_weights(["aa", "bb", "cc"], np.array([[1.0, -1.0], [1.0, 2.0], [1.0, -1.0]]))
-    >>> unpack_numbers(packed, "default").tolist(), unpack_numbers(packed, "cells").tolist()
-    ([1.0, -1.0], [0, 1, 0])
+    >>> {name: part["size"] for name, part in packed.items() if name != "terms"}
+    {'default': 2, 'cells': 3, 'outputs': 1, 'table': 1}
     """
     cells = Cells.of(weights)
     packed = {"terms": _deflate(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
@@ -95,20 +95,8 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
         table, places = find_table(values)
         packed |= _numbers(name, table)
         if places is not None:
-            packed |= _integers(_places_of(name), places)
+            packed |= _integers("places" if name == "table" else f"{name}_places", places)
     return packed
-
-
-def unpack_numbers(packed: dict[str, Any], name: str) -> NDArray[Any]:
-    """A part that holds numbers."""
-    part = packed[name]
-    found = np.frombuffer(zlib.decompress(base64.b64decode(part["data"])), f"<{part['type']}")
-    assert len(found) == part["size"]
-    return found
-
-
-def _places_of(name: str) -> str:
-    return "places" if name == "table" else f"{name}_places"
 
 
 def most_frequent(column: Floats) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetAnswers
+from textnb.export.targets.sql_texts import number
 
 # Of smaller numbers, engines may raise an error for an exponential that underflows.
 _LEAST = "-700e0"
@@ -81,7 +82,7 @@ def ranked_labels_view(
     assert bundle.decision is not None
     at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
     thresholds = bundle.thresholds.tolist()
-    above = " ".join(f"WHEN {k} THEN s.s{k} - {_number(least)}"
+    above = " ".join(f"WHEN {k} THEN s.s{k} - {number(least)}"
                      for k, least in enumerate(thresholds))
     scores = " ".join(f"WHEN {k} THEN s.s{k}" for k in range(len(thresholds)))
     chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
@@ -143,7 +144,7 @@ def _condition(least: float) -> str:
     """Whether a class is accepted by its log-odds."""
     if least == inf:
         return "1 = 0"
-    return "1 = 1" if least == -inf else f"odds >= {_number(least)}"
+    return "1 = 1" if least == -inf else f"odds >= {number(least)}"
 
 
 def _posterior(bundle: Bundle, score: str, source: str) -> str:
@@ -162,24 +163,19 @@ def _score(bundle: Bundle) -> str:
         k = bundle.labels.index(bundle.positive)
         outputs = ["s.s0" if k == j else "0e0" for j in range(2)]
     if calibration is not None and calibration.sigmoids:
-        outputs = [f"{score} * {_number(slope)} + {_number(shift)}" for score, (slope, shift)
+        outputs = [f"{score} * {number(slope)} + {number(shift)}" for score, (slope, shift)
                    in zip(outputs, calibration.sigmoids, strict=True)]
     cases = " ".join(f"WHEN {k} THEN {score}" for k, score in enumerate(outputs))
     score = f"CASE c.position {cases} END"
     if calibration is None or calibration.sigmoids:
         return score
-    temperature = _number(calibration.temperature)
+    temperature = number(calibration.temperature)
     if calibration.length_exponent:
-        temperature = (f"(1e0 + {_number(calibration.temperature - 1.0)} "
-                       f"* power(s.n, {_number(calibration.length_exponent)}))")
-    shift = f" + {_number(calibration.shift)}" if calibration.link == "sigmoid" else ""
+        temperature = (f"(1e0 + {number(calibration.temperature - 1.0)} "
+                       f"* power(s.n, {number(calibration.length_exponent)}))")
+    shift = f" + {number(calibration.shift)}" if calibration.link == "sigmoid" else ""
     return f"{score} / {temperature}{shift}"
 
 
 def _exp(x: str) -> str:
     return f"CASE WHEN {x} > {_LEAST} THEN exp({x}) WHEN {x} IS NOT NULL THEN 0e0 END"
-
-
-def _number(value: float) -> str:
-    return f"CAST({value!r} AS DOUBLE PRECISION)"
-

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.export.bundle import Bundle
-from textnb.export.targets.packed import most_frequent
-
-# Numbers have a table where there are so many cells for each of them.
-_CELLS_PER_VALUE = 4
+from textnb.export.targets.packed import CELLS_PER_VALUE, most_frequent
 
 
 class WeightRows:
@@ -82,7 +79,7 @@ class WeightRows:
             codes[other[:, k], k] = k + other.shape[1] * (1 + places)
             numbers.append(found)
         if codes.max(initial=0) >= 1 << 32 or (
-                _CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(other)):
+                CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(other)):
             return None
         ends = np.cumsum(np.count_nonzero(other, axis=1)).tolist()
         return numbers, self._code_rows(codes[other].tolist(), ends)
