@@ -38,9 +38,9 @@ ORDER = (
     ("report",),
     ("export",),
     ("engines",),
-    ("jobs",),
     ("filter",),
     ("serving",),
+    ("workflow",),
     ("cli",),
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}

@@ -39,14 +39,13 @@ from textnb.cli import settings
 from textnb.cli.main import command_of
 from textnb.cli.options import Command, every_model
 from textnb.filter.mailfilter import MailFilter
-from textnb.jobs.configuration import Model
-from textnb.jobs.models import model_of
 from textnb.models import MomentModel, base
 from textnb.models.base import check_registered, is_registered, register_model
 from textnb.models.counts import CountModel
 from textnb.models.fields import TAKEN
 from textnb.models.known import all_models, model_named
 from textnb.runtime.settings import declared, setting
+from textnb.workflow.train import model_of
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})
@@ -172,7 +171,7 @@ def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
     assert model_of("toyroot", {"l": 0.2, "power": 2.0}).get_params()["power"] == 2.0
     settings.check_options("toyroot", {"l": 1.0})
-    assert type(settings.model_of("toyroot", {"l": 0.3})) is ToyRootNB
+    assert settings.model_settings("toyroot", {"l": 0.3, "idf": True}) == {"l": 0.3}
     with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
         settings.check_options("toyroot", {"norm": True})
 
@@ -282,7 +281,7 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs() -> No
     command = command_of("train")
     assert command is not None
     options = {str(param.name) for param in command.params} - own
-    keys = {*Model.model_fields, *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
+    keys = {"kind", "tokenizer", *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
     assert options | (keys - {"estimator"}) | {"help"} == TAKEN
 
 

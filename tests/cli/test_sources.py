@@ -163,7 +163,7 @@ test_where = "split = 'test'"
     ('["TOPSECRET"]', "s3://b/k.csv", "a table of strings and numbers"),
     ('{ a = ["TOPSECRET"] }', "s3://b/k.csv", "a table of strings and numbers"),
     ('{ aws_tokem = "TOPSECRET" }', "s3://b/k.csv", "did you mean 'aws_token'"),
-    ('{ aws_token = "TOPSECRET" }', "mail.parquet", "storage_options are for URLs"),
+    ('{ aws_token = "TOPSECRET" }', "mail.parquet", "storage_options: is for URLs"),
     ('{ aws_token = "${NO_SUCH_NAME}" }', "s3://b/k.csv", "NO_SUCH_NAME is not set")])
 def test_a_job_that_is_refused(
     run: Run, mail: Path, folder: Path, options: str, train: str, told: str

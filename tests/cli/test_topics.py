@@ -266,7 +266,7 @@ def test_probabilities_of_labels_are_calibrated(run: Run, files: Path) -> None:
     shown = json.loads(run("calibrate", "topics.textnb", "tested.csv", "--label-separator", ",",
                            "--held-out", "--dry-run", "--format", "json").checked().out)
     assert shown["log_loss"]["after"] < shown["log_loss"]["before"]
-    assert "--no-length is for one label" in run(
+    assert "--length is for one label" in run(
         "calibrate", "topics.textnb", "news.parquet", "--no-length").checked(2).err
 
 

@@ -22,7 +22,7 @@ SUFFIX = ".ledger"
 KNOWN = "learned before, or twice in the input: changed nothing"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LedgerOption:
     """Ledger."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class VerdictOptions:
     """Verdict."""
 
@@ -51,7 +51,7 @@ class VerdictOptions:
         f"[default: {TIMEOUT_SECONDS:.0f}]")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MaildirOptions:
     """Maildir."""
 
@@ -65,7 +65,7 @@ class MaildirOptions:
         "With --maildir: list the verdicts, and file nothing.", default=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FilterOutput(Results):
     """Output."""
 

@@ -3,7 +3,7 @@
 A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
 are the options. The function gets one value of each; options that were not typed have defaults::
 
-    @dataclass(kw_only=True)
+    @dataclass(frozen=True, kw_only=True)
     class Source:
         '''Input.'''
 
@@ -98,9 +98,10 @@ def _command(
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
     """The options of groups by the names in errors: name, and whether it takes a value."""
-    return {facts.python or field.name: (name_of(field, facts), not is_flag(type_of(field)))
+    return {name: (name_of(field, facts), not is_flag(type_of(field)))
             for group in groups for field, facts in declared(group)
-            if not facts.is_argument and facts.is_option}
+            if not facts.is_argument and facts.is_option
+            for name in {field.name, facts.python or field.name}}
 
 
 def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
@@ -332,5 +333,6 @@ def every_model(group: type) -> type:
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "names": facts.names or _both_ways(field)}))
         for name, (field, facts) in found.items()]
-    settings = make_dataclass("Settings", added, kw_only=True)
-    return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True)
+    settings = make_dataclass("Settings", added, kw_only=True, frozen=True)
+    return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,
+                          frozen=True)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import as_json, note, out
 from textnb.cli.inputs import (
-    InputOptions,
-    LabelOptions,
+    LabelledInput,
     Quiet,
     Results,
     TextColumns,
@@ -33,12 +32,7 @@ if TYPE_CHECKING:
     from textnb.selection.search import Tuned
 
 
-@dataclass(kw_only=True)
-class TuneInput(ColumnSettings, LabelOptions, InputOptions):
-    """Input."""
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Budget:
     """Search."""
 
@@ -57,7 +51,7 @@ class Budget:
     seed: int = option("Divides the rows, and orders the trials.", default=0)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TuneOutput(Quiet, Results):
     """Output."""
 
@@ -67,7 +61,10 @@ class TuneOutput(Quiet, Results):
 
 
 @verb
-def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
+def tune(
+    typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, budget: Budget,
+    done: TuneOutput,
+) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
     import os
 
@@ -84,14 +81,14 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ParameterError("--output and --table must be different files; got "
                              f"{' and '.join(paths)}")
-    text: Any = source.text
-    frame = rows(source.input, source, text, source.label)
+    text: Any = columns.text
+    frame = rows(source.input, source, text, columns.label)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     with reading(source.input, frame, source.where):
         found = search(
-            texts.frame, text=text, label=source.label, metric=budget.metric,
-            positive=_parse_class(frame, source.label, budget.positive), trials=budget.trials,
+            texts.frame, text=text, label=columns.label, metric=budget.metric,
+            positive=_parse_class(frame, columns.label, budget.positive), trials=budget.trials,
             seconds=budget.seconds, folds=budget.folds, groups=budget.groups, time=budget.time,
             seed=budget.seed, progress=None if done.quiet else _note_trial)
     save_fitted(found.fitted, done.output)
@@ -154,7 +151,8 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
              for group in (TokenSettings, LimitSettings, all_models()[kind])
              for field, facts in declared(group)}
     words = ["textnb", "train", input]
-    words += [*_options_of(TuneInput, typed), "--model", kind]
+    words += [*_options_of(LabelledInput, typed),
+              *_options_of(ColumnSettings, typed), "--model", kind]
     for name, value in own.items():
         words += _as_typed(names[name], value)
     return shlex.join([*words, "-o", output])
@@ -167,10 +165,8 @@ def _threshold_command(
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert found.fitted.decision is not None
-    columns = {field.name for field, _ in declared(ColumnSettings)}
-    own = {name: value for name, value in typed.items() if name not in columns}
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_options_of(TuneInput, own), "--leave-one-out",
+        "textnb", "threshold", output, input, *_options_of(LabelledInput, typed), "--leave-one-out",
         "--by", found.fitted.decision.evidence["by"]])
 
 

@@ -21,7 +21,7 @@ def is_flag(kind: str) -> bool:
 
 def is_repeated(kind: str) -> bool:
     """Whether an option of a type may be given several times."""
-    return kind.removesuffix(" | None") in ("list[str]", "Columns", "Weights")
+    return kind.removesuffix(" | None") in ("list[str]", "Columns", "Weights", "Storage")
 
 
 def value_of(kind: str, option: str, typed: Any) -> Any:
@@ -43,14 +43,23 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
         If it names a file that can't be read.
     """
     match kind.removesuffix(" | None"):
-        case "str" | "bool" | "int" | "float" | "Prefixes" | "LowerCase" | "Size":
+        case "str" | "bool" | "int" | "float" | "Label" | "Prefixes" | "LowerCase" | "Size":
             return typed
         case "list[str]":
             return list(typed)
         case "Columns":
             return typed[0] if len(typed) == 1 else list(typed)
+        case "Names":
+            return tuple(typed.split(","))
+        case "Storage":
+            return _storage(option, typed)
         case "Pair":
-            return _pair(option, typed)
+            return _several(option, "two numbers, such as 1,2", int, typed, 2)
+        case "Costs":
+            return _several(option, "two numbers, such as 10,1", float, typed, 2)
+        case "Grid":
+            return typed if typed == "auto" else _several(
+                option, "numbers, such as 1,0.1,0.01, or auto", float, typed)
         case "CountOrShare":
             return _count_or_share(option, typed)
         case "NumberOrAuto":
@@ -92,12 +101,23 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
     return f"{option} {value}" if takes_value else option
 
 
-def _pair(option: str, typed: str) -> tuple[int, int]:
+def _several(
+    option: str, expected: str, number: type, typed: str, length: int | None = None
+) -> tuple[Any, ...]:
     try:
-        first, second = (int(part) for part in typed.split(","))
+        numbers = tuple(number(part) for part in typed.split(","))
     except ValueError:
-        raise ParameterError.out_of_range(option, "two numbers, such as 1,2", typed) from None
-    return first, second
+        numbers = ()
+    if len(numbers) != (length or len(numbers)) or not numbers:
+        raise ParameterError.out_of_range(option, expected, typed)
+    return numbers
+
+
+def _storage(option: str, typed: Iterable[str]) -> dict[str, str] | None:
+    # Imported here, as it takes Polars.
+    from textnb.frames.cloud import parse_options
+
+    return parse_options(typed, option)
 
 
 def _count_or_share(option: str, typed: str) -> int | float:
@@ -118,12 +138,8 @@ def _number_or_auto(option: str, typed: str) -> float | str:
 
 
 def _numbers(option: str, typed: str) -> float | list[float]:
-    try:
-        numbers = [float(part) for part in typed.split(",")]
-    except ValueError:
-        raise ParameterError.out_of_range(
-            option, "a number, or several such as 0.1,0.5", typed) from None
-    return numbers[0] if len(numbers) == 1 else numbers
+    numbers = _several(option, "a number, or several such as 0.1,0.5", float, typed)
+    return numbers[0] if len(numbers) == 1 else list(numbers)
 
 
 def _weights(option: str, typed: Iterable[str]) -> dict[str, float] | str:

@@ -28,6 +28,11 @@ Words = tuple[str, ...]
 Prefixes = bool | tuple[str, ...]
 LowerCase = bool | str
 Kinds = tuple[str, ...]
+Names = tuple[str, ...]
+Label = str | int | bool
+Costs = tuple[float, float]
+Grid = tuple[float, ...] | str
+Storage = Mapping[str, Any]
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -271,6 +276,12 @@ _IN_JSON: Mapping[str, Range] = {
     "Pair": Range("two integers from 1 to 32, in order", _is_pair),
     "Columns": Range("a name or several", lambda v: type(v) is str or _are_strings(v)),
     "Words": Range("strings", _are_strings), "Kinds": Range("strings", _are_strings),
+    "Names": Range("names", lambda v: _are_strings(v) and len(v) > 0),
+    "Label": Range("a label", lambda v: type(v) in (str, int, bool)),
+    "Costs": Range("two numbers", lambda v: type(v) is list and len(v) == 2 and all(
+        map(_is_json_number, v))),
+    "Grid": Range("numbers, such as 1,0.1,0.01, or auto", lambda v: v == "auto" or (
+        type(v) is list and all(map(_is_json_number, v)))),
     "Prefixes": Range("true, false or strings", lambda v: type(v) is bool or _are_strings(v)),
     "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
     "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(
