@@ -161,6 +161,6 @@ def test_python_takes_sizes_as_the_command_line_does(tmp_path: Path) -> None:
 def test_a_verb_says_the_same_in_both_lists(verb: str) -> None:
     command = command_of(verb)
     assert command is not None
-    assert (command.help or "").splitlines()[0] == VERBS[verb]
+    assert (command.help or "").splitlines()[0] == VERBS[verb][1]
     # Every option has a help text, and stands in a group.
     assert all(param.help for param in command.params if isinstance(param, click.Option))
