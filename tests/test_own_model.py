@@ -172,7 +172,7 @@ def test_job_files_and_the_command_line(model: TextClassifier) -> None:
     assert model_of("toyroot", {"l": 0.2, "power": 2.0}).get_params()["power"] == 2.0
     settings.check_options("toyroot", {"l": 1.0})
     assert settings.model_settings("toyroot", {"l": 0.3, "idf": True}) == {"l": 0.3}
-    with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
+    with pytest.raises(ParameterError, match="--set norm belongs to --model complement"):
         settings.check_options("toyroot", {"norm": True})
 
 
@@ -264,14 +264,14 @@ def test_the_type_of_a_field_is_checked(
             use()
 
 
-def test_a_flag_that_is_the_default_can_be_unset() -> None:
+def test_a_setting_of_a_model_is_typed_after_set() -> None:
     register_model(with_field("twice", bool, True))
-    flag = next(param for param in Command("any", [every_model(Empty)], print, "").params
-                if param.name == "twice")
-    assert (flag.opts, flag.secondary_opts) == (["--twice"], ["--no-twice"])
+    option = next(param for param in Command("any", [every_model(Empty)], print, "").params
+                  if param.name == "set")
+    assert "twice" in (option.help or "").split(";")[0].split(", ")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Empty:
     """Model."""
 
@@ -280,7 +280,9 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs() -> No
     own = {field.name for group in all_models().values() for field, _ in declared(group)}
     command = command_of("train")
     assert command is not None
+    assert isinstance(command, Command)
     options = {str(param.name) for param in command.params} - own
+    options |= {field.name for group in command.groups for field, _ in declared(group)} - own
     keys = {"kind", "tokenizer", *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
     assert options | (keys - {"estimator"}) | {"help"} == TAKEN
 
@@ -344,14 +346,14 @@ def test_another_package_offers_a_model(tmp_path: Path) -> None:
             capture_output=True, timeout=100, env={**os.environ, "PYTHONPATH": path})
         return done.stdout if done.returncode == 0 else done.stderr
 
-    trained = run("train", "rows.parquet", "--model", "jm", "--lam", "0.3", "--no-whole",
-                  "-o", "a.textnb")
+    trained = run("train", "rows.parquet", "--model", "jm", "--set", "lam=0.3", "--set",
+                  "whole=false", "-o", "a.textnb")
     assert trained == ""
     described_model = run("describe", "a.textnb")
     assert "JelinekMercerNB" in described_model
     assert "lam" in described_model
-    assert "error: --lam must be in [0, 1]; got 7.0" in run(
-        "train", "rows.parquet", "--model=jm", "--lam", "7", "-o", "b.textnb")
+    assert "error: --set lam: must be in [0, 1]; got 7" in run(
+        "train", "rows.parquet", "--model=jm", "--set", "lam=7", "-o", "b.textnb")
     run("run", "job.toml")
     assert json.loads((tmp_path / "out" / "run.json").read_text())
     with pytest.raises(ModelFileError, match="import the module that registers it"):

@@ -231,7 +231,8 @@ class MalformedMail:
                     raise SourceError.unreadable(
                         plain(path), f"{plain(error.removeprefix(UNREADABLE).lstrip(': '))}. "
                         "No model was written, as it would count as a message without words: make "
-                        "it readable, take it away, or leave it out with --on-unreadable skip")
+                        "it readable, take it away, or leave it out with --read "
+                        "on_unreadable=skip")
 
 
 def count_malformed(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, MalformedMail]:

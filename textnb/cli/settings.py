@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from textnb.cli.options import option_of_model
 from textnb.errors import ParameterError
 from textnb.learning.settings import (
     ColumnSettings,
@@ -28,8 +29,8 @@ def check_options(model: str, typed: Mapping[str, Any]) -> None:
             models = tuple(text_models() if model in table_models() else table_models())
         if model not in models:
             if name == "alpha" and model in _models_with("l"):
-                raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
-                                     "belongs to --model rda")
+                raise ParameterError(f"the smoothing parameter of --model {model} is --l; --set "
+                                     "alpha belongs to --model rda")
             raise ParameterError(f"{_option(name, typed[name])} belongs to --model "
                                  f"{', '.join(models)}; got --model {model}")
 
@@ -47,7 +48,9 @@ def _models_with(parameter: str) -> tuple[str, ...]:
 
 def _option(name: str, value: Any) -> str:
     """The option that gives a setting a value."""
-    groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
+    groups = (ColumnSettings, TokenSettings, LimitSettings)
     names = {field.name: facts.names for group in groups for field, facts in declared(group)}
+    if _models_with(name):
+        return option_of_model(name)
     own = names.get(name, ())
     return own[0].split("/")[0 if value else -1] if own else f"--{name.replace('_', '-')}"

@@ -18,7 +18,8 @@ from textnb.cli.inputs import (
     reading,
     rows,
 )
-from textnb.cli.options import TypedOptions, option, verb
+from textnb.cli.options import TypedOptions, option, option_of_model, verb
+from textnb.cli.words import toml_of
 from textnb.errors import quantity
 from textnb.learning.settings import (
     ColumnSettings,
@@ -148,8 +149,8 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     kind = found.settings.model.kind
     own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
     names = {field.name: _option_name(field.name, facts)
-             for group in (TokenSettings, LimitSettings, all_models()[kind])
-             for field, facts in declared(group)}
+             for group in (TokenSettings, LimitSettings) for field, facts in declared(group)}
+    names |= {field.name: option_of_model(field.name) for field, _ in declared(all_models()[kind])}
     words = ["textnb", "train", input]
     words += [*_options_of(LabelledInput, typed),
               *_options_of(ColumnSettings, typed), "--model", kind]
@@ -178,11 +179,16 @@ def _options_of(group: type, typed: Mapping[str, Any]) -> list[str]:
 
 
 def _option_name(field: str, facts: Setting) -> str:
+    if facts.under:
+        return f"--{facts.under} {field}"
     return facts.names[0] if facts.names else f"--{field.replace('_', '-')}"
 
 
 def _as_typed(name: str, value: Any) -> list[str]:
     """The words that give an option this value."""
+    option, _, key = name.partition(" ")
+    if key:
+        return [option, f"{key}={toml_of(value)}"]
     on, _, off = name.partition("/")
     if isinstance(value, bool):
         return [on if value else off]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from textnb.errors import Mention, ParameterError, SourceError
@@ -21,7 +20,7 @@ def is_flag(kind: str) -> bool:
 
 def is_repeated(kind: str) -> bool:
     """Whether an option of a type may be given several times."""
-    return kind.removesuffix(" | None") in ("list[str]", "Columns", "Weights", "Storage")
+    return kind.removesuffix(" | None") in ("list[str]", "Columns")
 
 
 def value_of(kind: str, option: str, typed: Any) -> Any:
@@ -51,8 +50,6 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
             return typed[0] if len(typed) == 1 else list(typed)
         case "Names":
             return tuple(typed.split(","))
-        case "Storage":
-            return _storage(option, typed)
         case "Pair":
             return _several(option, "two numbers, such as 1,2", int, typed, 2)
         case "Costs":
@@ -64,10 +61,6 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
             return _count_or_share(option, typed)
         case "NumberOrAuto":
             return _number_or_auto(option, typed)
-        case "Numbers":
-            return _numbers(option, typed)
-        case "Weights":
-            return _weights(option, typed)
         case "Kinds":
             return tuple(part.strip() for part in typed.split(","))
         case "Words":
@@ -96,9 +89,28 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
     value = setting.value.strip("'")
     if not value:
         return option
+    if " " in option:
+        return f"{option}={value.lower() if value in ('True', 'False') else value}"
     if value == "None" or (value == "False" and not takes_value):
         return f"no {option}"
     return f"{option} {value}" if takes_value else option
+
+
+def toml_of(value: Any) -> str:
+    """A value as it is typed after ``KEY=``: as in TOML, but for texts alone.
+
+    Examples
+    --------
+    >>> toml_of(False), toml_of("presence"), toml_of([0.5, 1.0]), toml_of({"spam": 2.0})
+    ('false', 'presence', '[0.5, 1.0]', '{spam = 2.0}')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(repr, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {each}" for key, each in value.items()) + "}"
+    return str(value)
 
 
 def _several(
@@ -111,13 +123,6 @@ def _several(
     if len(numbers) != (length or len(numbers)) or not numbers:
         raise ParameterError.out_of_range(option, expected, typed)
     return numbers
-
-
-def _storage(option: str, typed: Iterable[str]) -> dict[str, str] | None:
-    # Imported here, as it takes Polars.
-    from textnb.frames.cloud import parse_options
-
-    return parse_options(typed, option)
 
 
 def _count_or_share(option: str, typed: str) -> int | float:
@@ -135,30 +140,6 @@ def _number_or_auto(option: str, typed: str) -> float | str:
         return typed if typed == "auto" else float(typed)
     except ValueError:
         raise ParameterError.out_of_range(option, "a number, or auto", typed) from None
-
-
-def _numbers(option: str, typed: str) -> float | list[float]:
-    numbers = _several(option, "a number, or several such as 0.1,0.5", float, typed)
-    return numbers[0] if len(numbers) == 1 else list(numbers)
-
-
-def _weights(option: str, typed: Iterable[str]) -> dict[str, float] | str:
-    """"balanced", or a weight for each label that is named."""
-    values = list(typed)
-    if values == ["balanced"]:
-        return "balanced"
-    weights: dict[str, float] = {}
-    for value in values:
-        label, found, weight = value.rpartition("=")
-        try:
-            number = float(weight)
-        except ValueError:
-            found = ""
-        if not found or label in weights:
-            raise ParameterError.out_of_range(
-                option, "balanced, or label=weight, once for each label", value)
-        weights[label] = number
-    return weights
 
 
 def _lines(path: str) -> tuple[str, ...]:

@@ -116,4 +116,4 @@ def _text(path: str, encoding: str) -> str:
         raise SourceError.with_advice(
             f"can't read {path}: byte 0x{content[error.start]:02x} at offset {error.start} is not "
             f"{encoding}; if the files are older, try ", "encoding='latin-1'",
-            "--encoding latin-1") from None
+            "--read encoding=latin-1") from None

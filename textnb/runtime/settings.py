@@ -146,6 +146,8 @@ class Setting:
         The smallest number that is allowed.
     python : str
         Its name in Python and in its errors, where the command line has another one.
+    under : str
+        The option that takes it as KEY=VALUE, such as ``read`` for ``--read``.
     """
 
     help: str
@@ -159,6 +161,7 @@ class Setting:
     is_option: bool = True
     least: int | None = None
     python: str = ""
+    under: str = ""
 
 
 def setting(

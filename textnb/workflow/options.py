@@ -38,7 +38,7 @@ class MailOptions:
 
     subfolders: bool = setting(
         False, "Read the folders of a Maildir too, such as .Spam and .Sent, and not only the "
-        "folder that is named.", is_common=False)
+        "folder that is named.", under="read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +49,18 @@ class ReadOptions(MailOptions):
         None, "Format of the input, if its name does not tell: "
         f"{', '.join(INPUT_FORMATS)}.", names=("--input-format",))
     storage_options: Storage | None = setting(
-        None, "Option of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it "
-        "in the list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
-        names=("--storage-option",), metavar="KEY=VALUE", is_common=False)
+        None, "Options of URLs, such as storage_options.aws_region=eu-west-1. Others see them in "
+        "the list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.", under="read")
     query: str | None = setting(
         None, "The rows of a database (postgresql://user@host/name). Put its password into "
         "PGPASSWORD or ~/.pgpass.", metavar="SELECT", is_common=False)
     encoding: str = setting("utf-8", "Encoding of text files in a folder per class.",
-                            is_common=False)
+                            under="read")
     separator: str | None = setting(
-        None, "Character between the fields of a CSV file, such as ';'.", metavar="CHARACTER",
-        is_common=False)
+        None, "Character between the fields of a CSV file, such as ';'.", under="read")
     on_unreadable: str = setting(
         "raise", "Of local files, and messages, that can't be read to their end: stop, or list "
-        "them and leave them out", choices=("raise", "skip"), is_common=False, python="on_error")
+        "them and leave them out", choices=("raise", "skip"), under="read", python="on_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +69,11 @@ class LabelledOptions(ReadOptions):
 
     label_separator: str | None = setting(
         None, "Character between the labels of a row, of which it then may have several, such as "
-        "','; Parquet and NDJSON may hold lists.", metavar="CHARACTER", is_common=False)
+        "','; Parquet and NDJSON may hold lists.", under="read")
     label_columns: Names | None = setting(
-        None, "In place of the label column: columns, with commas between them, each of which "
-        "says whether a row has the label of its name (true or false, 1 or 0).",
-        metavar="NAME,NAME,...", is_common=False)
+        None, "In place of the label column: columns, such as corn,grain, each of which says "
+        "whether a row has the label of its name (true or false, 1 or 0).",
+        under="read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +89,7 @@ class LearnOptions:
         "rows are nearly those of that model.", is_common=False, metavar="MODEL")
     keep_sample: int | None = setting(
         None, "Keep the terms, not the text, of the N documents that the model is least sure of "
-        "(nblinear --no-idf, as for mail): update and forget then refit the weights. Only the "
+        "(nblinear without idf, as for mail): update and forget then refit the weights. Only the "
         "owner may read the file.", metavar="N")
     false_positives: float | None = setting(
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "

@@ -50,7 +50,7 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
         raise SourceError.unreadable(name, error.strerror) from None
     table = Table(name, values, _lines_of(text))
     for setting in settings:
-        table.lines.pop(_set_key(values, setting), None)
+        table.lines.pop(set_key(values, setting), None)
     return table
 
 
@@ -97,9 +97,9 @@ class Table:
     def refuse(self) -> None:
         """Raises ParameterError with all faults, if there is one."""
         if self.faults:
-            lines = [f"{self._place(key)}{'.'.join(key) or 'the job'}: {words}"
-                     for key, words in self.faults]
-            raise ParameterError(f"{self.name}: " + "\n  ".join(dict.fromkeys(lines)))
+            lines = [f"{self._place(key)}{_in_words(key)}: {words}" for key, words in self.faults]
+            name = f"{self.name}: " if self.name else ""
+            raise ParameterError(name + "\n  ".join(dict.fromkeys(lines)))
 
     def _place(self, key: Key) -> str:
         while key and key not in self.lines:
@@ -146,6 +146,12 @@ class Table:
                    f"{', '.join(known)}")
 
 
+def _in_words(key: Key) -> str:
+    """A key of a file, or one that an option sets: ``--read separator``."""
+    option = [part for part in key[:1] if part.startswith("--")]
+    return " ".join([*option, ".".join(key[len(option):])]).strip() or "the job"
+
+
 def _value(group: type, each: Field[Any], facts: Setting, value: Any) -> Any:
     """A setting's value in Python; raises ValueError or ParameterError for any other value."""
     read = _READ.get(type_of(each).removesuffix(" | None"))
@@ -154,8 +160,11 @@ def _value(group: type, each: Field[Any], facts: Setting, value: Any) -> Any:
     check_json(group, {each.name: value})
     if facts.least is not None and value is not None and value < facts.least:
         raise ParameterError.out_of_range(each.name, f"{facts.least} or more", value)
+    kind = type_of(each).removesuffix(" | None")
+    if type(value) is int and kind in ("float", "Numbers", "NumberOrAuto"):
+        return float(value)
     # TOML has arrays where Python has tuples.
-    return tuple(value) if isinstance(value, list) and type_of(each) != "Columns" else value
+    return tuple(value) if isinstance(value, list) and kind not in ("Columns", "Numbers") else value
 
 
 def substitute_variables(value: Any) -> Any:
@@ -184,9 +193,26 @@ def _storage(value: Any) -> Any:
     return {key: substitute_variables(option) for key, option in value.items()}
 
 
+def _names(value: Any) -> Any:
+    return value.split(",") if isinstance(value, str) else value
+
+
+def _numbers(value: Any) -> Any:
+    try:
+        return [float(part) for part in value.split(",")] if "," in value else value
+    except (TypeError, ValueError):
+        return value
+
+
+def _weights(value: Any) -> Any:
+    return {label: float(weight) if type(weight) is int else weight
+            for label, weight in value.items()} if isinstance(value, dict) else value
+
+
 # Types of settings that TOML writes differently from Python, or whose values are checked first.
 _READ: dict[str, Callable[[Any], Any]] = {
-    "Size": memory_size, "Storage": _storage, "Place": substitute_variables}
+    "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
+    "Names": _names, "Numbers": _numbers, "Weights": _weights}
 
 
 def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
@@ -219,35 +245,45 @@ def _parts(key: str) -> Key:
     return tuple(part.strip().strip("\"'") for part in key.split("."))
 
 
-def _set_key(values: dict[str, Any], setting: str) -> Key:
+def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
+    """Set a key of nested tables to a value, both from ``key=value``; the key.
+
+    Examples
+    --------
+    >>> values = {}
+    >>> set_key(values, "model.l=0.1")
+    ('model', 'l')
+    >>> values
+    {'model': {'l': 0.1}}
+    """
     key, found, text = setting.partition("=")
     parts = key.strip().split(".")
     if not found or not all(parts):
-        raise ParameterError.out_of_range("--set", "key=value, such as model.l=0.1", setting)
+        raise ParameterError.out_of_range(option, "key=value, such as model.l=0.1", setting)
     try:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
     except (ValueError, RecursionError) as error:
-        raise ParameterError(f"--set {key}: {first_line(error)}") from None
+        raise ParameterError(f"{option} {key}: {first_line(error)}") from None
     place: Any = values
     for part, following in pairwise(parts):
-        place = _entry_of(place, part, [] if _is_index(following) else {}, setting)
-    _entry_of(place, parts[-1], value, setting, replace=True)
+        place = _entry_of(place, part, [] if _is_index(following) else {}, f"{option} {key}")
+    _entry_of(place, parts[-1], value, f"{option} {key}", replace=True)
     return tuple(parts)
 
 
-def _entry_of(place: Any, part: str, value: Any, setting: str, replace: bool = False) -> Any:
+def _entry_of(place: Any, part: str, value: Any, key: str, replace: bool = False) -> Any:
     if isinstance(place, list) and _is_index(part):
         if int(part) == len(place):
             place.append({} if value == [] else value)
         elif int(part) > len(place):
-            raise ParameterError(f"--set {setting}: there are {len(place)} entries, counted from 0")
+            raise ParameterError(f"{key}: there are {len(place)} entries, counted from 0")
         elif replace:
             place[int(part)] = value
         return place[int(part)]
     if not isinstance(place, dict):
-        raise ParameterError(f"--set {setting}: there is no table that could hold {part!r}")
+        raise ParameterError(f"{key}: there is no table that could hold {part!r}")
     if replace:
         place[part] = value
     return place.setdefault(part, value)
