@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textnb.cli.console import as_json, out, progress
+from textnb.cli.console import out, progress
 from textnb.cli.inputs import (
     LabelledInput,
     ModelFile,
@@ -17,6 +17,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import option, verb
 from textnb.workflow.options import CalibrateOptions
+from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True)

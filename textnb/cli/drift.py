@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
     LabelledRowOptions,
     ModelFile,
@@ -19,6 +19,7 @@ from textnb.cli.inputs import (
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
 from textnb.runtime.settings import setting
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift, Sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from textnb.cli.console import as_json, note, out
+from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     Results,
     RowOptions,
@@ -14,6 +14,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import TypedOptions, argument, option, verb
 from textnb.errors import quantity
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl

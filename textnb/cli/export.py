@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from textnb.cli.console import as_json, note, out, steps
+from textnb.cli.console import note, out, steps
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     ModelFile,
@@ -21,6 +21,7 @@ from textnb.errors import quantity
 from textnb.runtime.settings import setting
 from textnb.workflow.models import any_model, holds_lists
 from textnb.workflow.options import ExportOptions
+from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from textnb.cli.console import as_json, note, out
+from textnb.cli.console import note, out
 from textnb.cli.inputs import ModelFile, Results
 from textnb.cli.options import judging_verb, option
 from textnb.cli.stream import FAILED, Stream
@@ -26,6 +26,7 @@ from textnb.cli.verdicts import (
     status_line,
     verdict_as_dict,
 )
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter

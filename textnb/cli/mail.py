@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import Quiet, Results, Tables, check_apart, reading
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
 from textnb.workflow.options import MailOptions
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
     InputRows,
     ModelFile,
@@ -22,6 +22,7 @@ from textnb.cli.inputs import (
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
 from textnb.workflow.options import PredictOptions, TermsOptions
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted

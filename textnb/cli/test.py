@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textnb.cli import evidence, reporting
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
     LabelledInput,
     ModelFile,
@@ -19,6 +19,7 @@ from textnb.cli.inputs import (
 from textnb.cli.options import option, verb
 from textnb.errors import quantity
 from textnb.workflow.options import TestOptions
+from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True)

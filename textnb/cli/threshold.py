@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
     LabelledRowOptions,
     ModelFile,
@@ -18,6 +18,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import TypedOptions, argument, option, option_of, verb
 from textnb.workflow.options import DecideOptions
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.bayes.decision import Decision

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import as_json, note, out
+from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     LabelledInput,
     Quiet,
@@ -28,6 +28,7 @@ from textnb.learning.settings import (
 from textnb.models.known import all_models
 from textnb.runtime.settings import Setting, declared, setting
 from textnb.text.token_settings import TokenSettings
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.selection.search import Tuned

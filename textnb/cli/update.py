@@ -14,7 +14,7 @@ from textnb.cli.by_ledger import (
     note_changes,
     uses_ledger,
 )
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     Inputs,
@@ -43,6 +43,7 @@ from textnb.workflow.models import (
     save_model,
     text_columns,
 )
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl

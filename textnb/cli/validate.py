@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import LabelledInput, ModelFile, Quiet, Results, reading, rows
 from textnb.cli.options import verb
 from textnb.errors import quantity
 from textnb.workflow.options import ValidateOptions
+from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True)

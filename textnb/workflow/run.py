@@ -5,8 +5,6 @@ Every step writes into one folder, which becomes the output when the last step i
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,6 +34,7 @@ from textnb.workflow.evaluate import evaluate_model
 from textnb.workflow.job import Job, settings_of
 from textnb.workflow.models import save_model
 from textnb.workflow.predict import predict
+from textnb.workflow.results import as_json
 from textnb.workflow.split import (
     RowFiles,
     at_key,
@@ -102,9 +101,7 @@ class _Work:
         self.observer.result(text)
 
     def write(self, name: str, values: Any) -> None:
-        text = json.dumps(finite(values), ensure_ascii=False, indent=1, allow_nan=False,
-                          default=str)
-        (self.folder / name).write_text(text + "\n", "utf-8")
+        (self.folder / name).write_text(as_json(values, indent=1) + "\n", "utf-8")
 
 
 def run_job(job: Job, observer: Observer | None = None) -> Path:
@@ -326,17 +323,6 @@ def _export(work: _Work) -> None:
         if not passed:
             raise ExportError(f"exports: {settings.file} does not score as the model does")
         work.say(f"{words}, verified")
-
-
-def finite(value: Any) -> Any:
-    """Values for strict JSON, which has no infinite numbers: they become "inf" and "-inf"."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 # The section that asks for a step (None: every job has it), its title, and the step.
