@@ -20,7 +20,7 @@ from textnb.workflow.options import CalibrateOptions
 from textnb.workflow.results import as_json
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CalibrationRows(LabelledInput):
     """Input."""
 
@@ -30,7 +30,7 @@ class CalibrationRows(LabelledInput):
         "time.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CalibrateOutput(Quiet, Results, ModelOutput):
     """Output."""
 

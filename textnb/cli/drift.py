@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AGAIN_CODE, TOO_FEW_CODE = 3, 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DriftInput(LabelledRowOptions):
     """Input."""
 
@@ -40,7 +40,7 @@ class DriftInput(LabelledRowOptions):
         "Rows of --reference for which this SQL condition holds.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DriftOutput(Quiet, Results):
     """Output."""
 

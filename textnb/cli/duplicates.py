@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SHOWN = 60
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TwoInputs(RowOptions):
     """Input."""
 
@@ -39,7 +39,7 @@ class TwoInputs(RowOptions):
     test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Search:
     """Search."""
 
@@ -48,7 +48,7 @@ class Search:
     exact: bool = option("Only exact duplicates.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DuplicatesOutput(Results):
     """Output."""
 

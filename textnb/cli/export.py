@@ -24,7 +24,7 @@ from textnb.workflow.options import ExportOptions
 from textnb.workflow.results import as_json
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExportOutput(Quiet):
     """Output."""
 
@@ -73,7 +73,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
          f"{output}{bundle}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerifyInput(RowOptions):
     """Input."""
 
@@ -81,7 +81,7 @@ class VerifyInput(RowOptions):
     input: str | None = argument("File of rows to compare on, instead of the golden rows.", None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerifyOutput(Quiet, Results):
     """Output."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerdictOptions:
     """Verdict."""
 
@@ -52,7 +52,7 @@ class VerdictOptions:
         f"[default: {TIMEOUT_SECONDS:.0f}]")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MaildirOptions:
     """Maildir."""
 
@@ -66,7 +66,7 @@ class MaildirOptions:
         "With --maildir: list the verdicts, and file nothing.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FilterOutput(Results):
     """Output."""
 

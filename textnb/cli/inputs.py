@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OUTPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelFile:
     """Model."""
 
@@ -33,35 +33,35 @@ _KINDS_OF_INPUT = (
     "standard input.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RowOptions(ReadOptions):
     """Input."""
 
     where: str | None = option(_WHERE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledRowOptions(LabelledOptions):
     """Input."""
 
     where: str | None = option(_WHERE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class InputRows(RowOptions):
     """Input."""
 
     input: str = argument(_KINDS_OF_INPUT)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledInput(LabelledRowOptions):
     """Input."""
 
     input: str = argument(_KINDS_OF_INPUT)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Inputs(LabelledRowOptions):
     """Input."""
 
@@ -83,7 +83,7 @@ class Inputs(LabelledRowOptions):
             named.add(place)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelOutput:
     """Output."""
 
@@ -103,7 +103,7 @@ class ModelOutput:
         return target
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Quiet:
     """Output."""
 
@@ -111,7 +111,7 @@ class Quiet:
                          "--quiet", "-q", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Results:
     """Output."""
 
@@ -119,7 +119,7 @@ class Results:
                                  choices=("text", "json"), metavar="FORMAT")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Tables:
     """Output."""
 

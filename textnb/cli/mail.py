@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MailInput(MailOptions):
     """Input."""
 
@@ -31,7 +31,7 @@ class MailInput(MailOptions):
         "MIME parts say.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MailOutput(Quiet, Results, Tables):
     """Output."""
 

@@ -417,6 +417,6 @@ def every_model(group: type) -> type:
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "under": "" if name in _OPTIONS_OF_MODELS else "set"}))
         for name, (field, facts) in found.items()]
-    settings = make_dataclass("Settings", added, kw_only=True, frozen=True)
+    settings = make_dataclass("Settings", added, kw_only=True, frozen=True, eq=False, repr=False)
     return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,
-                          frozen=True)
+                          frozen=True, eq=False, repr=False)

@@ -33,7 +33,7 @@ _MEASURES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PredictOutput(Quiet, Tables):
     """Output."""
 
@@ -75,7 +75,7 @@ def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: Predi
              "(l = 0): without a prediction")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TopOptions(TermsOptions, Results):
     """Output."""
 
@@ -105,7 +105,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     note_infinite(terms)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplainInput(ModelFile):
     """Text."""
 
@@ -117,7 +117,7 @@ class ExplainInput(ModelFile):
         ".eml file, and for any file or - where the model is of mail]", "--message/--no-message")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplainOutput(Results):
     """Output."""
 

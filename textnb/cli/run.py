@@ -12,7 +12,7 @@ from textnb.cli.inputs import Quiet
 from textnb.cli.options import argument, option, verb
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class JobFile:
     """Job."""
 

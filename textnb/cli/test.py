@@ -22,7 +22,7 @@ from textnb.workflow.options import TestOptions
 from textnb.workflow.results import as_json
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TestOutput(TestOptions, Quiet, Results):
     """Output."""
 

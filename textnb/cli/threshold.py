@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ThresholdInput(LabelledRowOptions):
     """Input."""
 
@@ -35,7 +35,7 @@ class ThresholdInput(LabelledRowOptions):
         "folder, URL, or - for standard input.", None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ThresholdOutput(Quiet, Results, ModelOutput):
     """Output."""
 

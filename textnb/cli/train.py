@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textnb.workflow.train import Trained
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TokenOptions(TokenSettings):
     """Tokens."""
 
@@ -39,7 +39,7 @@ class TokenOptions(TokenSettings):
         False, "The tokens of scikit-learn's CountVectorizer.", is_common=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Kind:
     """Model."""
 
@@ -56,7 +56,7 @@ class ModelOptions(_Every):
     """Model."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainOutput(Quiet):
     """Output."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textnb.selection.search import Tuned
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Budget:
     """Search."""
 
@@ -53,7 +53,7 @@ class Budget:
     seed: int = option("Divides the rows, and orders the trials.", default=0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TuneOutput(Quiet, Results):
     """Output."""
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from textnb.learning.ledger import Ledger
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledRows(Inputs):
     """Input."""
 
@@ -61,7 +61,7 @@ class LabelledRows(Inputs):
                                "--as", metavar="CLASS")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LearningOptions:
     """Learning."""
 
@@ -75,7 +75,7 @@ class LearningOptions:
         "above the least that the answer needs.", metavar="MARGIN")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ChangedModel(Quiet, ModelOutput):
     """Output."""
 
@@ -259,14 +259,14 @@ def forget(
     note_stale(rest)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelFiles:
     """Models."""
 
     models: list[str] = argument("Model files of the same settings.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NewModel(Quiet):
     """Output."""
 
@@ -301,7 +301,7 @@ def merge(files: ModelFiles, done: NewModel) -> None:
              f"{_size(total)} -> {output}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TwoModels(RowOptions):
     """Input."""
 
@@ -314,7 +314,7 @@ class TwoModels(RowOptions):
 _SHOWN = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DiffOutput(Results):
     """Output."""
 

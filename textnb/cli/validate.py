@@ -13,7 +13,7 @@ from textnb.workflow.options import ValidateOptions
 from textnb.workflow.results import as_json
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ValidateOutput(Quiet, Results):
     """Output."""
 

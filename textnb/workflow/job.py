@@ -72,7 +72,7 @@ def _table_name(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Input(LabelledOptions):
     """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
 
@@ -86,21 +86,21 @@ class Input(LabelledOptions):
     hold_out: float = setting(0.2, "Share of the rows that is held out.", range=_SHARE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Test(TestOptions):
     """Measures on the test rows."""
 
     report: FileName | None = setting(None, "HTML page: charts, terms, mistakes.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Terms(TermsOptions):
     """The k most distinctive terms of each class."""
 
     file: FileName = setting("terms.csv", "File to write.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Predictions(PredictOptions):
     """Rows with their predictions: the rows of ``input``, or the test rows."""
 
@@ -111,7 +111,7 @@ class Predictions(PredictOptions):
     probability: bool = setting(True, "Add the probability of the predicted class.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Export(ExportOptions):
     """Weights for another system; without ``to``, the ending of ``file`` names the system."""
 
@@ -126,7 +126,7 @@ class Export(ExportOptions):
             target_of(self.to)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Job:
     """A whole job, as its file describes it."""
 
@@ -156,7 +156,7 @@ class TokenTable(TokenSettings):
     sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Output:
     output: Place
 

@@ -32,7 +32,7 @@ TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "
            "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MailOptions:
     """Mail."""
 
@@ -41,7 +41,7 @@ class MailOptions:
         "folder that is named.", under="read")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ReadOptions(MailOptions):
     """Input."""
 
@@ -63,7 +63,7 @@ class ReadOptions(MailOptions):
         "them and leave them out", choices=("raise", "skip"), under="read", python="on_error")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledOptions(ReadOptions):
     """Input."""
 
@@ -76,7 +76,7 @@ class LabelledOptions(ReadOptions):
         under="read")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LearnOptions:
     """Learning."""
 
@@ -100,7 +100,7 @@ class LearnOptions:
                                      metavar="CLASS")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainOptions:
     """Model.
 
@@ -143,7 +143,7 @@ class TrainOptions:
         return (FALSE_POSITIVES if self.is_for_mail else 0.0) if asked is None else asked
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ValidateOptions:
     """Validation."""
 
@@ -190,7 +190,7 @@ class ValidateOptions:
             raise does_not_go("groups", "time")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CalibrateOptions:
     """Calibration."""
 
@@ -199,7 +199,7 @@ class CalibrateOptions:
         names=("--length/--no-length",))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DecideOptions:
     """Decision."""
 
@@ -286,7 +286,7 @@ class DecideOptions:
                 "{costs} needs {positive}: the class whose errors are counted")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TestOptions:
     """Output."""
 
@@ -298,7 +298,7 @@ class TestOptions:
         metavar="FILE")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PredictOptions:
     """Answers."""
 
@@ -313,14 +313,14 @@ class PredictOptions:
                        names=("--top-k",))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TermsOptions:
     """Terms."""
 
     k: int = setting(20, "Terms per class.", names=("-k",), range=COUNT)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExportOptions:
     """Export."""
 
