@@ -10,8 +10,6 @@ import inspect
 import os
 import subprocess
 import sys
-import types
-import typing
 from collections import Counter
 from html import escape
 from pathlib import Path
@@ -28,8 +26,8 @@ ROOMS = {
     "classifiers": "TextClassifier, TableClassifier",
     "evaluation": "metrics, validation", "report": "the HTML report",
     "export": "weights for other systems", "engines": "Spark",
-    "jobs": "jobs in TOML", "filter": "the mail filter, at once and over a socket",
-    "cli": "the command line",
+    "filter": "the mail filter, at once and over a socket",
+    "workflow": "steps of work, and jobs", "cli": "the command line",
 }
 
 
@@ -81,73 +79,57 @@ def help_text(verb: str) -> str:
 
 def jobs_page() -> str:
     """Each section of a job's file: its keys, their types and defaults."""
-    from textnb.jobs.configuration import Job
+    from textnb.learning.settings import ColumnSettings, LimitSettings, TokenSettings
+    from textnb.models.known import all_models
+    from textnb.workflow.job import SECTIONS
+    from textnb.workflow.options import LearnOptions
 
-    parts = ["# Keys of a job\n\nA key that is not listed is an error.\n"]
-    for name, field in Job.model_fields.items():
-        section = _section(field.annotation)
-        if section is None:
-            parts.append(f"\n## {name}\n\n{_type(field.annotation)}, {_default(field)}.\n")
+    parts = ["# Keys of a job\n\nA key that is not listed is an error. `output` is the folder to "
+             "write.\n"]
+    for name, section in SECTIONS.items():
+        parts.append(f"\n## `{'[[exports]]' if name == 'exports' else f'[{name}]'}`\n\n")
+        if name != "model":
+            parts += [inspect.cleandoc(section.__doc__ or ""), "\n\n", *_keys_of(section)]
             continue
-        title = f"[[{name}]]" if typing.get_origin(field.annotation) is list else f"[{name}]"
-        parts.append(f"\n## `{title}`\n\n{inspect.cleandoc(section.__doc__ or '')}\n\n"
-                     "| key | type | default |\n|---|---|---|\n")
-        parts += [f"| `{key}` | {_type(inner.annotation)} | {_default(inner)} |\n"
-                  for key, inner in section.model_fields.items()]
-        if name == "model":
-            parts += _declared_settings()
+        parts += ["`kind` is the model, and beside it stand that model's own settings.\n\n",
+                  *_keys_of(ColumnSettings, LimitSettings, LearnOptions)]
+        titles = {"[model.tokenizer]": TokenSettings} | {
+            f'[model] with kind = "{kind}"': group for kind, group in all_models().items()}
+        for title, group in titles.items():
+            parts += [f"\n### `{title}`\n\n", *_keys_of(group)]
+        parts.append("\n`sklearn = true` in `[model.tokenizer]` gives the tokens of "
+                     "scikit-learn's CountVectorizer.\n")
     return "".join(parts)
 
 
-def _declared_settings() -> list[str]:
-    """The settings of the tokenizer and of each kind of model, from their declarations."""
-    from textnb.learning.settings import TokenSettings
-    from textnb.models.known import all_models
-    from textnb.runtime import settings
+def _keys_of(*groups: type) -> list[str]:
+    """A table of the settings of some groups."""
+    from dataclasses import MISSING
 
-    parts = []
-    titles = {"[model.tokenizer]": TokenSettings} | {
-        f'[model] with kind = "{kind}"': group for kind, group in all_models().items()}
-    for title, group in titles.items():
-        parts.append(f"\n### `{title}`\n\n| key | type | default | meaning |\n|---|---|---|---|\n")
-        for field, facts in settings.declared(group):
-            kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or _type(
-                eval(settings.type_of(field), vars(settings)))
-            parts.append(f"| `{field.name}` | {kind} | `{field.default!r}` | {facts.help}"
-                         f"{'' if facts.is_option else ' No option of `textnb train`.'} |\n")
-    parts.append('\n`sklearn = true` in `[model.tokenizer]` gives the tokens of scikit-learn\'s '
-                 "CountVectorizer.\n")
-    return parts
+    from textnb.runtime.settings import declared, type_of
+
+    rows = ["| key | type | default | meaning |\n|---|---|---|---|\n"]
+    for group in groups:
+        for field, facts in declared(group):
+            kind = type_of(field).removesuffix(" | None")
+            kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or (
+                _TYPES.get(kind, kind))
+            default = "required" if field.default is MISSING else f"`{field.default!r}`"
+            rows.append(f"| `{field.name}` | {kind} | {default} | "
+                        f"{facts.help.replace('|', ', ')}"
+                        f"{'' if facts.is_option else ' No option of `textnb train`.'} |\n")
+    return rows
 
 
-def _section(annotation: object) -> type | None:
-    for kind in (annotation, *typing.get_args(annotation)):
-        for inner in (kind, *typing.get_args(kind)):
-            if isinstance(inner, type) and hasattr(inner, "model_fields"):
-                return inner
-    return None
-
-
-def _type(annotation: object) -> str:
-    """A type in words: without validators, and with ``or`` between alternatives."""
-    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
-    if annotation is type(None):
-        return "none"
-    if origin is typing.Annotated:
-        return _type(inner[0])
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(map(_type, inner))
-    if origin is typing.Literal:
-        return " or ".join(f"`{value!r}`" for value in inner)
-    if origin is not None:
-        return f"{origin.__name__}[{', '.join(map(_type, inner))}]"
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
-
-
-def _default(field: object) -> str:
-    if field.is_required():  # type: ignore[attr-defined]
-        return "required"
-    return f"`{field.get_default(call_default_factory=True)!r}`"  # type: ignore[attr-defined]
+# Types of settings in words, where their names do not say what a file has.
+_TYPES = {
+    "CountOrShare": "int or float", "NumberOrAuto": "float or `\"auto\"`", "Size": "int or str",
+    "Columns": "str or list[str]", "Names": "list[str]", "Words": "list[str]",
+    "Kinds": "list[str]", "Prefixes": "bool or list[str]", "LowerCase": "bool or str",
+    "Pair": "two ints", "Costs": "two floats", "Grid": "list[float] or `\"auto\"`",
+    "Label": "str or int or bool", "Storage": "table", "Place": "str", "FileName": "str",
+    "TableName": "str", "Numbers": "float or list[float]", "Priors": "list[float]",
+    "Weights": "table or `\"balanced\"`", "Segmenter": "str"}
 
 
 def order() -> tuple[tuple[str, ...], ...]:

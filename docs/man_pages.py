@@ -139,7 +139,7 @@ def page(verb: str = "") -> str:
     context = click.Context(command, info_name=f"textnb {verb}".rstrip())
     context.meta["textnb.all"] = True
     name, roff = f"textnb-{verb}".rstrip("-"), Roff()
-    says = re.split("[,:.]", VERBS[verb])[0] if verb else "Text classification and mail filter"
+    says = re.split("[,:.]", VERBS[verb][1])[0] if verb else "Text classification and mail filter"
     roff.write(f'.\\" Written by docs/man_pages.py.\n'
                f".TH {escaped(name.upper())} 1 {DATE} textnb\n"
                f".SH NAME\n{escaped(name)} \\- {escaped(says[0].lower() + says[1:])}\n")

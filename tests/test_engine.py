@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("verb", "code"), [
     ("describe m.textnb", 1), ("predict m.textnb rows.csv", 1), ("train rows.csv -o n.textnb", 1),
-    ("predict m.textnb rows.csv --on-unreadable skip", 1),
+    ("predict m.textnb rows.csv --read on_unreadable=skip", 1),
     ("filter m.textnb --maildir rows.csv", 3)])
 def test_polars_refuses_its_environment(folder: Path, verb: str, code: int) -> None:
     ran = subprocess.run(

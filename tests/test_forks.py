@@ -47,7 +47,7 @@ for before, after in json.loads(sys.argv[1]):
 """
 FIT = "model = textnb.TextClassifier().fit(frame)"
 IMPORTS = ["from textnb import *", "textnb.TextClassifier()",
-           "import textnb.report.page, textnb.export.write, textnb.jobs.run",
+           "import textnb.report.page, textnb.export.write, textnb.workflow.run",
            "import textnb.filter.mailfilter, textnb.cli.main"]
 
 

@@ -38,8 +38,8 @@ ORDER = (
     ("report",),
     ("export",),
     ("engines",),
-    ("jobs",),
     ("filter",),
+    ("workflow",),
     ("cli",),
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}
@@ -50,6 +50,8 @@ SKLEARN = ("selection", "evaluation", "report", "engines")
 # Modules that others import inside functions: rows of matrices are checked by scikit-learn, and a
 # transformer is one of its own.
 BY_SKLEARN = ("models.matrices", "models.log_count_ratio")
+# Imports modules of its own room, the last one, by the names in its table of verbs.
+BY_NAME = ("cli.main",)
 # Polars and scipy.sparse meet here alone; others name the type of its matrices, `CountMatrix`.
 MATRICES = "text.matrix"
 LONGEST_MODULE = 600
@@ -115,6 +117,8 @@ def violations(modules: Mapping[str, str]) -> list[str]:
         for target in sorted(targets):
             if target == PACKAGE:
                 found.append(f"{module}: imports the public names instead of their home")
+            elif target.endswith("()") and module in BY_NAME:
+                continue
             elif target.endswith("()"):
                 found.append(f"{module}: imports by {target}, which no check can follow")
             elif target.startswith(f"{PACKAGE}."):

@@ -39,14 +39,13 @@ from textnb.cli import settings
 from textnb.cli.main import command_of
 from textnb.cli.options import Command, every_model
 from textnb.filter.mailfilter import MailFilter
-from textnb.jobs.configuration import Model
-from textnb.jobs.models import model_of
 from textnb.models import MomentModel, base
 from textnb.models.base import check_registered, is_registered, register_model
 from textnb.models.counts import CountModel
 from textnb.models.fields import TAKEN
 from textnb.models.known import all_models, model_named
 from textnb.runtime.settings import declared, setting
+from textnb.workflow.train import model_of
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})
@@ -172,8 +171,8 @@ def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
     assert model_of("toyroot", {"l": 0.2, "power": 2.0}).get_params()["power"] == 2.0
     settings.check_options("toyroot", {"l": 1.0})
-    assert type(settings.model_of("toyroot", {"l": 0.3})) is ToyRootNB
-    with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
+    assert settings.model_settings("toyroot", {"l": 0.3, "idf": True}) == {"l": 0.3}
+    with pytest.raises(ParameterError, match="--set norm belongs to --model complement"):
         settings.check_options("toyroot", {"norm": True})
 
 
@@ -265,14 +264,14 @@ def test_the_type_of_a_field_is_checked(
             use()
 
 
-def test_a_flag_that_is_the_default_can_be_unset() -> None:
+def test_a_setting_of_a_model_is_typed_after_set() -> None:
     register_model(with_field("twice", bool, True))
-    flag = next(param for param in Command("any", [every_model(Empty)], print, "").params
-                if param.name == "twice")
-    assert (flag.opts, flag.secondary_opts) == (["--twice"], ["--no-twice"])
+    option = next(param for param in Command("any", [every_model(Empty)], print, "").params
+                  if param.name == "set")
+    assert "twice" in (option.help or "").split(";")[0].split(", ")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Empty:
     """Model."""
 
@@ -281,8 +280,10 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs() -> No
     own = {field.name for group in all_models().values() for field, _ in declared(group)}
     command = command_of("train")
     assert command is not None
+    assert isinstance(command, Command)
     options = {str(param.name) for param in command.params} - own
-    keys = {*Model.model_fields, *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
+    options |= {field.name for group in command.groups for field, _ in declared(group)} - own
+    keys = {"kind", "tokenizer", *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
     assert options | (keys - {"estimator"}) | {"help"} == TAKEN
 
 
@@ -345,14 +346,14 @@ def test_another_package_offers_a_model(tmp_path: Path) -> None:
             capture_output=True, timeout=100, env={**os.environ, "PYTHONPATH": path})
         return done.stdout if done.returncode == 0 else done.stderr
 
-    trained = run("train", "rows.parquet", "--model", "jm", "--lam", "0.3", "--no-whole",
-                  "-o", "a.textnb")
+    trained = run("train", "rows.parquet", "--model", "jm", "--set", "lam=0.3", "--set",
+                  "whole=false", "-o", "a.textnb")
     assert trained == ""
     described_model = run("describe", "a.textnb")
     assert "JelinekMercerNB" in described_model
     assert "lam" in described_model
-    assert "error: --lam must be in [0, 1]; got 7.0" in run(
-        "train", "rows.parquet", "--model=jm", "--lam", "7", "-o", "b.textnb")
+    assert "error: --set lam: must be in [0, 1]; got 7" in run(
+        "train", "rows.parquet", "--model=jm", "--set", "lam=7", "-o", "b.textnb")
     run("run", "job.toml")
     assert json.loads((tmp_path / "out" / "run.json").read_text())
     with pytest.raises(ModelFileError, match="import the module that registers it"):

@@ -13,17 +13,14 @@ import pytest
 
 import textnb
 from textnb import ParameterError, TextClassifier, Tokenizer
-from textnb.cli.export import TARGETS as OFFERED_TARGETS
-from textnb.cli.inputs import INPUT_FORMATS, OUTPUT_FORMATS
+from textnb.cli.inputs import OUTPUT_FORMATS
 from textnb.cli.main import VERBS, command_of
 from textnb.cli.options import Command, name_of
-from textnb.cli.train import ModelOptions, TokenOptions, TrainInput
+from textnb.cli.train import ModelOptions, TokenOptions
 from textnb.cli.words import is_flag
 from textnb.export.targets.known import TARGETS
 from textnb.frames import sinks
 from textnb.frames.scan import scan
-from textnb.jobs.configuration import Model
-from textnb.jobs.jobfile import read_job
 from textnb.learning.settings import (
     ColumnSettings,
     LimitSettings,
@@ -31,6 +28,9 @@ from textnb.learning.settings import (
 )
 from textnb.models.known import all_models, registered_models, table_models, text_models
 from textnb.runtime.settings import declared, type_of
+from textnb.workflow.job import TokenTable, read_job
+from textnb.workflow.options import INPUT_FORMATS, LearnOptions
+from textnb.workflow.options import TARGETS as OFFERED_TARGETS
 
 # Of a classifier, what is an object or comes from Python alone.
 OBJECTS = {"estimator", "tokenizer", "vocabulary"}
@@ -79,14 +79,14 @@ def test_a_field_that_is_not_declared_is_seen() -> None:
 
 
 def test_the_job_agrees() -> None:
-    keys = {name: field.get_default() for name, field in Model.model_fields.items()}
-    declaration = declared_defaults(ColumnSettings, LimitSettings)
-    assert {name: keys[name] for name in declaration} == declaration
-    assert keys.keys() - declaration.keys() == {"kind", "tokenizer", "features"}
-    tokens = {name: field.default for name, field in
-              type(Model().tokenizer).model_fields.items()}
+    tokens = declared_defaults(TokenTable)
     assert tokens.pop("sklearn") is False
     assert tokens == declared_defaults(TokenSettings)
+    # A model's own settings stand beside these.
+    keys = [*declared_defaults(ColumnSettings, LimitSettings, LearnOptions), "kind", "tokenizer"]
+    assert len(keys) == len(set(keys))
+    for model in all_models().values():
+        assert not set(keys) & declared_defaults(model).keys()
 
 
 def test_the_command_line_agrees() -> None:
@@ -97,13 +97,16 @@ def test_the_command_line_agrees() -> None:
         for field, facts in declared(group):
             if not facts.is_option:
                 continue
+            if facts.under or (group in all_models().values() and field.name != "l"):
+                assert field.name in (offered[facts.under or "set"].help or "")
+                continue
             option = offered[field.name]
             assert isinstance(option, click.Option)
             assert name_of(field, facts) in option.opts
             assert option.is_flag is is_flag(type_of(field))
             # What was not typed has the default of the declaration.
             assert option.default is None
-    typed = TrainInput(input="x"), TokenOptions(), LimitSettings(), ModelOptions()
+    typed = ColumnSettings(), TokenOptions(), LimitSettings(), ModelOptions()
     for group in typed:
         for field, facts in declared(type(group)):
             assert facts.is_argument or getattr(group, field.name) == field.default
@@ -161,6 +164,6 @@ def test_python_takes_sizes_as_the_command_line_does(tmp_path: Path) -> None:
 def test_a_verb_says_the_same_in_both_lists(verb: str) -> None:
     command = command_of(verb)
     assert command is not None
-    assert (command.help or "").splitlines()[0] == VERBS[verb]
+    assert (command.help or "").splitlines()[0] == VERBS[verb][1]
     # Every option has a help text, and stands in a group.
     assert all(param.help for param in command.params if isinstance(param, click.Option))

@@ -21,7 +21,7 @@ from textnb.errors import (
     VocabularyError,
 )
 
-PYTHON = ("predict(", "pass ", "frame", "=...", "partial_fit", "Tokenizer(", "encoding=")
+PYTHON = ("predict(", "pass ", "frame", "=...", "partial_fit", "Tokenizer(", ", encoding=")
 
 
 def test_the_command_line_has_its_own_advice(run: Run, folder: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_command_line_has_its_own_advice(run: Run, folder: Path) -> None:
             "say which with --text, here or to textnb train\n",
         ("train", "short.csv", "-o", "n.textnb"): "shorten the list\n",
         ("train", "mail.csv", "--min-df", "2", "-o", "n.textnb"): "lower --min-df or raise",
-        ("train", "older", "-o", "n.textnb"): "try --encoding latin-1\n",
+        ("train", "older", "-o", "n.textnb"): "try --read encoding=latin-1\n",
     }
     for arguments, advice in cases.items():
         ran = run(*arguments).checked(1)
@@ -87,15 +87,16 @@ def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> Non
     cases = {
         (*train, "--l", "auto", "--memory-limit", "2M"):
             "--l auto keeps the matrix of all documents, which --memory-limit can't bound",
-        (*train, "--model", "complement", "--norm", "--l", "auto"):
-            "which --norm does not allow: give --l as a number, or no --norm",
+        (*train, "--model", "complement", "--set", "norm=true", "--l", "auto"):
+            "which --set norm=true does not allow: give --l as a number, or --set norm=false",
         (*train, "--min-df", "-1"): "--min-df must be a count",
         (*train, "--min-df", "9", "--max-df", "2"): "--max-df 2 of 2 documents is fewer than "
                                                     "--min-df 9",
         (*train, "--stop-words", "words.txt", "--analyzer", "char"):
             "--stop-words are words: they need --analyzer word; got --analyzer char",
-        (*train, "--subfolders"): "--subfolders is for a Maildir, and mail.csv is not one. If it "
-                                  "holds mail, say --input-format mail"}
+        (*train, "--read", "subfolders=true"):
+            "--read subfolders is for mail, as a Maildir has folders; the source is no mail, or "
+            "needs --input-format mail"}
     Path("words.txt").write_text("free\n")
     for arguments, message in cases.items():
         assert message in run(*arguments).err

@@ -19,10 +19,10 @@ def trained(run: Run, source: object, *options: str) -> Any:
 
 
 @pytest.mark.parametrize(("options", "estimator"), [
-    (["--class-weight", "balanced"], MultinomialNB(class_weight="balanced")),
-    (["--class-weight", "spam=3", "--class-weight", "ham=0.5"],
+    (["--set", "class_weight=balanced"], MultinomialNB(class_weight="balanced")),
+    (["--set", "class_weight.spam=3", "--set", "class_weight.ham=0.5"],
      MultinomialNB(class_weight={"spam": 3.0, "ham": 0.5})),
-    (["--class-weight", "balanced", "--model", "nblr"],
+    (["--set", "class_weight=balanced", "--model", "nblr"],
      NBLogisticRegression(class_weight="balanced"))], ids=str)
 def test_classes(run: Run, mail: Path, options: list[str], estimator: Any) -> None:
     model = trained(run, mail, *options)
@@ -41,13 +41,14 @@ def test_documents(run: Run, mail: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (["--class-weight", "spam"], "--class-weight must be balanced, or label=weight"),
-    (["--class-weight", "spam=2", "--class-weight", "spam=3"], "once for each label"),
-    (["--class-weight", "spma=2"], "did you mean 'spam'"),
-    (["--class-weight", "spam=0"], "numbers above 0"),
-    (["--class-weight", "balanced", "--l", "auto"], "--l auto leaves rows out"),
-    (["--class-weight", "balanced", "--model", "lda"], "--class-weight belongs to --model"),
-    (["--alpha", "1"], "the smoothing parameter of --model multinomial is --l")])
+    (["--set", "class_weight=spam"], "--set class_weight must be None, 'balanced', or a dict"),
+    (["--set", "class_weight.spam=2", "--set", "class_weight.spam=3"],
+    "--set class_weight.spam is given twice"),
+    (["--set", "class_weight.spma=2"], "did you mean 'spam'"),
+    (["--set", "class_weight.spam=0"], "numbers above 0"),
+    (["--set", "class_weight=balanced", "--l", "auto"], "--l auto leaves rows out"),
+    (["--set", "class_weight=balanced", "--model", "lda"], "--set class_weight belongs to --model"),
+    (["--set", "alpha=1"], "the smoothing parameter of --model multinomial is --l")])
 def test_what_does_not_go_is_refused(
     run: Run, mail: Path, options: list[str], said: str
 ) -> None:

@@ -153,8 +153,9 @@ def test_rows_without_a_text_are_counted_where_they_are_answered(
 def test_a_file_with_semicolons(run: Run, folder: Path) -> None:
     Path("rows.csv").write_text("text;label\ngood, film;a\nbad;b\n")
     ran = run("train", "rows.csv", "-o", "m.textnb").checked(1)
-    assert "seem to be separated by ';'. Say so with --separator ';'" in ran.err
-    run("train", "rows.csv", "--separator", ";", "-o", "m.textnb").checked()
+    assert "seem to be separated by ';'. Say so with --read separator=';'" in ran.err
+    run("train", "rows.csv", "--read", "separator=;", "-o", "m.textnb").checked()
     assert textnb.load("m.textnb").vocabulary_ == ["bad", "film", "good"]
-    ran = run("predict", "m.textnb", "-", "--separator", "|", input="text|x\ngood|1\n").checked()
+    ran = run("predict", "m.textnb", "-", "--read", "separator=|",
+    input="text|x\ngood|1\n").checked()
     assert '"predicted":"a"' in ran.out

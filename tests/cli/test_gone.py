@@ -41,7 +41,7 @@ def test_keys_of_jobs(run: Run, folder: Path, key: str) -> None:
     Path("job.toml").write_text("")
     typed = key.replace("exports.", "exports.0.")
     ran = run("run", "job.toml", "--set", f"{typed}=1").checked(2)
-    assert f"  {typed} is gone: {KEYS[key]}\n" in ran.err
+    assert f"{typed}: it is gone: {KEYS[key]}\n" in ran.err
 
 
 @pytest.mark.parametrize("name", SETTINGS)

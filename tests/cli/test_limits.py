@@ -30,16 +30,16 @@ def test_a_file_that_can_not_be_read(run: Run, news: Path) -> None:
     ran = run("train", news, "-o", "m.textnb").checked(1)
     assert f"can't read {news / 'x.parquet'}" in ran.err
     assert not Path("m.textnb").exists()
-    ran = run("train", news, "-o", "m.textnb", "--on-unreadable", "skip").checked()
+    ran = run("train", news, "-o", "m.textnb", "--read", "on_unreadable=skip").checked()
     assert "left out 1 of 3 files:" in ran.err
     assert f"can't read {news / 'x.parquet'}" in ran.err
     assert sum(textnb.load("m.textnb").estimator_.class_count_) == 600
     for verb in (["test", "m.textnb", news], ["update", "m.textnb", news],
                  ["forget", "m.textnb", news], ["predict", "m.textnb", news, "-o", "a.parquet"]):
         run(*verb).checked(1)
-        assert "left out 1 of 3 files:" in run(*verb, "--on-unreadable", "skip").checked().err
+        assert "left out 1 of 3 files:" in run(*verb, "--read", "on_unreadable=skip").checked().err
     assert pl.read_parquet("a.parquet").height == 600
-    ran = run("train", news, "-o", "m.textnb", "--on-unreadable", "ignore").checked(2)
+    ran = run("train", news, "-o", "m.textnb", "--read", "on_unreadable=ignore").checked(2)
     assert "choose one of raise, skip" in ran.err
 
 

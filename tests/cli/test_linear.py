@@ -21,7 +21,8 @@ def news(folder: Path) -> Path:
 
 
 def test_the_model_is_that_of_the_library(run: Run, news: Path) -> None:
-    told = run("train", news, "--model", "nblinear", "--C", 2, "--no-idf", "--tf", "presence",
+    told = run("train", news, "--model", "nblinear", "--set", "C=2", "--set", "idf=false",
+    "--set", "tf=presence",
                "-o", "shell.textnb").checked().err
     assert "passes and Newton steps: " in told
     assert "temperature " in told
@@ -62,9 +63,9 @@ def test_weights_alone_do_not_hold_its_feature_map(run: Run, news: Path) -> None
 
 
 def test_options_of_other_models_are_refused(run: Run, news: Path) -> None:
-    refused = run("train", news, "--model", "nblinear", "--beta", 0.5, "-o", "m.textnb")
+    refused = run("train", news, "--model", "nblinear", "--set", "beta=0.5", "-o", "m.textnb")
     assert refused.code == 2
-    assert "--beta belongs to --model nblr" in refused.err
+    assert "--set beta belongs to --model nblr" in refused.err
     assert not Path("m.textnb").exists()
 
 

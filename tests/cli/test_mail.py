@@ -111,13 +111,15 @@ def test_update_learns_the_folder_that_is_named(run: Run, folder: Path) -> None:
         return fitted.vocabulary_
 
     assert learned() == ["lunch", "minutes", "money", "noon"]
-    assert learned("--subfolders") == ["lunch", "minutes", "money", "noon", "offer", "pills"]
+    assert learned("--read", "subfolders=true") == ["lunch", "minutes", "money", "noon", "offer",
+    "pills"]
     for verb, more in (("forget", ["--as", "ham", "-o", "old.textnb"]),
                        ("predict", ["-o", "p.csv"])):
-        run(verb, "new.textnb", "Mail", "--subfolders", *more).checked()
+        run(verb, "new.textnb", "Mail", "--read", "subfolders=true", *more).checked()
     assert pl.read_csv("p.csv").height == 4
     assert len(run("mail", "Mail", "-q").checked().out.splitlines()) == 2
-    assert len(run("mail", "Mail", "-q", "--subfolders").checked().out.splitlines()) == 4
+    assert len(run("mail", "Mail", "-q", "--read",
+    "subfolders=true").checked().out.splitlines()) == 4
 
 
 def test_lists_are_text_in_csv(run: Run, box: Path) -> None:
@@ -210,7 +212,7 @@ def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, classe
 def test_messages_that_cannot_be_read_are_left_out(run: Run, box: Path) -> None:
     broken = box / "ham" / "3.eml.gz"
     broken.write_bytes(gzip.compress(b"Subject: Late\n\n" + os.urandom(30_000))[:20_000])
-    skip = ("--on-unreadable", "skip")
+    skip = ("--read", "on_unreadable=skip")
     run("train", box, "-o", "m.textnb").checked(1)
     for call in (("train", box, "-o", "m.textnb"), ("update", "m.textnb", box, "-o", "n.textnb"),
                  ("predict", "m.textnb", box, "-o", "answers.parquet"), ("test", "m.textnb", box)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def storage(s3: S3) -> list[str]:
     return [part for name, value in s3.options.items()
-            for part in ("--storage-option", f"{name}={value}")]
+            for part in ("--read", f"storage_options.{name}={value}")]
 
 
 def test_a_model_and_its_answers_from_s3(s3: S3, run: Run, mail: Path, folder: Path) -> None:
@@ -53,16 +53,17 @@ def test_s3_that_fails(s3: S3, run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "told"), [
-    (["mail.parquet", "--storage-option", "aws_region=x"], "--storage-option is for a URL"),
-    (["s3://b/k.csv", "--storage-option", "TOPSECRET"], "must be KEY=VALUE"),
-    (["s3://b/k.csv", "--storage-option", "aws_token=TOPSECRET", "--storage-option",
-      "aws_token=TOPSECRET"], "aws_token is given twice"),
+    (["mail.parquet", "--read", "storage_options.aws_region=x"], "storage options are for URLs"),
+    (["s3://b/k.csv", "--read", "TOPSECRET"], "must be KEY=VALUE"),
+    (["s3://b/k.csv", "--read", "storage_options.aws_token=TOPSECRET", "--read",
+      "storage_options.aws_token=TOPSECRET"], "aws_token is given twice"),
     (["mail.parquet", "--query", "SELECT 1"], "--query is for a database"),
     (["postgresql://me:TOPSECRET@h/d"], "is a database: say which rows with --query"),
     (["postgresql://me:TOPSECRET@h/d", "--query", ""], "query must be a SELECT"),
     (["postgresql://me:TOPSECRET@h/d", "--query", "SELECT 1", "--input-format", "csv"],
      "are for files"),
-    (["postgresql://me:TOPSECRET@h/d", "--query", "SELECT 1", "--storage-option", "a=TOPSECRET"],
+    (["postgresql://me:TOPSECRET@h/d", "--query", "SELECT 1", "--read",
+    "storage_options.a=TOPSECRET"],
      "are for files")])
 def test_options_that_do_not_go_together(
     run: Run, mail: Path, folder: Path, arguments: list[str], told: str
@@ -78,8 +79,8 @@ def test_options_for_what_is_not_named(run: Run, mail: Path, trained: Path) -> N
                       ["verify", "w", "--query", "SELECT 1"]):
         assert "name" in run(*arguments).checked(2).err
     for arguments in (["test", trained, mail], ["duplicates", mail, mail]):
-        failed = run(*arguments, "--storage-option", "aws_region=x").checked(2)
-        assert "--storage-option is for URLs" in failed.err
+        failed = run(*arguments, "--read", "storage_options.aws_region=x").checked(2)
+        assert "--read storage_options is for URLs" in failed.err
     failed = run("predict", trained, mail, "-o", "s3://bucket/out.csv").checked(2)
     assert "Write a file, and copy it" in failed.err
 
@@ -161,7 +162,7 @@ test_where = "split = 'test'"
 @pytest.mark.parametrize(("options", "train", "told"), [
     ('["TOPSECRET"]', "s3://b/k.csv", "a table of strings and numbers"),
     ('{ a = ["TOPSECRET"] }', "s3://b/k.csv", "a table of strings and numbers"),
-    ('{ aws_token = "TOPSECRET" }', "mail.parquet", "storage_options are for URLs"),
+    ('{ aws_token = "TOPSECRET" }', "mail.parquet", "storage_options: is for URLs"),
     ('{ aws_token = "${NO_SUCH_NAME}" }', "s3://b/k.csv", "NO_SUCH_NAME is not set")])
 def test_a_job_that_is_refused(
     run: Run, mail: Path, folder: Path, options: str, train: str, told: str

@@ -233,7 +233,7 @@ def test_clear(run: Run, model: Path, held: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (["held.parquet"], "--costs, --min-precision and --by; got none"),
+    (["held.parquet"], "--costs, --min-precision, --min-probability and --by; got none"),
     (["held.parquet", "--costs", "1,1", "--min-precision", "0.9"],
      "got --costs and --min-precision"),
     (["held.parquet", "--costs", "1,1"], "--costs needs --class"),

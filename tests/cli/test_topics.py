@@ -35,7 +35,7 @@ def bytes_of(name: str) -> bytes:
 
 def test_parquet_ndjson_and_csv_learn_the_same(run: Run, files: Path) -> None:
     run("train", "news.parquet", "-o", "one.textnb")
-    run("train", "news.csv", "--label-separator", ",", "-o", "two.textnb")
+    run("train", "news.csv", "--read", "label_separator=,", "-o", "two.textnb")
     assert bytes_of("one.textnb") == bytes_of("two.textnb") == bytes_of("topics.textnb")
     result = run("train", "tested.ndjson", "-o", "three.textnb")
     assert "5 labels" in result.err
@@ -45,14 +45,14 @@ def test_columns_of_labels(run: Run, files: Path) -> None:
     names = sorted({name for labels in NEWS["label"] for name in labels})
     NEWS.with_columns(pl.col("label").list.contains(name).alias(name) for name in names).drop(
         "label").write_csv("wide.csv")
-    columns = ["--label-columns", ",".join(names)]
+    columns = ["--read", f"label_columns={','.join(names)}"]
     run("train", "wide.csv", *columns, "-o", "one.textnb").checked()
     assert bytes_of("one.textnb") == bytes_of("topics.textnb")
     assert (run("test", "one.textnb", "wide.csv", *columns).checked().out
             == run("test", "one.textnb", "news.parquet").checked().out)
-    assert "exclude each other" in run("train", "wide.csv", *columns, "--label-separator", ",",
+    assert "exclude each other" in run("train", "wide.csv", *columns, "--read", "label_separator=,",
                                        "-o", "two.textnb").checked(2).err
-    assert "a column 'label' already" in run("train", "news.parquet", "--label-columns", "a",
+    assert "a column 'label' already" in run("train", "news.parquet", "--read", "label_columns=a",
                                              "-o", "two.textnb").checked(1).err
 
 
@@ -62,7 +62,7 @@ def test_update_forget_and_merge_are_exact(run: Run, files: Path) -> None:
     read = textnb.load("more.textnb")
     assert isinstance(read, TextClassifier)
     assert read.statistics_.equals(whole.statistics_)
-    run("forget", "more.textnb", "tested.csv", "--label-separator", ",", "-o", "less.textnb")
+    run("forget", "more.textnb", "tested.csv", "--read", "label_separator=,", "-o", "less.textnb")
     assert bytes_of("less.textnb") == bytes_of("topics.textnb")
     run("train", "tested.ndjson", "-o", "other.textnb")
     run("merge", "topics.textnb", "other.textnb", "-o", "both.textnb")
@@ -80,7 +80,7 @@ def test_predictions_are_lists_and_in_csv_texts(run: Run, files: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tested.ndjson", "tested.csv"])
 def test_measures_are_those_of_scikit_learn(run: Run, files: Path, name: str) -> None:
-    more = ["--label-separator", ","] if name.endswith("csv") else []
+    more = ["--read", "label_separator=,"] if name.endswith("csv") else []
     found = json.loads(run("test", "topics.textnb", name, *more, "--format", "json").checked().out)
     model = TextClassifier().fit(NEWS)
     binarizer = MultiLabelBinarizer(classes=model.classes_.tolist())
@@ -156,9 +156,10 @@ def test_rows_of_one_label_say_what_is_missing(run: Run, files: Path) -> None:
                       ["test", "topics.textnb", "news.csv"]):
         result = run(*arguments).checked(1)
         assert "lists" in result.err
-    result = run("train", "news.parquet", "--label-separator", ",", "-o", "o.textnb").checked(2)
+    result = run("train", "news.parquet", "--read", "label_separator=,", "-o",
+    "o.textnb").checked(2)
     assert "labels in a text" in result.err
-    result = run("train", "news.csv", "--label-separator", "; ", "-o", "o.textnb").checked(2)
+    result = run("train", "news.csv", "--read", "label_separator=; ", "-o", "o.textnb").checked(2)
     assert "one character" in result.err
 
 
@@ -178,7 +179,8 @@ def test_thresholds_are_those_of_python(
     run: Run, files: Path, goal: list[str], settings: dict[str, Any]
 ) -> None:
     model = TextClassifier().fit(NEWS)
-    scores = {"held": (["tested.csv", "--label-separator", ","], textnb.held_out(model, TESTED)),
+    scores = {"held": (["tested.csv", "--read", "label_separator=,"], textnb.held_out(model,
+    TESTED)),
               "folds": (["news.parquet", "--leave-one-out"], textnb.cross_validate(model, NEWS))}
     for rows, held in scores.values():
         result = run("threshold", "topics.textnb", *rows, *goal, "-o", "out.textnb").checked()
@@ -263,10 +265,11 @@ def test_probabilities_of_labels_are_calibrated(run: Run, files: Path) -> None:
     expected = model.set_calibration(calibration).predict(TESTED, probability=True)
     assert pl.read_parquet("out.parquet")["probability"].to_list() == expected[
         "probability"].to_list()
-    shown = json.loads(run("calibrate", "topics.textnb", "tested.csv", "--label-separator", ",",
+    shown = json.loads(run("calibrate", "topics.textnb", "tested.csv", "--read",
+    "label_separator=,",
                            "--held-out", "--dry-run", "--format", "json").checked().out)
     assert shown["log_loss"]["after"] < shown["log_loss"]["before"]
-    assert "--no-length is for one label" in run(
+    assert "--length is for one label" in run(
         "calibrate", "topics.textnb", "news.parquet", "--no-length").checked(2).err
 
 
@@ -317,7 +320,7 @@ def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
     held = textnb.cross_validate(textnb.load(files / "topics.textnb"), NEWS, folds=3)
     assert found["micro_f1"] == held.measure()["micro_f1"]
     assert found["documents"] == NEWS.height
-    assert run("validate", "topics.textnb", "news.csv", "--label-separator", ",", "--folds",
+    assert run("validate", "topics.textnb", "news.csv", "--read", "label_separator=,", "--folds",
                "3").checked().out == shown.out
     shown = run("validate", "topics.textnb", "news.parquet", "--leave-one-out").checked().out
     assert "labels with scores above 0, leave-one-out" in shown

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from textnb import (
     Tokenizer,
 )
 from textnb.cli.main import VERBS, command_of
+from textnb.models.known import all_models
+from textnb.runtime.settings import declared
 
 # The command notes this warning; where warnings are errors, it would have nothing to note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")
@@ -65,8 +68,8 @@ def test_the_passes_of_the_solver_are_told(
     texts = ["good film", "bad film", "so good", "so bad"] * 10
     frame = pl.DataFrame({"text": texts, "label": ["pos", "neg"] * 20})
     frame.write_csv("films.csv")
-    ran = run("train", "films.csv", "-o", "m.textnb", "--model", "nblr", "--tol", "1",
-              "--max-iter", "40").checked()
+    ran = run("train", "films.csv", "-o", "m.textnb", "--model", "nblr", "--set", "tol=1",
+              "--set", "max_iter=40").checked()
     model = TextClassifier(NBLogisticRegression(tol=1.0, max_iter=40)).fit(frame)
     assert ran.err.splitlines()[-1] == (
         f"2 classes, 4 terms, passes: {model.estimator_.n_iter_} -> m.textnb")
@@ -109,21 +112,21 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--model", "complement"], kind, ComplementNB),
     (["--model", "nblr"], kind, NBLogisticRegression),
     (["--model", "nblr"], inner("C"), 1.0),
-    (["--model", "nblr", "--C", "0.5"], inner("C"), 0.5),
-    (["--model", "nblr", "--beta", "0.25"], inner("beta"), 0.25),
+    (["--model", "nblr", "--set", "C=0.5"], inner("C"), 0.5),
+    (["--model", "nblr", "--set", "beta=0.25"], inner("beta"), 0.25),
     (["--model", "nblr", "--l", "0.5"], inner("l"), 0.5),
     (["--model", "nblr"], inner("max_iter"), 1000),
-    (["--model", "nblr", "--max-iter", "9"], inner("max_iter"), 9),
-    (["--model", "nblr", "--loss", "hinge"], inner("loss"), "hinge"),
-    (["--model", "nblr", "--tol", "0.5"], inner("tol"), 0.5),
+    (["--model", "nblr", "--set", "max_iter=9"], inner("max_iter"), 9),
+    (["--model", "nblr", "--set", "loss=hinge"], inner("loss"), "hinge"),
+    (["--model", "nblr", "--set", "tol=0.5"], inner("tol"), 0.5),
     (["--model", "nblinear"], kind, NBLinear),
     (["--model", "nblinear"], inner("l"), 0.3),
-    (["--model", "nblinear", "--loss", "log"], inner("loss"), "log"),
-    (["--model", "nblinear", "--power", "1"], inner("power"), 1.0),
-    (["--model", "nblinear", "--tf", "presence"], inner("tf"), "presence"),
-    (["--model", "nblinear", "--no-idf"], inner("idf"), False),
-    (["--model", "nblinear", "--idf"], inner("idf"), True),
-    (["--model", "nblinear", "--held-out", "0.1"], inner("held_out"), 0.1),
+    (["--model", "nblinear", "--set", "loss=log"], inner("loss"), "log"),
+    (["--model", "nblinear", "--set", "power=1"], inner("power"), 1.0),
+    (["--model", "nblinear", "--set", "tf=presence"], inner("tf"), "presence"),
+    (["--model", "nblinear", "--set", "idf=false"], inner("idf"), False),
+    (["--model", "nblinear", "--set", "idf=true"], inner("idf"), True),
+    (["--model", "nblinear", "--set", "held_out=0.1"], inner("held_out"), 0.1),
     (["--model", "nblinear"], inner("max_iter"), 100),
     ([], inner("l"), 1.0),
     (["--l", "0.25"], inner("l"), 0.25),
@@ -131,10 +134,10 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--l", "auto"], inner("l"), "auto"),
     (["--memory-limit", "3M"], lambda model: model.memory_limit, 3 << 20),
     ([], inner("fit_prior"), True),
-    (["--uniform-prior"], inner("fit_prior"), False),
-    (["--fit-prior"], inner("fit_prior"), True),
+    (["--set", "fit_prior=false"], inner("fit_prior"), False),
+    (["--set", "fit_prior=true"], inner("fit_prior"), True),
     (["--model", "complement"], inner("norm"), False),
-    (["--model", "complement", "--norm"], inner("norm"), True),
+    (["--model", "complement", "--set", "norm=true"], inner("norm"), True),
     ([], outer("text"), "text"),
     (["--text", "subject"], outer("text"), "subject"),
     (["--text", "subject", "--text", "text"], outer("text"), ["subject", "text"]),
@@ -194,20 +197,20 @@ def test_an_option_reaches_the_model(
 # On a table of the features x and y.
 TABLE_OPTIONS: list[tuple[list[str], str, Any]] = [
     (["gaussian"], "var_smoothing", 1e-9),
-    (["gaussian", "--var-smoothing", "0.01"], "var_smoothing", 0.01),
+    (["gaussian", "--set", "var_smoothing=0.01"], "var_smoothing", 0.01),
     (["gaussian"], "shared_variance", False),
-    (["gaussian", "--shared-variance"], "shared_variance", True),
+    (["gaussian", "--set", "shared_variance=true"], "shared_variance", True),
     (["lda"], "shrinkage", None),
-    (["lda", "--shrinkage", "0.25"], "shrinkage", 0.25),
-    (["lda", "--shrinkage", "auto"], "shrinkage", "auto"),
-    (["lda", "--allow-singular"], "allow_singular", True),
-    (["qda", "--shrinkage", "0.5"], "shrinkage", 0.5),
-    (["qda", "--allow-singular"], "allow_singular", True),
+    (["lda", "--set", "shrinkage=0.25"], "shrinkage", 0.25),
+    (["lda", "--set", "shrinkage=auto"], "shrinkage", "auto"),
+    (["lda", "--set", "allow_singular=true"], "allow_singular", True),
+    (["qda", "--set", "shrinkage=0.5"], "shrinkage", 0.5),
+    (["qda", "--set", "allow_singular=true"], "allow_singular", True),
     (["rda"], "alpha", 0.5),
-    (["rda", "--alpha", "0.1"], "alpha", 0.1),
-    (["rda", "--alpha", "0.1,0.9"], "alpha", [0.1, 0.9]),
-    (["rda", "--gamma", "0.75"], "gamma", 0.75),
-    (["rda", "--gamma", "0,1", "--allow-singular"], "gamma", [0.0, 1.0]),
+    (["rda", "--set", "alpha=0.1"], "alpha", 0.1),
+    (["rda", "--set", "alpha=0.1,0.9"], "alpha", [0.1, 0.9]),
+    (["rda", "--set", "gamma=0.75"], "gamma", 0.75),
+    (["rda", "--set", "gamma=0,1", "--set", "allow_singular=true"], "gamma", [0.0, 1.0]),
     (["centroid"], "priors", None),
 ]
 TABLE_MODELS = {"gaussian": GaussianNB, "lda": LinearDiscriminantAnalysis,
@@ -264,29 +267,34 @@ def test_features_of_a_csv_file_are_numbers(run: Run, flowers: Path) -> None:
 
 @pytest.mark.parametrize("options", [
     ["--model", "lda", "--l", "1"], ["--model", "gaussian", "--text", "name"],
-    ["--model", "gaussian", "--ngrams", "1,2"], ["--model", "gaussian", "--shrinkage", "0.1"],
-    ["--model", "lda", "--alpha", "0.1"], ["--model", "rda", "--var-smoothing", "1"],
-    ["--model", "centroid", "--allow-singular"], ["--model", "multinomial", "--features", "x"],
-    ["--model", "multinomial", "--C", "1"], ["--model", "nblr", "--uniform-prior"],
-    ["--model", "bernoulli", "--beta", "0.5"], ["--gamma", "0.5"],
-    ["--model", "complement", "--beta", "0.5"], ["--max-iter", "9"]], ids="_".join)
+    ["--model", "gaussian", "--ngrams", "1,2"], ["--model", "gaussian", "--set", "shrinkage=0.1"],
+    ["--model", "lda", "--set", "alpha=0.1"], ["--model", "rda", "--set", "var_smoothing=1"],
+    ["--model", "centroid", "--set", "allow_singular=true"],
+    ["--model", "multinomial", "--features", "x"],
+    ["--model", "multinomial", "--set", "C=1"], ["--model", "nblr", "--set", "fit_prior=false"],
+    ["--model", "bernoulli", "--set", "beta=0.5"], ["--set", "gamma=0.5"],
+    ["--model", "complement", "--set", "beta=0.5"], ["--set", "max_iter=9"]], ids="_".join)
 def test_an_option_that_a_model_does_not_have_is_refused(
     run: Run, flowers: Path, options: list[str]
 ) -> None:
-    option = next(word for word in options[::-1] if word.startswith("--"))
+    option = " ".join(options[-2:]).split("=")[0] if "--set" in options else next(
+        word for word in options[::-1] if word.startswith("--"))
     ran = run("train", flowers, "-o", "m.textnb", *options).checked(2)
     assert f"error: {option} belongs to --model " in ran.err
     assert not Path("m.textnb").exists()
 
 
 @pytest.mark.parametrize(("options", "told"), [
-    (["lda", "--shrinkage", "much"], "--shrinkage"), (["lda", "--shrinkage", "2"], "shrinkage"),
-    (["rda", "--alpha", "x"], "--alpha"), (["rda", "--alpha", "1.5"], "alpha"),
-    (["rda", "--gamma", "-1"], "gamma"), (["gaussian", "--var-smoothing", "-1"], "--var-smoothing"),
-    (["nblr", "--C", "0"], "C must be"), (["nblr", "--beta", "2"], "beta must be"),
-    (["nblr", "--max-iter", "0"], "--max-iter must be"), (["nblr", "--loss", "square"], "loss"),
-    (["nblinear", "--power", "-1"], "power must be"), (["nblinear", "--tf", "log"], "tf"),
-    (["nblinear", "--held-out", "0.9"], "--held-out must be"),
+    (["lda", "--set", "shrinkage=much"], "--set shrinkage"),
+    (["lda", "--set", "shrinkage=2"], "shrinkage"),
+    (["rda", "--set", "alpha=x"], "--set alpha"), (["rda", "--set", "alpha=1.5"], "alpha"),
+    (["rda", "--set", "gamma=-1"], "gamma"),
+    (["gaussian", "--set", "var_smoothing=-1"], "--set var_smoothing"),
+    (["nblr", "--set", "C=0"], "C: must be"), (["nblr", "--set", "beta=2"], "beta: must be"),
+    (["nblr", "--set", "max_iter=0"], "--set max_iter: must be"),
+    (["nblr", "--set", "loss=square"], "loss"),
+    (["nblinear", "--set", "power=-1"], "power: must be"), (["nblinear", "--set", "tf=log"], "tf"),
+    (["nblinear", "--set", "held_out=0.9"], "--set held_out: must be"),
     ], ids=spelt)
 def test_values_out_of_range_are_bad_usage(
     run: Run, flowers: Path, options: list[str], told: str
@@ -334,18 +342,21 @@ def test_every_option_of_train_is_tested() -> None:
     tested = {option for options, *_ in [*OPTIONS, *TABLE_OPTIONS] for option in options
               if option.startswith("--")}
     # What says where rows come from, and where notes go, is tested below and above.
-    tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
-               "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
-               "--class-weight", "--weight", "--subfolders", "--help-all",
-               "--warm-start",
-               # In test_topics.py, test_mail_recipe.py and test_keep_sample.py.
-               "--label-separator", "--label-columns",
+    tested |= {"--output", "-o", "--features", "--input-format", "--read", "--quiet", "-q",
+               "--lowercase", "--query", "--weight", "--help-all", "--warm-start",
+               # In test_mail_recipe.py and test_keep_sample.py.
                "--false-positives", "--spam-class", "--confidence", "--keep-sample"}
     command = command_of("train")
     assert command is not None
     offered = {name for option in command.params if option.param_type_name == "option"
                for name in [*option.opts, *option.secondary_opts]}
     assert offered == tested
+    named = {word.split("=")[0].split(".")[0] for options, *_ in [*OPTIONS, *TABLE_OPTIONS]
+             for option, word in pairwise(options) if option == "--set"}
+    # In test_class_weight.py.
+    assert named | {"class_weight"} == {
+        field.name for group in all_models().values() for field, facts in declared(group)
+        if facts.is_option} - {"l"}
 
 
 def test_stop_words_leave(run: Run, mail: Path) -> None:
@@ -438,7 +449,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     ran = run("train", "mail", "-o", "m.textnb").checked(1)
     assert "mail/ham/1.txt" in ran.err
     assert "byte 0xe9 at offset 1 is not utf-8" in ran.err
-    run("train", "mail", "-o", "m.textnb", "--encoding", "latin-1").checked()
+    run("train", "mail", "-o", "m.textnb", "--read", "encoding=latin-1").checked()
     assert textnb.load("m.textnb").vocabulary_ == ["ami", "déjeuner", "gratuité"]
 
 
@@ -453,7 +464,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--l", "inf"], r"\bl must be a finite number >= 0.*got inf"),
     (["--l", "many"], r"--l must be a number, or auto; got 'many'"),
     (["--l", "auto", "--model", "nblr"], r"--l must be .* \(multinomial, bernoulli and comp"),
-    (["--l", "auto", "--model", "complement", "--norm"], r"or no --norm"),
+    (["--l", "auto", "--model", "complement", "--set", "norm=true"], r"or --set norm=false"),
     (["--ngrams", "x"], r"--ngrams must be.*got 'x'"),
     (["--ngrams", "2"], r"--ngrams must be.*got '2'"),
     (["--ngrams", "1,2,3"], r"--ngrams must be.*got '1,2,3'"),
@@ -477,21 +488,22 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--min-df", "5", "--max-df", "2"], r"--max-df 2 .* is fewer than --min-df 5"),
     (["--max-features", "0"], r"--max-features must be .*got 0"),
     (["--max-features", "all"], r"Invalid value for '--max-features'"),
-    (["--norm"], "--norm belongs to --model complement, complement-tfidf; got --model "
-     "multinomial"),
-    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* needs --analyzer word"),
+    (["--set", "norm=true"], "--set norm belongs to --model complement, complement-tfidf; got "
+     "--model multinomial"),
+    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* need --analyzer word"),
     (["--input-format", "xlsx"], r"format: unknown value 'xlsx'"),
     (["--where", "colour = 'red'"], r"--where .*colour.*the columns are text, label, split, id"),
     (["--where", "((("], r"--where '\(\(\('"),
     (["--where", ""], r"--where ''"),
-    (["--alpha", "1"], r"--alpha"),
+    (["--set", "alpha=1"], r"--set alpha"),
     (["--model", "nblinear", "--l", "auto"], r"--l must be a finite number above 0 .*; got 'auto'"),
     (["--model", "complement-tfidf", "--l", "auto"], r"--l must be a finite number >= 0 \(mu"),
     (["--l", "-1"], r"--l must be a finite number >= 0, or 'auto'; got -1"),
-    (["--model", "nblinear", "--fit-prior"], r"--fit-prior belongs to --model multinomial"),
-    (["--class-weight", "spma=3"], r"--class-weight names 'spma'"),
+    (["--model", "nblinear", "--set", "fit_prior=true"],
+    r"--set fit_prior belongs to --model multinomial"),
+    (["--set", "class_weight.spma=3"], r"--set class_weight names 'spma'"),
     (["--pattern", "("], r"--pattern '\(' has a capturing group"),
-    (["--encoding", "foo"], r"--encoding is for a folder"),
+    (["--read", "encoding=foo"], r"--read encoding=foo is for a folder"),
     (["--class-prior", "0.3"], r"--class-prior is a setting that only Python and jobs"),
     (["--text"], r"'--text' requires an argument"),
     (["extra"], r"extra argument"),
@@ -522,7 +534,7 @@ def test_missing_and_unknown_words_are_bad_usage(run: Run, mail: Path, args: lis
 def test_an_unknown_encoding_is_bad_usage(run: Run, folder: Path) -> None:
     Path("mail/ham").mkdir(parents=True)
     Path("mail/ham/1.txt").write_text("hello")
-    ran = run("train", "mail", "-o", "m.textnb", "--encoding", "klingon").checked(2)
+    ran = run("train", "mail", "-o", "m.textnb", "--read", "encoding=klingon").checked(2)
     assert "encoding must be a codec of Python; got 'klingon'" in ran.err
 
 
@@ -710,7 +722,8 @@ def test_every_verb_with_an_output_is_tried() -> None:
 def test_a_chosen_pair_is_told(run: Run, folder: Path) -> None:
     rows = [(x + k * 3, (x * 7) % 5, "ab"[k]) for k in range(2) for x in range(10)]
     pl.DataFrame(rows, schema=["x", "y", "label"], orient="row").write_parquet("t.parquet")
-    ran = run("train", "t.parquet", "--model", "rda", "--alpha", "0,0.5", "--gamma", "0.5,1",
+    ran = run("train", "t.parquet", "--model", "rda", "--set", "alpha=0,0.5", "--set",
+    "gamma=0.5,1",
               "-o", "t.textnb").checked()
     assert re.search(r"^chosen: alpha 0(\.5)?, gamma (0\.5|1), cross-validated accuracy 0\.\d{4}$",
                      ran.err, flags=re.M)

@@ -549,13 +549,17 @@ def test_training_from_the_shell(run: Callable[..., Any], name: str, kind: type[
 
 
 @pytest.mark.parametrize("options", [
-    ["gaussian", "--shrinkage", "0.1"], ["gaussian", "--alpha", "0.1"], ["lda", "--gamma", "0.1"],
-    ["gaussian", "--allow-singular"], ["qda", "--alpha", "0.1"], ["rda", "--shrinkage", "0.5"],
-    ["centroid", "--shrinkage", "0.5"], ["centroid", "--var-smoothing", "0.1"],
-    ["centroid", "--allow-singular"], ["lda", "--shared-variance"], ["lda", "--ngrams", "1,2"],
-    ["qda", "--binary"], ["rda", "--l", "0.5"], ["lda", "--C", "1"], ["gaussian", "--norm"],
-    ["gaussian", "--uniform-prior"], ["multinomial", "--features", "a"],
-    ["multinomial", "--shrinkage", "0.1"], ["gausian"]], ids=" ".join)
+    ["gaussian", "--set", "shrinkage=0.1"], ["gaussian", "--set", "alpha=0.1"],
+    ["lda", "--set", "gamma=0.1"],
+    ["gaussian", "--set", "allow_singular=true"], ["qda", "--set", "alpha=0.1"],
+    ["rda", "--set", "shrinkage=0.5"],
+    ["centroid", "--set", "shrinkage=0.5"], ["centroid", "--set", "var_smoothing=0.1"],
+    ["centroid", "--set", "allow_singular=true"], ["lda", "--set", "shared_variance=true"],
+    ["lda", "--ngrams", "1,2"],
+    ["qda", "--binary"], ["rda", "--l", "0.5"], ["lda", "--set", "C=1"],
+    ["gaussian", "--set", "norm=true"],
+    ["gaussian", "--set", "fit_prior=false"], ["multinomial", "--features", "a"],
+    ["multinomial", "--set", "shrinkage=0.1"], ["gausian"]], ids=" ".join)
 def test_options_of_other_models_are_refused(run: Callable[..., Any], options: list[str]) -> None:
     ran = run("train", "table.parquet", "-o", "m.textnb", "--model", *options)
     assert ran.exit_code == 2

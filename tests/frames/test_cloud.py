@@ -15,7 +15,6 @@ from textnb.frames.cloud import (
     check_storage_options,
     hide_secrets,
     is_database,
-    parse_options,
     remove_secrets,
 )
 
@@ -53,20 +52,6 @@ def test_what_is_a_database() -> None:
         "postgresql://h/d", "postgres://h/d", "POSTGRESQL://h/d", "sqlite:///f.db",
         "other+driver://h", "s3://b/k", "postgresql", "/postgresql:/x", "https://h/sqlite")] == [
             True, True, True, True, True, False, False, False, False]
-
-
-@pytest.mark.parametrize("pair", ["TOPSECRET", "=TOPSECRET", "a b=TOPSECRET", "", "1=TOPSECRET"])
-def test_a_pair_that_is_none_is_not_repeated(pair: str) -> None:
-    with pytest.raises(ParameterError, match=r"KEY=VALUE.*the 2\. one is not") as caught:
-        parse_options(["aws_region=x", pair], "--storage-option")
-    assert "TOPSECRET" not in str(caught.value)
-
-
-def test_pairs() -> None:
-    assert parse_options(["a=b=c", "d="], "-s") == {"a": "b=c", "d": ""}
-    assert parse_options([], "-s") is parse_options(None, "-s") is None
-    with pytest.raises(ParameterError, match="a is given twice"):
-        parse_options(["a=b", "a=c"], "-s")
 
 
 def test_storage_options_are_checked() -> None:

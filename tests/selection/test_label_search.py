@@ -150,7 +150,8 @@ def test_the_printed_commands_make_the_model(
     monkeypatch.chdir(tmp_path)
     ROWS.with_columns(pl.col("label").list.join(",")).rename({"label": "topics"}).write_csv(
         "rows.csv")
-    ran = run("tune", "rows.csv", "--label", "topics", "--label-separator", ",", "--trials", "3",
+    ran = run("tune", "rows.csv", "--label", "topics", "--read", "label_separator=,", "--trials",
+    "3",
               "--metric", "macro-f1", "-o", "tuned.textnb").checked()
     commands = [line for line in ran.out.splitlines() if line.startswith("textnb ")]
     assert len(commands) == 2
@@ -165,7 +166,8 @@ def test_the_printed_commands_make_the_model(
     assert again.decision_ is not None
     assert again.decision_.thresholds == tuned.decision_.thresholds
     assert again.predict(ROWS["text"].to_list()) == tuned.predict(ROWS["text"].to_list())
-    ran = run("tune", "rows.csv", "--label", "topics", "--label-separator", ",", "--trials", "1",
+    ran = run("tune", "rows.csv", "--label", "topics", "--read", "label_separator=,", "--trials",
+    "1",
               "--groups", "author", "-o", "grouped.textnb").checked()
     assert "textnb threshold" not in ran.out
     assert "groups='author'" in ran.out

@@ -345,8 +345,9 @@ def test_the_command(run: Run, rows: pl.DataFrame, tmp_path: Path) -> None:
 
 def test_the_command_reads_as_the_search_did(run: Run, rows: pl.DataFrame) -> None:
     rows.rename({"label": "the label"}).write_csv("rows.csv", separator=";")
-    ran = run("tune", "rows.csv", "--separator", ";", "--label", "the label",
-              "--where", "author <> 'author 3'", "--on-unreadable", "skip", "--trials", 1, "-q",
+    ran = run("tune", "rows.csv", "--read", "separator=;", "--label", "the label",
+              "--where", "author <> 'author 3'", "--read", "on_unreadable=skip", "--trials", 1,
+              "-q",
               "-o", "m.textnb").checked()
     command = ran.out.splitlines()[-1].replace("m.textnb", "made.textnb")
     run(*shlex.split(command)[1:]).checked()

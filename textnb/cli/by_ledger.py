@@ -22,7 +22,7 @@ SUFFIX = ".ledger"
 KNOWN = "learned before, or twice in the input: changed nothing"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LedgerOption:
     """Ledger."""
 

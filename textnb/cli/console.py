@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import functools
 import io
-import json
-import math
 import os
 import sys
 import time
@@ -153,21 +151,6 @@ def _may_animate() -> bool:
 def out(text: str) -> None:
     """Write a result to standard output."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
-
-
-def as_json(value: Any) -> str:
-    """Strict JSON, which has no infinite numbers: they become the strings "inf" and "-inf"."""
-    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 @contextmanager

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
-    LabelOptions,
+    LabelledRowOptions,
     ModelFile,
     Quiet,
-    ReadOptions,
     Results,
-    check_storage,
-    for_place,
     reading,
     rows,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
 from textnb.runtime.settings import setting
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift, Sample
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 AGAIN_CODE, TOO_FEW_CODE = 3, 4
 
 
-@dataclass(kw_only=True)
-class DriftInput(ReadOptions, LabelOptions):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DriftInput(LabelledRowOptions):
     """Input."""
 
     input: str = argument("Recent rows, labelled or not: whatever textnb test reads.")
@@ -42,7 +40,7 @@ class DriftInput(ReadOptions, LabelOptions):
         "Rows of --reference for which this SQL condition holds.")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DriftOutput(Quiet, Results):
     """Output."""
 
@@ -52,8 +50,9 @@ def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
     """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
     from textnb.evaluation.drift import AGAIN, TOO_FEW, check_model
     from textnb.storage.textmodel import load_fitted
+    from textnb.workflow.rows import check_storage
 
-    check_storage(source.storage_option, source.input, source.reference)
+    check_storage(source, source.input, source.reference)
     result = _compared(check_model(load_fitted(file.model)), source, done.quiet)
     if done.results_format == "json":
         out(as_json(result.to_dict()))
@@ -83,6 +82,7 @@ def _sample(
     from dataclasses import replace
 
     from textnb.evaluation.drift import sample_of
+    from textnb.workflow.rows import for_place
 
     options = replace(for_place(input, source), where=where)
     of_lists = source.label_separator is not None or source.label_columns is not None

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from textnb.cli.console import as_json, note, out
+from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     Results,
     RowOptions,
-    check_storage,
-    for_place,
     reading,
     rows,
 )
 from textnb.cli.options import TypedOptions, argument, option, verb
 from textnb.errors import quantity
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _SHOWN = 60
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TwoInputs(RowOptions):
     """Input."""
 
@@ -40,7 +39,7 @@ class TwoInputs(RowOptions):
     test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Search:
     """Search."""
 
@@ -49,7 +48,7 @@ class Search:
     exact: bool = option("Only exact duplicates.", default=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DuplicatesOutput(Results):
     """Output."""
 
@@ -65,6 +64,7 @@ def duplicates(
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
     from textnb.text.tokens import Tokenizer
+    from textnb.workflow.rows import check_storage, for_place
 
     train, test, label = sides.train, sides.test, sides.label
     if search.exact and "near" in typed:
@@ -74,7 +74,7 @@ def duplicates(
     if train == test == "-":
         raise ParameterError("standard input can be one of TRAIN and TEST only")
     columns = sides.text or ["text"]
-    check_storage(sides.storage_option, train, test)
+    check_storage(sides, train, test)
     before = rows(train, for_place(train, sides), columns, label)
     other = replace(for_place(test, sides), where=sides.test_where, query=None)
     sought = before if test is None else rows(

@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
-from textnb.cli.console import as_json, note, out, steps
+from textnb.cli.console import note, out, steps
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     ModelFile,
     Quiet,
     Results,
     RowOptions,
-    any_model,
-    classes_of,
     reading,
     rows,
 )
-from textnb.cli.options import argument, option, verb
+from textnb.cli.options import argument, verb
 from textnb.errors import quantity
 from textnb.runtime.settings import setting
-
-# The systems that `textnb.export` writes for; a test holds them to it.
-TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
-           "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
-
-
-@dataclass(kw_only=True)
-class ExportOptions:
-    """Export."""
-
-    to: str | None = option(f"{', '.join(TARGETS[:-1])} or {TARGETS[-1]}.  "
-                            "[default: by the output's ending]", metavar="TARGET")
-    positive: str | None = option(
-        "Of two classes: one w and b, above 0 where this class wins.", metavar="CLASS")
-    input: str | None = option(
-        "Whether the target splits texts itself (the default, if it can) or gets their terms",
-        choices=("text", "terms"), python="reads")
-    answers: str | None = option(
-        "What the target must be able to answer with.  [default: all that it can]",
-        choices=("scores", "probability", "decision"))
-    top: int | None = option("Keep the N terms that can move a decision most.")
-    precision: str = option("Precision of the weights", default="float64",
-                            choices=("float64", "float32", "int8"))
+from textnb.workflow.models import any_model, holds_lists
+from textnb.workflow.options import ExportOptions
+from textnb.workflow.results import as_json
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExportOutput(Quiet):
     """Output."""
 
@@ -59,21 +36,16 @@ class ExportOutput(Quiet):
 @verb
 def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
-    from textnb.cli.settings import as_label
     from textnb.export.targets.known import target_of, target_of_path
-    from textnb.export.write import export_model
     from textnb.learning.memory_limit import byte_words
+    from textnb.workflow.export import export
 
-    reads: Any = how.input
-    precision: Any = how.precision
     positive, output = how.positive, done.output
-    to = (target_of_path(output) if how.to is None else target_of(how.to)).name
+    # Before the model is read.
+    _ = target_of_path(output) if how.to is None else target_of(how.to)
     classifier = any_model(file.model)
-    label = None if positive is None else as_label(positive, classes_of(classifier), "--positive")
     with reading(file.model), steps("exporting", done.quiet) as progress:
-        exported = export_model(classifier, output, to, positive=label, reads=reads,
-                                answers=how.answers, top=how.top, precision=precision,
-                                progress=progress)
+        exported = export(classifier, output, how, progress)
     note_stale(classifier)
     if done.quiet:
         return
@@ -89,7 +61,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         note(f"note: the model's {' and '.join(chosen)} held with all terms: the export has "
              "none")
     elif ("decision" in chosen and "decision" not in exported.answers
-            and not getattr(classifier, "is_multilabel", False)):
+            and not holds_lists(classifier)):
         # A target answers with the most probable class; with one score, by its sign.
         note("note: the model has a decision: its thresholds are in form.json, but the target does "
              "not apply them" + ("" if positive is None else
@@ -101,7 +73,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
          f"{output}{bundle}")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerifyInput(RowOptions):
     """Input."""
 
@@ -109,7 +81,7 @@ class VerifyInput(RowOptions):
     input: str | None = argument("File of rows to compare on, instead of the golden rows.", None)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerifyOutput(Quiet, Results):
     """Output."""
 
@@ -121,8 +93,8 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
     from textnb.export.verify import verify_export
 
     path, input = source.path, source.input
-    if input is None and (source.query is not None or source.storage_option):
-        raise ParameterError("--query and --storage-option are for the rows of INPUT: name them")
+    if input is None and (source.query is not None or source.storage_options):
+        raise ParameterError("--query and --read are for the rows of INPUT: name them")
     frame = None if input is None else rows(input, source, None)
     with reading(input or path), steps("verifying", done.quiet) as progress:
         found = verify_export(path, frame, progress=progress)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from textnb.cli.console import as_json, note, out
+from textnb.cli.console import note, out
 from textnb.cli.inputs import ModelFile, Results
 from textnb.cli.options import judging_verb, option
 from textnb.cli.stream import FAILED, Stream
@@ -26,12 +26,13 @@ from textnb.cli.verdicts import (
     status_line,
     verdict_as_dict,
 )
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerdictOptions:
     """Verdict."""
 
@@ -51,7 +52,7 @@ class VerdictOptions:
         f"[default: {TIMEOUT_SECONDS:.0f}]")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MaildirOptions:
     """Maildir."""
 
@@ -65,7 +66,7 @@ class MaildirOptions:
         "With --maildir: list the verdicts, and file nothing.", default=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FilterOutput(Results):
     """Output."""
 

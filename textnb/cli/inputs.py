@@ -4,107 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.options import argument, option
 from textnb.errors import quantity
+from textnb.workflow.models import AnyModel, classes_of, holds_lists, text_columns
+from textnb.workflow.options import LabelledOptions, ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
-# A `Fitted` of texts or a `TableClassifier`; importing the second would import scikit-learn.
-AnyModel = Any
-
-# Formats that `textnb.frames` reads and writes; a test compares them.
-INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
-                 "iceberg")
+# Formats that `textnb.frames` writes; a test compares them.
 OUTPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelFile:
     """Model."""
 
     model: str = argument("Model file.")
 
 
-@dataclass(kw_only=True)
-class RowOptions:
-    """Input."""
-
-    where: str | None = option(
-        "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")
-    format: str | None = option(
-        "Format of the input, if its name does not tell: "
-        f"{', '.join(INPUT_FORMATS)}.", "--input-format")
-    storage_option: list[str] | None = option(
-        "Option of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the "
-        "list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
-        metavar="KEY=VALUE", is_common=False, python="storage_options")
-    query: str | None = option(
-        "The rows of a database (postgresql://user@host/name). Put its password into PGPASSWORD "
-        "or ~/.pgpass.", metavar="SELECT", is_common=False)
-    encoding: str = option("Encoding of text files in a folder per class.", default="utf-8",
-                           is_common=False)
-    separator: str | None = option(
-        "Character between the fields of a CSV file, such as ';'.", metavar="CHARACTER",
-        is_common=False)
-
-
-@dataclass(kw_only=True)
-class LabelOptions:
-    """Input."""
-
-    label_separator: str | None = option(
-        "Character between the labels of a row, of which it then may have several, such as ','; "
-        "Parquet and NDJSON may hold lists.", metavar="CHARACTER", is_common=False)
-    label_columns: str | None = option(
-        "In place of the label column: columns, with commas between them, each of which says "
-        "whether a row has the label of its name (true or false, 1 or 0).", metavar="NAME,NAME,...",
-        is_common=False)
-
-
+_WHERE = "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\"."
 _KINDS_OF_INPUT = (
     "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
     "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - for "
     "standard input.")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RowOptions(ReadOptions):
+    """Input."""
+
+    where: str | None = option(_WHERE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LabelledRowOptions(LabelledOptions):
+    """Input."""
+
+    where: str | None = option(_WHERE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class InputRows(RowOptions):
     """Input."""
 
     input: str = argument(_KINDS_OF_INPUT)
 
 
-@dataclass(kw_only=True)
-class MailOptions:
-    """Mail."""
-
-    subfolders: bool = option(
-        "Read the folders of a Maildir too, such as .Spam and .Sent, and not only the folder that "
-        "is named.", default=False, is_common=False)
-
-
-@dataclass(kw_only=True)
-class ReadOptions(MailOptions, RowOptions):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LabelledInput(LabelledRowOptions):
     """Input."""
 
-    on_unreadable: str = option(
-        "Of local files, and messages, that can't be read to their end: stop, or list them and "
-        "leave them out",
-        default="raise", choices=("raise", "skip"), is_common=False, python="on_error")
+    input: str = argument(_KINDS_OF_INPUT)
 
 
-@dataclass(kw_only=True)
-class InputOptions(ReadOptions, InputRows):
-    """Input."""
-
-
-@dataclass(kw_only=True)
-class Inputs(ReadOptions):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Inputs(LabelledRowOptions):
     """Input."""
 
     inputs: list[str] = argument(f"{_KINDS_OF_INPUT} Several are read one after the other.")
@@ -125,7 +83,7 @@ class Inputs(ReadOptions):
             named.add(place)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelOutput:
     """Output."""
 
@@ -133,8 +91,19 @@ class ModelOutput:
         "Model file to write.  [default: MODEL itself, replaced]", "--output", "-o",
         metavar="FILE")
 
+    def target(self, model: str, *, dry_run: bool = False) -> str:
+        """The file to write; ParameterError or SourceError if it can't be."""
+        from textnb.errors import ParameterError
+        from textnb.files.replace import check_model_target
 
-@dataclass(kw_only=True)
+        if dry_run and self.output is not None:
+            raise ParameterError("--dry-run writes nothing: leave out --output")
+        target = self.output or model
+        check_model_target(target)
+        return target
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Quiet:
     """Output."""
 
@@ -142,7 +111,7 @@ class Quiet:
                          "--quiet", "-q", default=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Results:
     """Output."""
 
@@ -150,7 +119,7 @@ class Results:
                                  choices=("text", "json"), metavar="FORMAT")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Tables:
     """Output."""
 
@@ -160,130 +129,20 @@ class Tables:
 
 
 def rows(
-    input: str, options: RowOptions, text: Any, label: str | None = None, features: Any = None,
-    where: str = "--where",
+    input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
+    features: Any = None, where: str = "--where",
 ) -> pl.LazyFrame:
-    """The input's rows, with their columns checked: of texts, or (without ``text``) a table's.
-
-    ``where`` is the option whose condition chooses them, for errors.
-    """
-    from textnb.errors import ParameterError
-    from textnb.frames.cloud import parse_options
-    from textnb.frames.conditions import rows_where
-    from textnb.frames.scan import scan, scan_table
-
-    more = options if isinstance(options, ReadOptions) else None
-    subfolders = more is not None and more.subfolders
-    source: Any = input
-    settings: dict[str, Any] = {
-        "format": options.format, "encoding": options.encoding,
-        "separator": options.separator,
-        "storage_options": parse_options(options.storage_option, "--storage-option"),
-        "on_error": "raise" if more is None else _on_error(more.on_unreadable)}
-    if _reads_database(input, options.query, settings):
-        from textnb.frames.database import scan_database
-
-        source, settings = scan_database(options.query or "", input), {}
-    if text is not None:
-        # What learns or scores checks which columns hold lists of tokens.
-        lists = options if isinstance(options, LabelOptions) else LabelOptions()
-        columns = None if lists.label_columns is None else lists.label_columns.split(",")
-        frame = scan(source, text=text, label=None if columns else label, subfolders=subfolders,
-                     tokens=None, **settings)
-        if label is not None and columns is not None:
-            from textnb.frames.label_lists import list_labels
-
-            if lists.label_separator is not None:
-                raise ParameterError("--label-columns and --label-separator exclude each other")
-            frame = list_labels(frame, columns, label)
-        elif label is not None and lists.label_separator is not None:
-            from textnb.frames.label_lists import split_labels
-
-            frame = split_labels(frame, label, lists.label_separator)
-    elif subfolders:
-        raise ParameterError("--subfolders is for mail; this model is one of feature tables")
-    else:
-        frame = scan_table(source, features, label, **settings)
-    return rows_where(frame, options.where, where)
-
-
-def _on_error(chosen: str) -> Any:
-    """The argument of `scan`: "raise", or a function that lists each file left out once."""
+    """The input's rows; ``where`` is the option whose condition chooses them, for errors."""
     from textnb.cli.console import note
+    from textnb.workflow.rows import open_rows
 
-    reported: set[str] = set()
-
-    def report(skipped: list[Any], files: int) -> None:
-        # Rows may be read more than once.
-        new = [str(error) for error in skipped if str(error) not in reported]
-        reported.update(new)
-        if new:
-            note(f"left out {len(new):,} of {quantity(files, 'file')}:")
-        for reason in new:
-            note(f"  {reason}")
-
-    return report if chosen == "skip" else "raise"
-
-
-def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> bool:
-    """Whether the input is a database; ParameterError for options that do not go with that."""
-    from textnb.errors import ParameterError
-    from textnb.frames.cloud import hide_secrets, is_database
-
-    if not is_database(input):
-        if query is not None:
-            raise ParameterError("--query is for a database, such as postgresql://user@host/name; "
-                                 f"{hide_secrets(input)!r} is none")
-        return False
-    if query is None:
-        raise ParameterError(f"{hide_secrets(input)} is a database: say which rows with --query "
-                             "'SELECT ...'")
-    if options != {"format": None, "encoding": "utf-8", "separator": None,
-                   "storage_options": None,
-                   "on_error": "raise"}:
-        raise ParameterError("--input-format, --encoding, --separator, --storage-option and "
-                             f"--on-unreadable are for files; {hide_secrets(input)} is a database")
-    return True
-
-
-def for_place(place: str | None, options: RowOptions) -> RowOptions:
-    """The options for one of several places: storage options are for URLs alone."""
-    return options if _is_url(place) else replace(options, storage_option=None)
-
-
-def _is_url(place: str | None) -> bool:
-    return place is not None and "://" in place
-
-
-def check_storage(storage: list[str] | None, *places: str | None) -> None:
-    """ParameterError for storage options where no place that is read or written is a URL."""
-    from textnb.errors import ParameterError
-
-    if storage and not any(map(_is_url, places)):
-        raise ParameterError("--storage-option is for URLs, such as s3://bucket/key; none is given")
-
-
-def text_columns(model: AnyModel) -> Any:
-    """The text columns of a model; None for a model of feature tables."""
-    settings = getattr(model, "settings", None)
-    return getattr(model, "text", None) if settings is None else settings.parameters["text"]
-
-
-def features_of(model: AnyModel) -> Any:
-    """The feature columns of a model; None for a model of texts."""
-    return getattr(model, "features_", None)
-
-
-def classes_of(model: AnyModel) -> NDArray[Any]:
-    """The classes of a model."""
-    classes: NDArray[Any] = (
-        model.classes if text_columns(model) is not None else model.classes_)
-    return classes
+    return open_rows(input, options, text, label, features, where=options.where, option=where,
+                     note=note)
 
 
 def classes_in_words(model: AnyModel) -> str:
     """The number of classes, or of labels if documents have lists of them."""
-    noun = "label" if getattr(model, "is_multilabel", False) else "class"
+    noun = "label" if holds_lists(model) else "class"
     return quantity(len(classes_of(model)), noun)
 
 
@@ -295,20 +154,6 @@ def features_in_words(model: AnyModel) -> str:
 def first_of(names: Sequence[str]) -> str:
     """Names as a list; of many the first."""
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-
-
-def any_model(path: str) -> AnyModel:
-    """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables."""
-    import os
-
-    from textnb.storage.textmodel import is_table_model, read_model, unpack_text
-
-    document, arrays = read_model(path)
-    if not is_table_model(document):
-        return unpack_text(os.fspath(path), document, arrays)
-    from textnb.classifiers.load import load
-
-    return load(path)
 
 
 @contextmanager
@@ -386,7 +231,8 @@ class MalformedMail:
                     raise SourceError.unreadable(
                         plain(path), f"{plain(error.removeprefix(UNREADABLE).lstrip(': '))}. "
                         "No model was written, as it would count as a message without words: make "
-                        "it readable, take it away, or leave it out with --on-unreadable skip")
+                        "it readable, take it away, or leave it out with --read "
+                        "on_unreadable=skip")
 
 
 def count_malformed(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, MalformedMail]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textnb.cli.console import as_json, note, out, progress
-from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, check_apart, reading
+from textnb.cli.console import note, out, progress
+from textnb.cli.inputs import Quiet, Results, Tables, check_apart, reading
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
+from textnb.workflow.options import MailOptions
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MailInput(MailOptions):
     """Input."""
 
@@ -29,7 +31,7 @@ class MailInput(MailOptions):
         "MIME parts say.", default=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MailOutput(Quiet, Results, Tables):
     """Output."""
 

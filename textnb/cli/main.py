@@ -6,6 +6,7 @@ data (the file or row is named), 2 bad usage; `filter` alone has its own.
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import pairwise
 
 import click
@@ -13,88 +14,60 @@ import click
 from textnb.cli.options import WIDTH
 from textnb.errors import suggestion
 
-# The line of each verb in `textnb --help`, in its order: help imports no module of a verb.
+# The module of each verb in `textnb.cli` (and its function, where that has another name), and its
+# line in `textnb --help`, in its order: help imports no module of a verb.
 VERBS = {
-    "train": "Learn a classifier from labelled rows and write its model file.",
-    "test": "Score labelled rows: accuracy, and precision, recall and F1 per class.",
-    "predict": "Write the input with a column for the predicted class, in order.",
-    "top": "Show the terms that distinguish each class best.",
-    "explain": "Show what decides one text, or one mail message, term by term.",
-    "mail": "Write mail as a table, a row per message; malformed messages too, with what is wrong.",
-    "filter": "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error.",
-    "serve": "Judge messages over a socket, in the protocol of SpamAssassin's spamd.",
-    "run": "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
-           "go.",
-    "update": "Learn more labelled rows: the model is that of one training on all rows.",
-    "forget": "Take learned rows out again: the model is that of a training without them.",
-    "merge": "Add models: the result is that of one training on the documents of all.",
-    "diff": "Show how two models differ: classes, terms that moved most, decisions that "
-            "change.",
-    "calibrate": "Fit a temperature, so that probabilities mean what they say, and keep it in the "
-                 "model.",
-    "threshold": "Choose the scores from which a class is answered, and keep them in the model.",
-    "drift": "Tell whether mail or other documents have changed: exit code 3 for \"choose "
-             "again\".",
-    "validate": "Cross-validate a model's settings: its tokenizer, limits and estimator are fitted "
-                "again.",
-    "tune": "Search for the settings that classify labelled rows best, and train a model with "
-            "them.",
-    "duplicates": "Count the rows of TEST whose text, or nearly the same text, is also in TRAIN.",
-    "export": "Write a model for another system: weights, tokenizer, and golden rows to prove it.",
-    "verify": "Run golden rows through the real engine and compare; exit code 1 on any difference.",
-    "describe": "Show a model's settings, classes and guarantees.",
+    "train": ("train", "Learn a classifier from labelled rows and write its model file."),
+    "test": ("test:run_test",
+        "Score labelled rows: accuracy, and precision, recall and F1 per class."),
+    "predict": ("predict", "Write the input with a column for the predicted class, in order."),
+    "top": ("predict", "Show the terms that distinguish each class best."),
+    "explain": ("predict", "Show what decides one text, or one mail message, term by term."),
+    "mail": ("mail",
+        "Write mail as a table, a row per message; malformed messages too, with what is "
+        "wrong."),
+    "filter": ("filter:filter_mail",
+        "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."),
+    "serve": ("serve", "Judge messages over a socket, in the protocol of SpamAssassin's spamd."),
+    "run": ("run",
+        "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
+        "go."),
+    "update": ("update",
+        "Learn more labelled rows: the model is that of one training on all rows."),
+    "forget": ("update",
+        "Take learned rows out again: the model is that of a training without them."),
+    "merge": ("update", "Add models: the result is that of one training on the documents of all."),
+    "diff": ("update",
+        "Show how two models differ: classes, terms that moved most, decisions that change."),
+    "calibrate": ("calibrate",
+        "Fit a temperature, so that probabilities mean what they say, and keep it in the "
+        "model."),
+    "threshold": ("threshold",
+        "Choose the scores from which a class is answered, and keep them in the model."),
+    "drift": ("drift",
+        'Tell whether mail or other documents have changed: exit code 3 for "choose again".'),
+    "validate": ("validate",
+        "Cross-validate a model's settings: its tokenizer, limits and estimator are fitted "
+        "again."),
+    "tune": ("tune",
+        "Search for the settings that classify labelled rows best, and train a model with "
+        "them."),
+    "duplicates": ("duplicates",
+        "Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."),
+    "export": ("export",
+        "Write a model for another system: weights, tokenizer, and golden rows to prove it."),
+    "verify": ("export",
+        "Run golden rows through the real engine and compare; exit code 1 on any difference."),
+    "describe": ("export", "Show a model's settings, classes and guarantees."),
 }
 
 
 def command_of(verb: str) -> click.Command | None:
     """The command of a verb; its module is imported only now."""
-    match verb:
-        case "train":
-            from textnb.cli.train import train as command
-        case "test":
-            from textnb.cli.test import run_test as command
-        case "predict":
-            from textnb.cli.predict import predict as command
-        case "top":
-            from textnb.cli.predict import top as command
-        case "explain":
-            from textnb.cli.predict import explain as command
-        case "mail":
-            from textnb.cli.mail import mail as command
-        case "filter":
-            from textnb.cli.filter import filter_mail as command
-        case "serve":
-            from textnb.cli.serve import serve as command
-        case "run":
-            from textnb.cli.run import run as command
-        case "update":
-            from textnb.cli.update import update as command
-        case "forget":
-            from textnb.cli.update import forget as command
-        case "merge":
-            from textnb.cli.update import merge as command
-        case "diff":
-            from textnb.cli.update import diff as command
-        case "calibrate":
-            from textnb.cli.calibrate import calibrate as command
-        case "threshold":
-            from textnb.cli.threshold import threshold as command
-        case "drift":
-            from textnb.cli.drift import drift as command
-        case "validate":
-            from textnb.cli.validate import validate as command
-        case "tune":
-            from textnb.cli.tune import tune as command
-        case "duplicates":
-            from textnb.cli.duplicates import duplicates as command
-        case "export":
-            from textnb.cli.export import export as command
-        case "verify":
-            from textnb.cli.export import verify as command
-        case "describe":
-            from textnb.cli.export import describe as command
-        case _:
-            return None
+    if verb not in VERBS:
+        return None
+    module, _, function = VERBS[verb][0].partition(":")
+    command: click.Command = getattr(import_module(f"textnb.cli.{module}"), function or verb)
     return command
 
 
@@ -126,7 +99,7 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
 
 def _import_model(args: list[str]) -> None:

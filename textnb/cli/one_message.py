@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
+from textnb.cli.inputs import LabelledRowOptions
 from textnb.cli.words import parse_label
 
 if TYPE_CHECKING:
-    from textnb.cli.inputs import ReadOptions
     from textnb.storage.add_document import ModelToExtend, Updated
 
 Result = TypeVar("Result")
@@ -35,7 +36,7 @@ class Message(NamedTuple):
 
 
 def add_message(
-    model: str, input: str, source: ReadOptions, as_class: str, target: str,
+    model: str, input: str, source: LabelledRowOptions, as_class: str, target: str,
 ) -> Updated | None:
     """Learn the message that is the input; None if the input or the model needs the full command.
 
@@ -44,7 +45,7 @@ def add_message(
     model, target : str
         The model file to read, and the one to write.
     input : str
-    source : ReadOptions
+    source : LabelledRowOptions
     as_class : str
         The class of the message, as text.
     """
@@ -53,7 +54,7 @@ def add_message(
 
 
 def add_message_by_ledger(
-    model: str, input: str, source: ReadOptions, as_class: str
+    model: str, input: str, source: LabelledRowOptions, as_class: str
 ) -> Updated | Literal["known"] | None:
     """As `add_message`, where the model file and its ledger both change, or none of them.
 
@@ -65,7 +66,7 @@ def add_message_by_ledger(
 
 
 def _with_message(
-    model: str, input: str, source: ReadOptions, as_class: str,
+    model: str, input: str, source: LabelledRowOptions, as_class: str,
     use: Callable[[ModelToExtend, Message], Result],
 ) -> Result | None:
     """What is made of a model and its message; None where this module does not know one of them."""
@@ -112,10 +113,10 @@ def _add_by_ledger(
     return updated
 
 
-def _is_one_message(input: str, source: ReadOptions) -> bool:
+def _is_one_message(input: str, source: LabelledRowOptions) -> bool:
     """Whether the input may be one message, and no option asks for anything else."""
-    plain = (source.encoding == "utf-8" and source.on_unreadable == "raise" and not (
-        source.where or source.query or source.storage_option))
+    plain = all(getattr(source, each.name) == each.default
+                for each in fields(LabelledRowOptions) if each.name != "format")
     if input == "-":
         return plain and source.format == "mail"
     return (plain and source.format in (None, "mail")

@@ -3,7 +3,7 @@
 A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
 are the options. The function gets one value of each; options that were not typed have defaults::
 
-    @dataclass(kw_only=True)
+    @dataclass(frozen=True, kw_only=True)
     class Source:
         '''Input.'''
 
@@ -19,9 +19,10 @@ types that a field may have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, make_dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, get_type_hints
 
 import click
@@ -29,7 +30,7 @@ from click.shell_completion import CompletionItem
 
 from textnb.cli.console import BAD_DATA, BAD_USAGE, guarded
 from textnb.cli.stream import FAILED
-from textnb.cli.words import as_option, is_flag, is_repeated, value_of
+from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
@@ -40,6 +41,8 @@ from textnb.text.token_settings import TokenSettings
 WIDTH = {"max_content_width": 100}
 # Where a context holds the flags that were typed: setting to (option, value).
 _FLAGS = "textnb.flags"
+# Settings of models that are options; the others are typed as --set NAME=VALUE.
+_OPTIONS_OF_MODELS = ("l",)
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
 
 
@@ -98,9 +101,10 @@ def _command(
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
     """The options of groups by the names in errors: name, and whether it takes a value."""
-    return {facts.python or field.name: (name_of(field, facts), not is_flag(type_of(field)))
+    return {name: (name_of(field, facts), bool(facts.under) or not is_flag(type_of(field)))
             for group in groups for field, facts in declared(group)
-            if not facts.is_argument and facts.is_option}
+            if not facts.is_argument and facts.is_option
+            for name in {field.name, facts.python or field.name}}
 
 
 def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
@@ -109,13 +113,49 @@ def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
     for group in groups:
         for field, facts in declared(group):
             value = typed.get(field.name)
-            if value is None or value == ():
+            if value is None or value == () or facts.under:
                 continue
             name = name_of(field, facts)
             if facts.choices and value not in facts.choices:
                 raise ParameterError.unknown_choice(name, value, facts.choices)
             values[field.name] = value_of(type_of(field), name, value)
+    for under in _unders(groups):
+        if words := typed.get(under):
+            values |= _set_values(_group_under(groups, under), f"--{under}", words)
     return values
+
+
+def _unders(groups: list[type]) -> list[str]:
+    """The options that take settings as KEY=VALUE."""
+    return [*dict.fromkeys(facts.under for group in groups for _, facts in declared(group)
+                           if facts.under and facts.is_option)]
+
+
+def _group_under(groups: list[type], under: str) -> type:
+    """The settings that one option takes as KEY=VALUE, as one group."""
+    return make_dataclass(under, {
+        field.name: (field.name, type_of(field), setting(field.default, **vars(facts)))
+        for group in groups for field, facts in declared(group)
+        if facts.under == under and facts.is_option}.values(), kw_only=True)
+
+
+def _set_values(group: type, option: str, words: Iterable[str]) -> dict[str, Any]:
+    """The values of settings that were typed as KEY=VALUE."""
+    from textnb.workflow.toml import Table, set_key
+
+    table = Table("", {}, {})
+    keys = set()
+    for number, word in enumerate(words, start=1):
+        if "=" not in word:
+            raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
+                                 "shown, as it may be a secret)")
+        key = set_key(table.values, word, option)
+        if key in keys:
+            raise ParameterError(f"{option} {'.'.join(key)} is given twice")
+        keys.add(key)
+    options = table.fill(group, table.values, (option,))
+    table.refuse()
+    return {name: getattr(options, name) for name in table.values}
 
 
 def _of_group(group: type, values: TypedOptions) -> Any:
@@ -123,10 +163,17 @@ def _of_group(group: type, values: TypedOptions) -> Any:
                     if field.name in values})
 
 
+def option_of_model(name: str) -> str:
+    """What gives a setting of a model on the command line."""
+    return f"--{name}" if name in _OPTIONS_OF_MODELS else f"--set {name}"
+
+
 def name_of(field: Field[Any], facts: Setting) -> str:
     """An option's long name, as errors write it."""
     if facts.is_argument:
         return field.name.upper()
+    if facts.under:
+        return f"--{facts.under} {field.name}"
     names = [name for name in facts.names if name.startswith("--")]
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
 
@@ -153,14 +200,18 @@ class Command(click.Command):
                 if facts.is_argument:
                     params.append(_argument(field))
                     self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
-                elif facts.is_option:
+                elif facts.is_option and not facts.under:
                     own = [_option(field, facts),
                            *(_flag(field.name, *flag) for flag in facts.flags)]
                     params += own
-                    title = (group.__doc__ or "Options.").splitlines()[0].rstrip(".")
                     for option in own:
-                        self.titles[str(option.name)] = title
+                        self.titles[str(option.name)] = _title(group)
                         self.rare |= set() if facts.is_common else {str(option.name)}
+        for under in _unders(groups):
+            params.append(_option_of_settings(under, _group_under(groups, under)))
+            self.titles[under] = next(
+                _title(group) for group in groups
+                for _, facts in declared(group) if facts.under == under)
         if self.rare:
             params.append(click.Option(
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
@@ -169,6 +220,9 @@ class Command(click.Command):
                          context_settings=dict(WIDTH), no_args_is_help=False)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for word, under in pairwise(args):
+            if word == "--help" and under in _unders(self.groups):
+                _show_settings(ctx, _group_under(self.groups, under))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -215,6 +269,43 @@ def _rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
         return -1
     return next(rank for rank, base in enumerate(group.__mro__)
                 if field.name in vars(base).get("__annotations__", {}))
+
+
+def _title(group: type) -> str:
+    return (group.__doc__ or "Options.").splitlines()[0].rstrip(".")
+
+
+def _option_of_settings(under: str, group: type) -> click.Option:
+    """The option that takes the settings of a group as KEY=VALUE."""
+    def complete(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+        words = [f"{field.name}={choice}" for field, facts in declared(group)
+                 for choice in facts.choices or ("",)]
+        return [CompletionItem(word) for word in words if word.startswith(typed)]
+
+    names = ", ".join(field.name for field, _ in declared(group))
+    return click.Option(
+        [under, f"--{under}"], multiple=True, metavar="KEY=VALUE", shell_complete=complete,
+        help=f"{names}; repeat it for several. --help {under} says what they mean.")
+
+
+def _show_settings(ctx: click.Context, group: type) -> None:
+    """Show what the settings mean that an option takes as KEY=VALUE."""
+    formatter = ctx.make_formatter()
+    with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
+        formatter.write_dl([
+            (field.name, f"{facts.help}{_choices_text(facts)}  [default: "
+             f"{_toml_default(field.default)}]") for field, facts in declared(group)],
+            col_max=28)
+    click.echo(formatter.getvalue().rstrip("\n"))
+    ctx.exit()
+
+
+def _choices_text(facts: Setting) -> str:
+    return f" ({_alternatives(facts.choices)})" if facts.choices else ""
+
+
+def _toml_default(default: Any) -> str:
+    return "none" if default is None else toml_of(default)
 
 
 def _argument(field: Field[Any]) -> click.Argument:
@@ -308,12 +399,6 @@ def _is_not_option(name: str) -> bool:
                for group in groups for field, facts in declared(group))
 
 
-def _both_ways(field: Field[Any]) -> tuple[str, ...]:
-    """The names of a flag that is also the default: it needs one to unset it."""
-    name = field.name.replace("_", "-")
-    return (f"--{name}/--no-{name}",) if field.default is True else ()
-
-
 def every_model(group: type) -> type:
     """A group of options, and with them the settings of all kinds of models.
 
@@ -330,7 +415,8 @@ def every_model(group: type) -> type:
                 kinds.setdefault(field.name, []).append(kind + own)
     added = [(name, type_of(field), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
-        "names": facts.names or _both_ways(field)}))
+        "under": "" if name in _OPTIONS_OF_MODELS else "set"}))
         for name, (field, facts) in found.items()]
-    settings = make_dataclass("Settings", added, kw_only=True)
-    return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True)
+    settings = make_dataclass("Settings", added, kw_only=True, frozen=True, eq=False, repr=False)
+    return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,
+                          frozen=True, eq=False, repr=False)

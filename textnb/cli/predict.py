@@ -6,28 +6,25 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
-    InputOptions,
+    InputRows,
     ModelFile,
     Quiet,
     Results,
     Tables,
-    any_model,
     check_apart,
     count_malformed,
-    features_of,
     reading,
     rows,
-    text_columns,
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
+from textnb.workflow.options import PredictOptions, TermsOptions
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from textnb.learning.fitted import Fitted
 
 _MEASURES = {
@@ -36,22 +33,7 @@ _MEASURES = {
 }
 
 
-@dataclass(kw_only=True)
-class Answers:
-    """Answers."""
-
-    probability: bool = option("Add the probability of the predicted class.",
-                               "--probability/--no-probability", default=False)
-    scores: bool = option(
-        "Add the score of every class: of naive Bayes and feature tables log P(row, class), up "
-        "to a constant per row; of complement, complement-tfidf, nblinear and nblr a margin.",
-        "--scores/--no-scores", default=False)
-    explain: int = option("Add the N terms that decided most.", default=0)
-    top: int = option("Add the N most probable classes with their probabilities.", "--top-k",
-                      default=0)
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PredictOutput(Quiet, Tables):
     """Output."""
 
@@ -60,82 +42,56 @@ class PredictOutput(Quiet, Tables):
 
 
 @verb
-def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOutput) -> None:
+def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: PredictOutput) -> None:
     """Write the input with a column for the predicted class, in order."""
-    import polars as pl
-
     from textnb.cli import evidence
-    from textnb.errors import ParameterError
     from textnb.frames import sinks
     from textnb.frames.conditions import empty_choice
-    from textnb.scoring import texts
-    from textnb.scoring.columns import Answers as Columns
+    from textnb.workflow.models import any_model, features_of, text_columns
+    from textnb.workflow.predict import check_answers, predict
 
     input, output = source.input, done.output
     sinks.output_format(output, done.output_format)
     for read in (file.model, input):
         check_apart(read, output)
     classifier = any_model(file.model)
-    fitted = classifier if text_columns(classifier) is not None else None
-    options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}
-    if fitted is not None:
-        options |= {"explain": add.explain, "top": add.top}
-    elif add.explain or add.top:
-        name = "--explain" if add.explain else "--top-k"
-        raise ParameterError(f"{name} is for models of texts; this is one of feature tables")
+    check_answers(classifier, add)
     frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
     frame, note_count = count_malformed(frame, text_columns(classifier))
-    impossible = seen = 0
-    coverage = None if fitted is None else texts.coverage_of(fitted)
-
-    def count_impossible(classes: pl.Series) -> pl.Series:
-        nonlocal impossible, seen
-        seen += len(classes)
-        impossible += classes.null_count()
-        return classes
-
     with reading(input), progress(
             "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        predicted = (texts.predict_lazily(fitted, frame, Columns(**options), advance, coverage.add)
-                    if fitted is not None and coverage is not None
-                    else classifier.predict(frame, progress=advance, **options))
-        counted = predicted.with_columns(pl.col("predicted").map_batches(
-            count_impossible, return_dtype=predicted.collect_schema()["predicted"],
-            is_elementwise=True))
-        sinks.write(counted, output, done.output_format)
+        seen = predict(classifier, frame, add, output, done.output_format, advance)
     if not done.quiet:
         note_count(input)
     evidence.note_stale(classifier)
-    if coverage is not None:
-        coverage.warn()
-    if fitted is not None and coverage is not None:
-        evidence.note_textless(coverage.textless, fitted.model.without_terms)
-    empty = None if seen else empty_choice(frame, source.where, "--where", input)
+    if seen.coverage is not None:
+        seen.coverage.warn()
+        evidence.note_textless(seen.coverage.textless, classifier.model.without_terms)
+    empty = None if seen.rows else empty_choice(frame, source.where, "--where", input)
     if empty is not None:
         note(f"note: {empty}")
-    if impossible:
-        note(f"note: {quantity(impossible, 'row', 'is', 'are')} impossible under every class "
+    if seen.impossible:
+        note(f"note: {quantity(seen.impossible, 'row', 'is', 'are')} impossible under every class "
              "(l = 0): without a prediction")
 
 
-@dataclass(kw_only=True)
-class TopOptions(Results):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TopOptions(TermsOptions, Results):
     """Output."""
 
     label: str | None = option("One class only.", "--class", "-c", metavar="CLASS")
-    k: int = option("Terms per class.", "-k", default=20)
 
 
 @verb
 def top(file: ModelFile, shown: TopOptions) -> None:
     """Show the terms that distinguish each class best."""
-    from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
+    from textnb.workflow.models import class_named
 
     fitted, label = load_fitted(file.model), shown.label
-    terms = texts.top(fitted, shown.k, None if label is None else as_label(
+    terms = texts.top(fitted, shown.k, None if label is None else class_named(
         label, fitted.classes, "--class"))
     if shown.results_format == "json":
         out(as_json(terms.to_dicts()))
@@ -149,7 +105,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     note_infinite(terms)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplainInput(ModelFile):
     """Text."""
 
@@ -161,7 +117,7 @@ class ExplainInput(ModelFile):
         ".eml file, and for any file or - where the model is of mail]", "--message/--no-message")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExplainOutput(Results):
     """Output."""
 
@@ -253,13 +209,13 @@ def _show_labels(
     fitted: Fitted, words: Any, shown: ExplainOutput, mail: dict[str, Any]
 ) -> None:
     """Show what decides each label of a text."""
-    from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.cli.words import plain
     from textnb.scoring import texts
+    from textnb.workflow.models import class_named
 
     labels = None if shown.label is None else [
-        as_label(label, fitted.classes, "--class") for label in shown.label]
+        class_named(label, fitted.classes, "--class") for label in shown.label]
     found = texts.explanation(fitted, words, shown.k, labels)
     groups = found.group_by("label", "predicted", "score", "threshold", maintain_order=True)
     names = ["part", "term", "count", "contribution"]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.inputs import AnyModel, RowOptions, for_place, reading, rows, text_columns
+from textnb.cli.inputs import LabelledRowOptions, reading, rows
+from textnb.workflow.models import AnyModel, text_columns
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from textnb.evaluation.labels import LabelEvaluation
-    from textnb.evaluation.metrics import Evaluation
 
 
 def check(report: str | None, train: str | None, train_where: str | None, *read: str) -> None:
@@ -47,10 +44,11 @@ def check(report: str | None, train: str | None, train_where: str | None, *read:
 
 def learned_rows(
     classifier: AnyModel, train: str | None, where: str | None,
-    options: RowOptions,
+    options: LabelledRowOptions,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
     from textnb.errors import DataError, ParameterError
+    from textnb.workflow.rows import for_place
 
     if train is None:
         return None
@@ -58,8 +56,8 @@ def learned_rows(
     if text is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
     columns = [text] if isinstance(text, str) else list(text)
-    own = RowOptions(where=where, encoding=options.encoding,
-                     storage_option=for_place(train, options).storage_option)
+    own = LabelledRowOptions(where=where, encoding=options.encoding,
+                             storage_options=for_place(train, options).storage_options)
     chosen = rows(train, own, text, classifier.label, where="--train-where")
     # Read here, so that an error in this file does not name the other one.
     with reading(train, chosen, where, "--train-where"):
@@ -69,22 +67,10 @@ def learned_rows(
         return learned
 
 
-def write(
-    classifier: AnyModel, frame: pl.LazyFrame, report: str,
-    train: pl.DataFrame | None, positive: Any, names: tuple[str, str],
-    progress: Callable[[int], object],
-) -> Evaluation | LabelEvaluation:
-    """Score the rows, write the page, and return the figures for the terminal."""
-    from textnb.report.page import write_report
-
-    if text_columns(classifier) is not None:
-        from textnb.classifiers.text import TextClassifier
-
-        classifier = TextClassifier.of(classifier)
-    model, input = names
-    title = f"{os.path.basename(model)} on {'standard input' if input == '-' else _name(input)}"
-    return write_report(classifier, frame, report, train=train, positive=positive, title=title,
-                        date=datetime.date.today(), progress=progress)
+def heading(model: str, input: str) -> dict[str, Any]:
+    """The title and the date of a page."""
+    name = "standard input" if input == "-" else _name(input)
+    return {"title": f"{os.path.basename(model)} on {name}", "date": datetime.date.today()}
 
 
 def _name(path: str) -> str:

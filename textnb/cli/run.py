@@ -12,7 +12,7 @@ from textnb.cli.inputs import Quiet
 from textnb.cli.options import argument, option, verb
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class JobFile:
     """Job."""
 
@@ -27,16 +27,16 @@ class JobFile:
 @verb
 def run(job_file: JobFile, done: Quiet) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
-    from textnb.jobs.jobfile import read_job
+    from textnb.workflow.job import read_job
 
     job = read_job(job_file.file, job_file.setting or ())
     if job_file.check:
-        from textnb.jobs.rows import check_job
+        from textnb.workflow.split import check_job
 
         check_job(job)
         note(f"{job_file.file} is sound; it would write {job.output}")
         return
-    from textnb.jobs.run import Silent, run_job
+    from textnb.workflow.run import Silent, run_job
 
     if done.quiet:
         run_job(job, Silent())

@@ -15,7 +15,7 @@ from textnb.errors import ParameterError
 _SOCKET = "textnb.sock"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Verdicts:
     """Verdict."""
 
@@ -34,7 +34,7 @@ class Verdicts:
         "all other users is judged by MODEL.", metavar="NAME=FILE")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Service:
     """Service."""
 
@@ -54,7 +54,7 @@ class Service:
         is_common=False)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Learning:
     """Learning."""
 

@@ -1,13 +1,11 @@
-"""Makes a tokenizer and a model from the options of the command line."""
+"""Which options of the command line belong to which models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from numpy.typing import NDArray
-
+from textnb.cli.options import option_of_model
 from textnb.errors import ParameterError
 from textnb.learning.settings import (
     ColumnSettings,
@@ -17,7 +15,6 @@ from textnb.learning.settings import (
 from textnb.models.known import all_models, table_models, text_models
 from textnb.runtime.settings import declared
 from textnb.text.token_settings import TokenSettings
-from textnb.text.tokens import Tokenizer
 
 
 def check_options(model: str, typed: Mapping[str, Any]) -> None:
@@ -32,50 +29,15 @@ def check_options(model: str, typed: Mapping[str, Any]) -> None:
             models = tuple(text_models() if model in table_models() else table_models())
         if model not in models:
             if name == "alpha" and model in _models_with("l"):
-                raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
-                                     "belongs to --model rda")
+                raise ParameterError(f"the smoothing parameter of --model {model} is --l; --set "
+                                     "alpha belongs to --model rda")
             raise ParameterError(f"{_option(name, typed[name])} belongs to --model "
                                  f"{', '.join(models)}; got --model {model}")
 
 
-def model_of(model: str, typed: Mapping[str, Any]) -> Any:
-    """The model of a kind, its parameters checked before rows are read."""
-    chosen = all_models()[model](**{
-        name: value for name, value in typed.items() if model in _models_with(name)})
-    chosen.check(1, 2)
-    return chosen
-
-
-def tokenizer(tokens: TokenSettings, typed: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer of the options that were typed."""
-    settings = {field.name: getattr(tokens, field.name) for field in fields(TokenSettings)
-                if field.name in typed}
-    if not typed.get("sklearn_tokens"):
-        return Tokenizer(**settings)
-    if "pattern" in typed:
-        raise ParameterError("--sklearn-tokens and --pattern exclude each other")
-    return Tokenizer.sklearn(**settings)
-
-
-def as_label(value: str, classes: NDArray[Any], option: str) -> Any:
-    """The class whose name was typed.
-
-    Parameters
-    ----------
-    value : str
-    classes : (n_classes,)
-    option : str
-        The option, for errors.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such class.
-    """
-    names = {str(name): name for name in classes.tolist()}
-    if value not in names:
-        raise ParameterError.unknown_choice(option, value, names)
-    return names[value]
+def model_settings(model: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a kind of model among the options that were typed."""
+    return {name: value for name, value in typed.items() if model in _models_with(name)}
 
 
 def _models_with(parameter: str) -> tuple[str, ...]:
@@ -86,7 +48,9 @@ def _models_with(parameter: str) -> tuple[str, ...]:
 
 def _option(name: str, value: Any) -> str:
     """The option that gives a setting a value."""
-    groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
+    groups = (ColumnSettings, TokenSettings, LimitSettings)
     names = {field.name: facts.names for group in groups for field, facts in declared(group)}
+    if _models_with(name):
+        return option_of_model(name)
     own = names.get(name, ())
     return own[0].split("/")[0 if value else -1] if own else f"--{name.replace('_', '-')}"

@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from textnb.cli import evidence, reporting
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
-    InputOptions,
-    LabelOptions,
+    LabelledInput,
     ModelFile,
     Quiet,
     Results,
-    any_model,
-    check_storage,
-    classes_of,
     count_malformed,
-    features_of,
-    for_place,
     reading,
     rows,
-    text_columns,
     unit_of,
 )
 from textnb.cli.options import option, verb
 from textnb.errors import quantity
-
-if TYPE_CHECKING:
-    from textnb.evaluation.labels import LabelEvaluation
-
-
-@dataclass(kw_only=True)
-class TestInput(LabelOptions, InputOptions):
-    """Input."""
+from textnb.workflow.options import TestOptions
+from textnb.workflow.results import as_json
 
 
-@dataclass(kw_only=True)
-class TestOutput(Quiet, Results):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TestOutput(TestOptions, Quiet, Results):
     """Output."""
 
-    positive: str | None = option(
-        "Also show the rates and the area under the ROC of this class against the rest.",
-        metavar="CLASS")
-    report: str | None = option(
-        "HTML page to write: charts, terms, mistakes, and peculiarities of the rows.",
-        metavar="FILE")
     train: str | None = option(
         "Rows that the model learned: the report names texts that are in both.", metavar="FILE")
     train_where: str | None = option(
@@ -53,34 +33,29 @@ class TestOutput(Quiet, Results):
 
 
 @verb
-def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
+def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
-    from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_labels, show_rates
-    from textnb.errors import ParameterError
-    from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
+    from textnb.evaluation.metrics import Evaluation
+    from textnb.workflow.evaluate import check_test, evaluate_model
+    from textnb.workflow.models import any_model, features_of, text_columns
+    from textnb.workflow.rows import check_storage, for_place
 
-    model, input, positive, report = file.model, source.input, done.positive, done.report
-    check_storage(source.storage_option, input, done.train)
-    reporting.check(report, done.train, done.train_where, model, input)
+    model, input = file.model, source.input
+    check_storage(source, input, done.train)
+    reporting.check(done.report, done.train, done.train_where, model, input)
     classifier = any_model(model)
     frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
                  features_of(classifier))
     frame, note_count = count_malformed(frame, text_columns(classifier))
-    if getattr(classifier, "is_multilabel", False) and positive is not None:
-        raise ParameterError.multilabel("--positive")
-    label = None if positive is None else as_label(
-        positive, classes_of(classifier), "--positive")
+    check_test(classifier, done)
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
-    tested = "tested" if report is None else "tested and reported on"
+    tested = "tested" if done.report is None else "tested and reported on"
     with reading(input, frame, source.where), progress(
             "testing", tested, done.quiet, unit_of(classifier)) as advance:
-        result: Evaluation | LabelEvaluation
-        if report is None:
-            result = evaluate(classifier, frame, progress=advance)
-        else:
-            result = reporting.write(
-                classifier, frame, report, learned, label, (model, input), advance)
+        found = evaluate_model(classifier, frame, done, learned=learned, progress=advance,
+                          **reporting.heading(model, input))
+    result = found.result
     if not done.quiet:
         note_count(input)
     evidence.note_stale(classifier)
@@ -91,23 +66,17 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
-    if not isinstance(result, Evaluation):
-        out(as_json(result.to_dict())) if done.results_format == "json" else show_labels(result)
-        return
-    if result.impossible:
+    if isinstance(result, Evaluation) and result.impossible:
         note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")
-    answer = result.to_dict()
-    if positive is not None:
-        with reading(input):
-            answer["roc_auc"] = evaluate_roc(classifier, frame, label).auc
-        answer["rates"] = result.rates(label).to_dict()
     if done.results_format == "json":
-        out(as_json(answer))
-        return
-    show_evaluation(result)
-    if result.decided is not None:
-        out("by the model's decision: " + ", ".join(
-            f"{value:,} {name.replace('_', ' ')}" for name, value in result.decided.items()))
-    if positive is not None:
-        show_rates(positive, answer["rates"], answer["roc_auc"])
+        out(as_json(found.to_dict()))
+    elif not isinstance(result, Evaluation):
+        show_labels(result)
+    else:
+        show_evaluation(result)
+        if result.decided is not None:
+            out("by the model's decision: " + ", ".join(
+                f"{value:,} {name.replace('_', ' ')}" for name, value in result.decided.items()))
+        if found.rates is not None and found.roc_auc is not None:
+            show_rates(str(found.positive), found.rates, found.roc_auc)

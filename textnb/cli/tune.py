@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import as_json, note, out
+from textnb.cli.console import note, out
 from textnb.cli.inputs import (
-    InputOptions,
-    LabelOptions,
+    LabelledInput,
     Quiet,
     Results,
     TextColumns,
@@ -19,7 +18,8 @@ from textnb.cli.inputs import (
     reading,
     rows,
 )
-from textnb.cli.options import TypedOptions, option, verb
+from textnb.cli.options import TypedOptions, option, option_of_model, verb
+from textnb.cli.words import toml_of
 from textnb.errors import quantity
 from textnb.learning.settings import (
     ColumnSettings,
@@ -28,17 +28,13 @@ from textnb.learning.settings import (
 from textnb.models.known import all_models
 from textnb.runtime.settings import Setting, declared, setting
 from textnb.text.token_settings import TokenSettings
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.selection.search import Tuned
 
 
-@dataclass(kw_only=True)
-class TuneInput(ColumnSettings, LabelOptions, InputOptions):
-    """Input."""
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Budget:
     """Search."""
 
@@ -57,7 +53,7 @@ class Budget:
     seed: int = option("Divides the rows, and orders the trials.", default=0)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TuneOutput(Quiet, Results):
     """Output."""
 
@@ -67,7 +63,10 @@ class TuneOutput(Quiet, Results):
 
 
 @verb
-def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
+def tune(
+    typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, budget: Budget,
+    done: TuneOutput,
+) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
     import os
 
@@ -84,14 +83,14 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ParameterError("--output and --table must be different files; got "
                              f"{' and '.join(paths)}")
-    text: Any = source.text
-    frame = rows(source.input, source, text, source.label)
+    text: Any = columns.text
+    frame = rows(source.input, source, text, columns.label)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     with reading(source.input, frame, source.where):
         found = search(
-            texts.frame, text=text, label=source.label, metric=budget.metric,
-            positive=_parse_class(frame, source.label, budget.positive), trials=budget.trials,
+            texts.frame, text=text, label=columns.label, metric=budget.metric,
+            positive=_parse_class(frame, columns.label, budget.positive), trials=budget.trials,
             seconds=budget.seconds, folds=budget.folds, groups=budget.groups, time=budget.time,
             seed=budget.seed, progress=None if done.quiet else _note_trial)
     save_fitted(found.fitted, done.output)
@@ -151,10 +150,11 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     kind = found.settings.model.kind
     own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
     names = {field.name: _option_name(field.name, facts)
-             for group in (TokenSettings, LimitSettings, all_models()[kind])
-             for field, facts in declared(group)}
+             for group in (TokenSettings, LimitSettings) for field, facts in declared(group)}
+    names |= {field.name: option_of_model(field.name) for field, _ in declared(all_models()[kind])}
     words = ["textnb", "train", input]
-    words += [*_options_of(TuneInput, typed), "--model", kind]
+    words += [*_options_of(LabelledInput, typed),
+              *_options_of(ColumnSettings, typed), "--model", kind]
     for name, value in own.items():
         words += _as_typed(names[name], value)
     return shlex.join([*words, "-o", output])
@@ -167,10 +167,8 @@ def _threshold_command(
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert found.fitted.decision is not None
-    columns = {field.name for field, _ in declared(ColumnSettings)}
-    own = {name: value for name, value in typed.items() if name not in columns}
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_options_of(TuneInput, own), "--leave-one-out",
+        "textnb", "threshold", output, input, *_options_of(LabelledInput, typed), "--leave-one-out",
         "--by", found.fitted.decision.evidence["by"]])
 
 
@@ -182,11 +180,16 @@ def _options_of(group: type, typed: Mapping[str, Any]) -> list[str]:
 
 
 def _option_name(field: str, facts: Setting) -> str:
+    if facts.under:
+        return f"--{facts.under} {field}"
     return facts.names[0] if facts.names else f"--{field.replace('_', '-')}"
 
 
 def _as_typed(name: str, value: Any) -> list[str]:
     """The words that give an option this value."""
+    option, _, key = name.partition(" ")
+    if key:
+        return [option, f"{key}={toml_of(value)}"]
     on, _, off = name.partition("/")
     if isinstance(value, bool):
         return [on if value else off]

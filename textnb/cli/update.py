@@ -14,32 +14,36 @@ from textnb.cli.by_ledger import (
     note_changes,
     uses_ledger,
 )
-from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.console import note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
-    AnyModel,
     Inputs,
-    LabelOptions,
     ModelFile,
     ModelOutput,
     Quiet,
     Results,
     RowOptions,
-    any_model,
     classes_in_words,
-    classes_of,
     count_malformed,
     features_in_words,
-    features_of,
     reading,
     rows,
-    text_columns,
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.cli.words import parse_label
 from textnb.errors import quantity
 from textnb.runtime.settings import setting
+from textnb.workflow.models import (
+    AnyModel,
+    any_model,
+    classes_of,
+    features_of,
+    holds_lists,
+    save_model,
+    text_columns,
+)
+from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,15 +53,15 @@ if TYPE_CHECKING:
     from textnb.learning.ledger import Ledger
 
 
-@dataclass(kw_only=True)
-class LabelledRows(LabelOptions, Inputs):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LabelledRows(Inputs):
     """Input."""
 
     as_class: str | None = option("Class of all rows, for an input without a label column.",
                                "--as", metavar="CLASS")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LearningOptions:
     """Learning."""
 
@@ -71,7 +75,7 @@ class LearningOptions:
         "above the least that the answer needs.", metavar="MARGIN")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ChangedModel(Quiet, ModelOutput):
     """Output."""
 
@@ -84,10 +88,8 @@ def update(
     """Learn more labelled rows: the model is that of one training on all rows."""
     from textnb.errors import ParameterError
     from textnb.files.lock import lock_path
-    from textnb.files.replace import check_model_target
 
-    target = done.output or file.model
-    check_model_target(target)
+    target = done.target(file.model)
     source.check(target)
     if how.within is not None and not how.on_error:
         raise ParameterError("--within goes with --on-error")
@@ -123,7 +125,7 @@ def update(
             if not tables:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")
                 if done.output is not None:
-                    _save(model, target)
+                    save_model(model, target)
                 return
         with progress("learning", "learned from", done.quiet, unit_of(model)) as advance:
             for table in tables:
@@ -134,7 +136,7 @@ def update(
                              model.partial_fit(table.frame, classes=classes, progress=advance))
         for table in tables:
             table.malformed.refuse_unreadable()
-        _save(model, target)
+        save_model(model, target)
     if not done.quiet:
         for table in tables:
             table.malformed(table.input)
@@ -232,12 +234,10 @@ def forget(
 ) -> None:
     """Take learned rows out again: the model is that of a training without them."""
     from textnb.files.lock import lock_path
-    from textnb.files.replace import check_model_target
     from textnb.learning import fitting
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    target = done.output or file.model
-    check_model_target(target)
+    target = done.target(file.model)
     source.check(target)
     if uses_ledger(file.model, done.output, kept.ledger):
         _forget_by_ledger(file.model, source, done)
@@ -259,14 +259,14 @@ def forget(
     note_stale(rest)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelFiles:
     """Models."""
 
     models: list[str] = argument("Model files of the same settings.")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NewModel(Quiet):
     """Output."""
 
@@ -301,7 +301,7 @@ def merge(files: ModelFiles, done: NewModel) -> None:
              f"{_size(total)} -> {output}")
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TwoModels(RowOptions):
     """Input."""
 
@@ -314,7 +314,7 @@ class TwoModels(RowOptions):
 _SHOWN = 20
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DiffOutput(Results):
     """Output."""
 
@@ -337,8 +337,8 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     if input is not None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
         frame = rows(input, source, columns)
-    elif source.where is not None or source.query is not None or source.storage_option:
-        raise ParameterError("--where, --query and --storage-option are for the rows of INPUT: "
+    elif source.where is not None or source.query is not None or source.storage_options:
+        raise ParameterError("--where, --query and --read are for the rows of INPUT: "
                              "name one")
     with reading(input or source.a):
         result = compare_models(first, second, frame, k=shown.k)
@@ -416,7 +416,7 @@ def _labelled_rows(
         raise ParameterError(f"--as is for rows without labels, and the input has a column "
                              f"{column!r}: leave out --as, or choose the rows with --where and "
                              "write them without that column")
-    is_multilabel = getattr(model, "is_multilabel", False)
+    is_multilabel = holds_lists(model)
     if label is not None:
         one = pl.lit(parse_label(label, type(known[0])), dtype=dtype)
         return frame.with_columns(
@@ -432,12 +432,3 @@ def _size(model: AnyModel) -> str:
         pruned = "" if model.pruned is None else f" ({model.pruned.describe()})"
         return quantity(len(model.terms), "term") + pruned
     return features_in_words(model)
-
-
-def _save(model: AnyModel, path: str) -> None:
-    from textnb.storage.textmodel import save_fitted
-
-    if text_columns(model) is None:
-        model.save(path)
-    else:
-        save_fitted(model, path)

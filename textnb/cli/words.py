@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from textnb.errors import Mention, ParameterError, SourceError
@@ -21,7 +20,7 @@ def is_flag(kind: str) -> bool:
 
 def is_repeated(kind: str) -> bool:
     """Whether an option of a type may be given several times."""
-    return kind.removesuffix(" | None") in ("list[str]", "Columns", "Weights")
+    return kind.removesuffix(" | None") in ("list[str]", "Columns")
 
 
 def value_of(kind: str, option: str, typed: Any) -> Any:
@@ -43,22 +42,25 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
         If it names a file that can't be read.
     """
     match kind.removesuffix(" | None"):
-        case "str" | "bool" | "int" | "float" | "Prefixes" | "LowerCase" | "Size":
+        case "str" | "bool" | "int" | "float" | "Label" | "Prefixes" | "LowerCase" | "Size":
             return typed
         case "list[str]":
             return list(typed)
         case "Columns":
             return typed[0] if len(typed) == 1 else list(typed)
+        case "Names":
+            return tuple(typed.split(","))
         case "Pair":
-            return _pair(option, typed)
+            return _several(option, "two numbers, such as 1,2", int, typed, 2)
+        case "Costs":
+            return _several(option, "two numbers, such as 10,1", float, typed, 2)
+        case "Grid":
+            return typed if typed == "auto" else _several(
+                option, "numbers, such as 1,0.1,0.01, or auto", float, typed)
         case "CountOrShare":
             return _count_or_share(option, typed)
         case "NumberOrAuto":
             return _number_or_auto(option, typed)
-        case "Numbers":
-            return _numbers(option, typed)
-        case "Weights":
-            return _weights(option, typed)
         case "Kinds":
             return tuple(part.strip() for part in typed.split(","))
         case "Words":
@@ -87,17 +89,40 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
     value = setting.value.strip("'")
     if not value:
         return option
+    if " " in option:
+        return f"{option}={value.lower() if value in ('True', 'False') else value}"
     if value == "None" or (value == "False" and not takes_value):
         return f"no {option}"
     return f"{option} {value}" if takes_value else option
 
 
-def _pair(option: str, typed: str) -> tuple[int, int]:
+def toml_of(value: Any) -> str:
+    """A value as it is typed after ``KEY=``: as in TOML, but for texts alone.
+
+    Examples
+    --------
+    >>> toml_of(False), toml_of("presence"), toml_of([0.5, 1.0]), toml_of({"spam": 2.0})
+    ('false', 'presence', '[0.5, 1.0]', '{spam = 2.0}')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(repr, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {each}" for key, each in value.items()) + "}"
+    return str(value)
+
+
+def _several(
+    option: str, expected: str, number: type, typed: str, length: int | None = None
+) -> tuple[Any, ...]:
     try:
-        first, second = (int(part) for part in typed.split(","))
+        numbers = tuple(number(part) for part in typed.split(","))
     except ValueError:
-        raise ParameterError.out_of_range(option, "two numbers, such as 1,2", typed) from None
-    return first, second
+        numbers = ()
+    if len(numbers) != (length or len(numbers)) or not numbers:
+        raise ParameterError.out_of_range(option, expected, typed)
+    return numbers
 
 
 def _count_or_share(option: str, typed: str) -> int | float:
@@ -115,34 +140,6 @@ def _number_or_auto(option: str, typed: str) -> float | str:
         return typed if typed == "auto" else float(typed)
     except ValueError:
         raise ParameterError.out_of_range(option, "a number, or auto", typed) from None
-
-
-def _numbers(option: str, typed: str) -> float | list[float]:
-    try:
-        numbers = [float(part) for part in typed.split(",")]
-    except ValueError:
-        raise ParameterError.out_of_range(
-            option, "a number, or several such as 0.1,0.5", typed) from None
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _weights(option: str, typed: Iterable[str]) -> dict[str, float] | str:
-    """"balanced", or a weight for each label that is named."""
-    values = list(typed)
-    if values == ["balanced"]:
-        return "balanced"
-    weights: dict[str, float] = {}
-    for value in values:
-        label, found, weight = value.rpartition("=")
-        try:
-            number = float(weight)
-        except ValueError:
-            found = ""
-        if not found or label in weights:
-            raise ParameterError.out_of_range(
-                option, "balanced, or label=weight, once for each label", value)
-        weights[label] = number
-    return weights
 
 
 def _lines(path: str) -> tuple[str, ...]:

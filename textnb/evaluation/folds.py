@@ -73,7 +73,7 @@ def cross_validate(
 
     Returns
     -------
-    HeldOut, or `HeldOutLabels` where documents have lists of labels
+    HeldOut
         Rows in the frame's order; with ``time``, without those of the first part (they are where
         `textnb.selection.splits.split` gives -1). ``classes`` are those of the whole frame: the
         score of a class that a fold's model has not learned is -inf. They are not calibrated; where

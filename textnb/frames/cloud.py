@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -78,31 +78,6 @@ def remove_secrets(message: str, path: str) -> str:
     for form in sorted(forms, key=len, reverse=True):
         message = message.replace(form, "***")
     return message
-
-
-def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | None:
-    """Parse ``KEY=VALUE`` pairs as storage options; None without pairs.
-
-    Raises
-    ------
-    ParameterError
-        If an item is no pair. The error does not repeat it, as it may be a secret.
-
-    Examples
-    --------
-    >>> parse_options(["aws_region=eu-west-1"], "--storage-option")
-    {'aws_region': 'eu-west-1'}
-    """
-    options: dict[str, str] = {}
-    for place, pair in enumerate(pairs or (), start=1):
-        key, mark, value = pair.partition("=")
-        if not mark or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", key):
-            raise ParameterError(f"{name} must be KEY=VALUE, such as aws_region=eu-west-1; the "
-                                 f"{place}. one is not (it is not shown, as it may be a secret)")
-        if key in options:
-            raise ParameterError(f"{name}: {key} is given twice")
-        options[key] = value
-    return options or None
 
 
 def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -109,4 +109,4 @@ def _text(path: str, how: Reading) -> str:
         raise SourceError.with_advice(
             f"can't read {path}: byte 0x{content[error.start]:02x} at offset {error.start} is not "
             f"{how.encoding}; if the files are older, try ", "encoding='latin-1'",
-            "--encoding latin-1") from None
+            "--read encoding=latin-1") from None

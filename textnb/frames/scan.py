@@ -273,6 +273,6 @@ def check_kind_of_labels(frame: pl.LazyFrame, label: str, *, lists: bool) -> pl.
         raise SchemaError.with_advice(
             f"the model predicts lists of labels, and the column {label!r} holds one label per "
             "document: ", "give lists, [label] where there is one",
-            "give lists, or say --label-separator")
+            "give lists, or say --read label_separator=,")
     raise SchemaError(f"label column {label!r} holds lists of labels, and here each document must "
                       f"have one label; it is {dtype}")

@@ -52,9 +52,10 @@ MAIL_RECIPE: Mapping[str, Any] = {
 # The share of ham that a filter of mail may take for spam, where nobody asks for another one.
 FALSE_POSITIVES = 0.001
 # The same as options of the command line.
-MAIL_OPTIONS = " ".join(f"--no-{name}" if value is False else
-                        f"--{name} {value if isinstance(value, str) else format(value, 'g')}"
-                        for name, value in MAIL_RECIPE.items())
+MAIL_OPTIONS = " ".join(
+    f"--{name} {value}" if name in ("text", "model") else
+    f"--set {name}={value if isinstance(value, str) else format(value, 'g')}".replace(
+        "=0", "=false") for name, value in MAIL_RECIPE.items())
 
 
 def mail_recipe(named: Iterable[str]) -> dict[str, Any]:

@@ -36,8 +36,7 @@ class CountModel(WeightedAdditiveModel, Model):
     # Whether `leave_one_out_type` says how rows are left out.
     leaves_out: ClassVar[bool] = False
 
-    fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.",
-                              names=("--fit-prior/--uniform-prior",), is_common=False)
+    fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.", is_common=False)
     class_prior: Priors | None = setting(None, "Priors of the classes, in their order.",
                                          is_option=False)
 

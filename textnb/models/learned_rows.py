@@ -70,7 +70,7 @@ class TfidfModel(RowModel):
     tf: str = setting("sublinear", "What a count c becomes: 1 + log(c), c, or 1.",
                       choices=("sublinear", "count", "presence"), is_common=False)
     idf: bool = setting(True, "Multiply by inverse document frequencies.",
-                        names=("--idf/--no-idf",), is_common=False)
+                        is_common=False)
     unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
 
     @property

@@ -115,7 +115,7 @@ class NBLinear(TfidfModel):
     l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",),
                               range=SMOOTHING_ABOVE_0)
     C: float = setting(
-        1.0, "Inverse strength of regularisation.", names=("--C",), is_common=False, range=ABOVE_0)
+        1.0, "Inverse strength of regularisation.", is_common=False, range=ABOVE_0)
     loss: str = setting("hinge", "A linear SVM, or logistic regression.",
                         choices=("hinge", "log"), is_common=False)
     power: float = setting(0.5, "Of each term's log-count ratio, by which its feature is "

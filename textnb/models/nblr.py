@@ -88,7 +88,7 @@ class NBLogisticRegression(RowModel):
 
     l: NumberOrAuto = setting(1.0, "Smoothing of the ratios.", names=("--l",),
                               range=SMOOTHING_ABOVE_0)
-    C: float = setting(1.0, "Inverse strength of regularisation.", names=("--C",),
+    C: float = setting(1.0, "Inverse strength of regularisation.",
                        is_common=False, range=ABOVE_0)
     beta: float = setting(1.0, "Interpolation of the weights.", is_common=False,
                           range=between(0, 1))

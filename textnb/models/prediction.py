@@ -199,7 +199,7 @@ class ClassWeighted(FormClassifier):
     """A model whose rows have weights: their own, and those of their classes."""
 
     class_weight: Weights | None = setting(
-        None, "balanced, or label=weight, repeated: what rows of a class count for.")
+        None, "balanced, or a table such as {spam = 2.0}: what rows of a class count for.")
 
     def check(self, n_features: int, n_classes: int) -> None:
         from textnb.bayes.class_weight import check_class_weight

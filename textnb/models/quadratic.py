@@ -144,8 +144,8 @@ class RegularizedDiscriminantAnalysis(FullModel):
     kind = "rda"
 
     alpha: Numbers = setting(
-        0.5, "Share of each class's own covariance; several, such as 0.1,0.5, are chosen among by "
-             "cross-validation.", is_common=False, range=_SHARES)
+        0.5, "Share of each class's own covariance; several, such as [0.1, 0.5], are chosen among "
+             "by cross-validation.", is_common=False, range=_SHARES)
     gamma: Numbers = setting(
         0.5, "Share of the covariance's shape against a sphere; several as for alpha.",
         is_common=False, range=_SHARES)

@@ -5,6 +5,24 @@ Entries are kept for one release. Other unknown names are taken for typing mista
 
 from __future__ import annotations
 
+# By option: what `--read` takes instead, for rows of every verb, and for labelled rows.
+_READ = {
+    "--encoding": "encoding=latin-1", "--separator": "separator=';'",
+    "--storage-option": "storage_options.aws_region=eu-west-1", "--subfolders": "subfolders=true",
+    "--on-unreadable": "on_unreadable=skip"}
+_READ_LABELS = {"--label-separator": "label_separator=','", "--label-columns":
+                "label_columns=corn,grain"}
+_LABELLED = ("train", "test", "validate", "calibrate", "threshold", "update", "forget", "tune",
+             "drift")
+# By option of `train`: what `--set` takes instead.
+_SET = {
+    "--class-weight": "class_weight.spam=3", "--fit-prior": "fit_prior=true",
+    "--uniform-prior": "fit_prior=false", "--norm": "norm=true", "--tf": "tf=presence",
+    "--idf": "idf=true", "--no-idf": "idf=false", "--C": "C=10", "--loss": "loss=log",
+    "--power": "power=1", "--tol": "tol=0.001", "--max-iter": "max_iter=500",
+    "--held-out": "held_out=0.1", "--beta": "beta=0.5", "--var-smoothing": "var_smoothing=1e-9",
+    "--shared-variance": "shared_variance=true", "--allow-singular": "allow_singular=true",
+    "--shrinkage": "shrinkage=auto", "--gamma": "gamma=0.5"}
 # By verb and option, as they are typed.
 OPTIONS: dict[tuple[str, str], str] = {
     **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""
@@ -17,6 +35,13 @@ OPTIONS: dict[tuple[str, str], str] = {
         "leave terms out with --top N, and round weights with --precision float32 or int8",
     ("export", "--check"):
         "score the rows by the export and by textnb predict, and compare their labels",
+    **{("train", option): f"say --set {value}" for option, value in _SET.items()},
+    ("train", "--alpha"): "the smoothing parameter is --l; of --model rda, say --set alpha=0.5",
+    **{(verb, option): f"say --read {value}" for option, value in _READ.items()
+       for verb in (*_LABELLED, "predict", "duplicates", "diff", "verify")},
+    **{(verb, option): f"say --read {value}" for option, value in _READ_LABELS.items()
+       for verb in _LABELLED},
+    ("mail", "--subfolders"): "say --read subfolders=true",
     ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
     ("export", "--query"): "the rows of --check, which it was for, are gone as well",
     ("train", "--early-stopping"): "--tol says where the solver ends",
@@ -33,6 +58,7 @@ TARGETS: dict[str, str] = {
 # By the key of a job, without the numbers of entries: `exports.top`.
 KEYS: dict[str, str] = {
     "exports.max_bytes": "top keeps so many terms",
+    "validation.method": "leave_one_out = true leaves each row out in turn; folds are the default",
 }
 # By the name of a model in its file.
 PARAMETERS: dict[str, tuple[str, ...]] = {

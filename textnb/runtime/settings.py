@@ -28,6 +28,11 @@ Words = tuple[str, ...]
 Prefixes = bool | tuple[str, ...]
 LowerCase = bool | str
 Kinds = tuple[str, ...]
+Names = tuple[str, ...]
+Label = str | int | bool
+Costs = tuple[float, float]
+Grid = tuple[float, ...] | str
+Storage = Mapping[str, Any]
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -141,6 +146,8 @@ class Setting:
         The smallest number that is allowed.
     python : str
         Its name in Python and in its errors, where the command line has another one.
+    under : str
+        The option that takes it as KEY=VALUE, such as ``read`` for ``--read``.
     """
 
     help: str
@@ -154,6 +161,7 @@ class Setting:
     is_option: bool = True
     least: int | None = None
     python: str = ""
+    under: str = ""
 
 
 def setting(
@@ -263,6 +271,12 @@ _IN_JSON: Mapping[str, Range] = {
     "str": Range("a string", lambda v: type(v) is str),
     "Size": Range("a number of bytes from 2**20", lambda v: type(v) is int and 2**20 <= v < 2**63),
     "Columns": Range("a name or several", lambda v: type(v) is str or STRINGS.holds(v)),
+    "Names": Range("names", lambda v: STRINGS.holds(v) and len(v) > 0),
+    "Label": Range("a label", lambda v: type(v) in (str, int, bool)),
+    "Costs": Range("two numbers", lambda v: type(v) is list and len(v) == 2 and all(
+        map(_is_json_number, v))),
+    "Grid": Range("numbers, such as 1,0.1,0.01, or auto", lambda v: v == "auto" or (
+        type(v) is list and all(map(_is_json_number, v)))),
     **{name: _IN_PYTHON[name] for name in ("CountOrShare", "Words", "Kinds", "Prefixes")},
     "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
     "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(

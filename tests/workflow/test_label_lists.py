@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from corpora.samples import topics
-from tests.jobs.test_run import contents, run
+from tests.workflow.test_run import contents, run
 from textnb import ExportError, ParameterError, evaluate, load, verify_export
-from textnb.jobs.jobfile import read_job
-from textnb.jobs.rows import check_job
+from textnb.workflow.job import read_job
+from textnb.workflow.split import check_job
 
 JOB = """
 output = "out"
@@ -96,7 +96,7 @@ def test_columns_of_labels_give_the_same_model_as_lists(folder: Path) -> None:
 @pytest.mark.parametrize("key", ["input.label_separator=|", "input.label_columns=['a']"])
 def test_a_table_has_no_lists_of_labels(folder: Path, key: str) -> None:
     text = "output = 'out'\n[input]\ntrain = 'news.parquet'\n[model]\nkind = 'gaussian'\n"
-    with pytest.raises(ParameterError, match=r"input\.label_\w+ is for models of texts"):
+    with pytest.raises(ParameterError, match=r"input\.label_\w+: it is for models of texts"):
         run(folder, key, text=text)
 
 
@@ -111,8 +111,7 @@ def test_each_way_of_choosing_thresholds(folder: Path, choice: str) -> None:
 
 
 @pytest.mark.parametrize("key", [
-    "validation.method=leave-one-out", "decision={min_probability=0.5}",
-    "decision={by='f1', scored='leave-one-out'}", "test.positive=World",
+    "decision={min_probability=0.5}", "test.positive=World",
     "decision={max_false_positive_rate=0.1, positive='World'}",
     "exports=[{file='w.json', positive='World'}]"])
 def test_keys_for_one_label_are_refused_by_name(folder: Path, key: str) -> None:
@@ -128,7 +127,7 @@ def test_keys_for_one_label_are_refused_by_name(folder: Path, key: str) -> None:
 @pytest.mark.parametrize(("key", "message"), [
     ("decision={by='f1'}", r"decision\.by is for lists of labels"),
     ("decision={min_precision=0.5, at_most=2}", r"decision\.at_most is for lists of labels"),
-    ("decision={costs=[1.0, 2.0]}", "costs is about one class: name it with decision.positive")])
+    ("decision={costs=[1.0, 2.0]}", "costs needs positive: the class")])
 def test_keys_for_lists_are_refused_where_there_is_one_label(
     folder: Path, key: str, message: str
 ) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from textnb import ExportError
 from textnb.errors import DataError, ParameterError, SchemaError, SourceError
-from textnb.jobs.jobfile import read_job
-from textnb.jobs.rows import check_job
-from textnb.jobs.run import Silent, run_job
+from textnb.workflow.job import read_job
+from textnb.workflow.run import Silent, run_job
+from textnb.workflow.split import check_job
 
 JOB = """
 output = "out"

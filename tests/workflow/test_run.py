@@ -23,8 +23,8 @@ from textnb import (
     evaluate,
     load,
 )
-from textnb.jobs.jobfile import read_job
-from textnb.jobs.run import run_job
+from textnb.workflow.job import read_job
+from textnb.workflow.run import run_job
 
 JOB = """
 output = "out"
@@ -123,7 +123,7 @@ def test_a_class_of_one_row_leaves_a_log_loss(folder: Path) -> None:
                          "label": ["x", "x", "y", "y", "z"]})
     rows.write_parquet(folder / "rows.parquet")
     rows.write_parquet(folder / "test.parquet")
-    out = run(folder, "validation.method=leave-one-out", "input.test=test.parquet")
+    out = run(folder, "validation.leave_one_out=true", "input.test=test.parquet")
     told = json.loads((out / "validation.json").read_text())
     assert type(told["log_loss"]) is float
     assert told["not_judged"] == 1
@@ -147,7 +147,7 @@ def test_a_class_of_one_row_leaves_a_log_loss(folder: Path) -> None:
      "more are needed"),
     (["exports.0.to=liblinear", "exports.0.file=x"], ExportError, "say which class"),
     (["validation.groups=none"], SchemaError, "no column 'none'"),
-    (["model.max_features=20", "calibration={}"], ParameterError, r"\[calibration\] leaves rows"),
+    (["model.max_features=20", "calibration={}"], ParameterError, "calibration: it leaves rows"),
 ])
 def test_a_failure_leaves_the_output_as_it_was(
     folder: Path, settings: list[str], error: type[Exception], message: str
@@ -186,7 +186,7 @@ def test_the_folders_of_an_output_are_made(folder: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_told_before_work_begins(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("textnb.jobs.staging.os.access", lambda *_: False)
+    monkeypatch.setattr("textnb.workflow.staging.os.access", lambda *_: False)
     with pytest.raises(SourceError, match="no folder can be made in"):
         run(folder, "output=new/out")
     assert sorted(os.listdir(folder)) == ["job.toml", "rows.parquet"]

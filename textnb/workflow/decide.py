@@ -1,0 +1,172 @@
+"""The steps that make answers trustworthy: scores of rows, a calibration, and thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
+from textnb.evaluation.binomial import check_share
+from textnb.evaluation.calibration import fit_calibration, link_of, reliability
+from textnb.evaluation.class_thresholds import check_precision_settings, choose_class_thresholds
+from textnb.evaluation.decisions import check_threshold_settings, choose_threshold
+from textnb.evaluation.folds import cross_validate
+from textnb.evaluation.held_out import HeldOut, held_out
+from textnb.evaluation.label_thresholds import check_label_settings
+from textnb.evaluation.leave_one_out import leave_one_out
+from textnb.evaluation.novelty import evidence_of
+from textnb.frames.batches import Progress
+from textnb.learning.fitted import Fitted
+from textnb.workflow.models import check_one_label, class_named
+from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
+from textnb.workflow.validate import folds_of
+
+# What evidence says of how thresholds of labels were chosen.
+_REQUEST = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
+
+
+def scores_of(
+    fitted: Fitted, frame: pl.LazyFrame, scored: str | None,
+    folds: ValidateOptions | None = None, progress: Progress | None = None,
+) -> Any:
+    """Score rows, by other models if this one has learned them.
+
+    Parameters
+    ----------
+    scored : {"leave-one-out", "folds"}, optional
+        Without it, the rows are new to the model. Of lists of labels, always by folds.
+    folds : ValidateOptions, optional
+        The folds.
+    """
+    if scored is None:
+        return held_out(fitted, frame, progress=progress)
+    if fitted.is_multilabel:
+        # The models of the folds need no thresholds.
+        fitted = replace(fitted, settings=replace(
+            fitted.settings, model=fitted.model.without_choices()))
+    elif scored == "leave-one-out":
+        return leave_one_out(fitted, frame, progress=progress)
+    return cross_validate(fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
+
+
+def scored_to_calibrate(fitted: Fitted) -> str:
+    """How the rows that a model learned are scored: by folds where counts can't be subtracted."""
+    return "leave-one-out" if fitted.model.from_counts else "folds"
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """A calibration, and the losses before and after it."""
+
+    calibration: Calibration
+    held: HeldOut
+
+    @property
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Log loss, and of one label Brier score and calibration error, before and after."""
+        calibrated = self.held.calibrated(self.calibration)
+        if self.held.link == "sigmoid":
+            return {"log_loss": {"before": self.held.log_loss, "after": calibrated.log_loss}}
+        before, after = reliability(self.held), reliability(calibrated)
+        return {name: {"before": getattr(before, name), "after": getattr(after, name)}
+                for name in ("log_loss", "brier", "expected_calibration_error")}
+
+    def to_dict(self) -> dict[str, Any]:
+        judged = {} if self.held.link == "sigmoid" else {
+            "not_judged": self.held.not_judged, **evidence_of(self.held.novelty)}
+        return {"calibration": self.calibration.to_dict(), **self.figures, **judged}
+
+
+def calibrate(fitted: Fitted, held: Any, options: CalibrateOptions) -> Calibrated:
+    """Fit a temperature to scores of rows that the scoring models had not learned."""
+    check_calibration(fitted, options)
+    return Calibrated(fit_calibration(held, length_aware=options.length_aware,
+                                      link=link_of(fitted)), held)
+
+
+def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
+    """Raises ParameterError for options that the labels do not allow."""
+    check_one_label(fitted, length_aware=None if options.length_aware else False)
+
+
+def check_decision(fitted: Fitted, options: DecideOptions) -> None:
+    """Raises ParameterError for a goal that can't be, before rows are scored."""
+    options.check_labels(is_multilabel=fitted.is_multilabel)
+    classes = fitted.classes.tolist()
+    if options.min_probability is not None:
+        check_share("min_probability", options.min_probability)
+    elif fitted.is_multilabel:
+        check_label_settings(by=options.by, min_precision=options.min_precision,
+                             confidence=options.confidence, costs=options.costs,
+                             method=options.method)
+    elif options.min_precision is not None:
+        check_precision_settings(classes, options.min_precision, options.confidence)
+    else:
+        check_threshold_settings(
+            classes, class_named(options.positive, fitted.classes, "positive"), **_rates(options))
+
+
+def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
+    """Choose thresholds.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    held : HeldOut or None
+        Scores of rows that the scoring models had not learned; None if the options need none:
+        ``min_probability``, or other numbers of labels for the thresholds that the model has.
+    options : DecideOptions
+    """
+    calibration = fitted.calibration
+    if options.min_probability is not None:
+        check_decision(fitted, options)
+        odds = float(np.log(options.min_probability / (1.0 - options.min_probability)))
+        return Decision(dict.fromkeys(fitted.classes.tolist(), odds),
+                        evidence={"min_probability": options.min_probability,
+                                  "calibrated": calibration is not None})
+    if held is None:
+        return _with_ranks(fitted, options)
+    if fitted.is_multilabel:
+        of_labels: dict[str, Any] = {"by": options.by, "method": options.method, **options.ranks}
+        return choose_class_thresholds(
+            held, calibration=calibration, min_precision=options.min_precision,
+            confidence=options.confidence, costs=options.costs, **of_labels)
+    if options.min_precision is not None:
+        return choose_class_thresholds(
+            held, min_precision=options.min_precision, confidence=options.confidence,
+            calibration=calibration)
+    return choose_threshold(
+        held, class_named(options.positive, fitted.classes, "positive"), calibration=calibration,
+        **_rates(options))
+
+
+def _rates(options: DecideOptions) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in (
+        "max_false_positive_rate", "max_false_negative_rate", "confidence", "costs", "method")}
+
+
+def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
+    """The thresholds that the model has, with other numbers of labels."""
+    before = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
+    # What was measured was with other numbers of labels.
+    request = {name: value for name, value in before.evidence.items() if name in _REQUEST}
+    changes: dict[str, Any] = {"evidence": request, **options.ranks}
+    return replace(before, **changes)
+
+
+def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
+    """How well a model's probabilities hold; empty for feature tables, and for one class."""
+    if not isinstance(model, Fitted) or len(model.classes) < 2:
+        return {}
+    held, calibration = held_out(model, frame), model.calibration
+    if held.link == "sigmoid":
+        return {"calibrated": calibration is not None, "log_loss": held.calibrated(calibration).log_loss}
+    measured = reliability(held.calibrated(calibration))
+    return {"calibrated": calibration is not None, "log_loss": measured.log_loss,
+            "brier": measured.brier,
+            "expected_calibration_error": measured.expected_calibration_error,
+            "not_judged": measured.excluded}

@@ -1,0 +1,86 @@
+"""The step that tests a model on labelled rows."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from textnb.evaluation.labels import LabelEvaluation
+from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
+from textnb.frames.batches import Progress
+from textnb.workflow.models import AnyModel, check_one_label, class_named, classes_of, text_columns
+from textnb.workflow.options import TestOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Measures on labelled rows.
+
+    Attributes
+    ----------
+    result : Evaluation or LabelEvaluation
+    positive : label or None
+        The class against the rest.
+    roc_auc : float or None
+        The area under its curve.
+    """
+
+    result: Evaluation | LabelEvaluation
+    positive: Any = None
+    roc_auc: float | None = None
+
+    @property
+    def rates(self) -> dict[str, Any] | None:
+        """Rates of errors of the class against the rest."""
+        return self.result.rates(self.positive).to_dict() if (
+            isinstance(self.result, Evaluation) and self.positive is not None) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        values = self.result.to_dict()
+        return values if self.positive is None else {
+            **values, "roc_auc": self.roc_auc, "rates": self.rates}
+
+
+def check_test(model: AnyModel, options: TestOptions) -> Any:
+    """The class against the rest; raises ParameterError if there is none of its name."""
+    check_one_label(model, positive=options.positive)
+    return None if options.positive is None else class_named(
+        options.positive, classes_of(model), "positive")
+
+
+def evaluate_model(
+    model: AnyModel, frame: pl.LazyFrame, options: TestOptions, *, learned: Any = None,
+    title: str | None = None, date: datetime.date | None = None,
+    progress: Progress | None = None,
+) -> Tested:
+    """Score labelled rows, and write the report if there is to be one.
+
+    Parameters
+    ----------
+    learned : DataFrame or LazyFrame, optional
+        Rows that the model learned, for the report.
+    title, date
+        Of the report.
+    """
+    positive = check_test(model, options)
+    if options.report is None:
+        result = evaluate(model, frame, progress=progress)
+    else:
+        from textnb.report.page import write_report
+
+        result = write_report(
+            _for_report(model), frame, options.report, train=learned, positive=positive,
+            title=title, date=date, progress=progress)
+    area = None if positive is None else evaluate_roc(model, frame, positive).auc
+    return Tested(result, positive, area)
+
+
+def _for_report(model: AnyModel) -> Any:
+    if text_columns(model) is None:
+        return model
+    from textnb.classifiers.text import TextClassifier
+
+    return TextClassifier.of(model)

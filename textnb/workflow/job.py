@@ -1,0 +1,327 @@
+"""A job's file: TOML, checked key by key before anything is read.
+
+    output           the folder to write, relative to the job's file, as all paths are
+    [input]          rows to learn from and to test on
+    [model]          the model's kind, its settings, its tokenizer or features
+    [validation]     folds, leave-one-out, in order or by values of l, before the test
+    [calibration]    a temperature, by leave-one-out
+    [decision]       a threshold, with a guarantee, by costs, or a reject option
+    [test]           measures on the test rows, and the report
+    [terms]          the most distinctive terms of each class
+    [predictions]    rows with their predictions
+    [[exports]]      weights for other systems
+
+A section has the options of its step, by the names of their fields, and says where results go.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from textnb.errors import ParameterError
+from textnb.export.targets.known import target_of, target_of_path
+from textnb.frames.sinks import ENDINGS
+from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings
+from textnb.models.known import all_models, import_offered, table_models, text_models
+from textnb.runtime.settings import Range, declared, is_number, setting
+from textnb.text.token_settings import TokenSettings
+from textnb.workflow.options import (
+    CalibrateOptions,
+    DecideOptions,
+    ExportOptions,
+    LabelledOptions,
+    LearnOptions,
+    PredictOptions,
+    TermsOptions,
+    TestOptions,
+    TrainOptions,
+    ValidateOptions,
+)
+from textnb.workflow.rows import check_storage
+from textnb.workflow.toml import Key, Table, read_toml, reads
+from textnb.workflow.train import check_training, for_mail, model_of
+
+# Files that every job writes, in addition to those that it names.
+RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
+# Types of keys: a path or URL, a name in the output folder, and one with the ending of a table.
+Place = str
+FileName = str
+TableName = str
+_SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
+# Keys of the input by which a row has several labels.
+_OF_LISTS = ("label_separator", "label_columns")
+
+
+@reads("FileName")
+def _file_name(value: Any) -> Any:
+    if not isinstance(value, str) or not value or Path(value).name != value or (
+            value in RESERVED or value.startswith(".") or "\0" in value):
+        raise ValueError(f"a name in the output folder, without folders, and none of "
+                         f"{', '.join(RESERVED)}")
+    return value
+
+
+@reads("TableName")
+def _table_name(value: Any) -> Any:
+    if Path(_file_name(value)).suffix.lower() not in ENDINGS:
+        raise ValueError(f"an ending of {', '.join(ENDINGS)}; got {value!r}")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Input(LabelledOptions):
+    """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
+
+    Whether a row is held out depends on a checksum of its text, so that copies are on one side.
+    """
+
+    train: Place = setting(help="Rows to learn from: whatever textnb train reads.")
+    train_where: str | None = setting(None, "Those for which this SQL condition holds.")
+    test: Place | None = setting(None, "Rows to test on.  [default: those of train]")
+    test_where: str | None = setting(None, "Those for which this SQL condition holds.")
+    hold_out: float = setting(0.2, "Share of the rows that is held out.", range=_SHARE)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Test(TestOptions):
+    """Measures on the test rows."""
+
+    report: FileName | None = setting(None, "HTML page: charts, terms, mistakes.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Terms(TermsOptions):
+    """The k most distinctive terms of each class."""
+
+    file: FileName = setting("terms.csv", "File to write.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Predictions(PredictOptions):
+    """Rows with their predictions: the rows of ``input``, or the test rows."""
+
+    input: Place | None = setting(None, "Rows to predict.  [default: the test rows]")
+    where: str | None = setting(None, "Those for which this SQL condition holds.")
+    format: str | None = setting(None, "Format of the input, if its name does not tell.")
+    file: TableName = setting("predictions.parquet", "File to write, by its ending.")
+    probability: bool = setting(True, "Add the probability of the predicted class.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Export(ExportOptions):
+    """Weights for another system; without ``to``, the ending of ``file`` names the system."""
+
+    file: FileName = setting(help="File or folder to write.")
+    verify: bool = setting(True, "Run the golden rows through the real engine, and compare.")
+
+    def check(self) -> None:
+        """Raises ParameterError if there is no such system."""
+        if self.to is None:
+            target_of_path(self.file)
+        else:
+            target_of(self.to)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Job:
+    """A whole job, as its file describes it."""
+
+    output: Place
+    input: Input
+    model: TrainOptions = field(default_factory=TrainOptions)
+    validation: ValidateOptions | None = None
+    calibration: CalibrateOptions | None = None
+    decision: DecideOptions | None = None
+    test: Test = field(default_factory=Test)
+    terms: Terms | None = None
+    predictions: Predictions | None = None
+    exports: tuple[Export, ...] = ()
+
+
+# By section: the options that it holds.
+SECTIONS: dict[str, type] = {
+    "input": Input, "model": TrainOptions, "validation": ValidateOptions,
+    "calibration": CalibrateOptions, "decision": DecideOptions, "test": Test, "terms": Terms,
+    "predictions": Predictions, "exports": Export}
+
+
+@dataclass(frozen=True)
+class TokenTable(TokenSettings):
+    """How texts are cut into tokens."""
+
+    sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class _Output:
+    output: Place
+
+
+def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
+    """Read and check a job's file, with some keys set from outside.
+
+    Parameters
+    ----------
+    path : path
+    settings : iterable of str
+        As for `read_toml`.
+
+    Raises
+    ------
+    ParameterError
+        If a key is unknown or its value is not what is expected; the key is named, and its line.
+    SourceError
+        If the file can't be read, or is not TOML.
+    """
+    table = read_toml(path, settings)
+    sections: dict[str, Any] = {}
+    for name, values in table.values.items():
+        if name == "output":
+            continue
+        if name not in SECTIONS:
+            table.unknown((name,), Job)
+        elif name == "model":
+            sections[name] = _model(table, values)
+        elif name == "exports":
+            sections[name] = _exports(table, values)
+        else:
+            sections[name] = table.fill(SECTIONS[name], values, (name,))
+    if "input" not in table.values:
+        table.fault(("input",), "it is missing")
+    output = table.fill(_Output, {name: value for name, value in table.values.items()
+                                  if name == "output"}, ())
+    table.refuse()
+    assert output is not None
+    job = _resolve_paths(Job(output=output.output, **sections), Path(path).resolve().parent)
+    _check(job, table)
+    table.refuse()
+    named = {*table.values.get("model", {})}
+    return replace(job, model=for_mail(job.model, named, job.input.train, job.input.format))
+
+
+def _exports(table: Table, values: Any) -> Any:
+    if not isinstance(values, list):
+        table.fault(("exports",), f"it must be a list of tables; got {values!r:.200}")
+        return ()
+    return tuple(table.fill(Export, each, ("exports", str(number)))
+                 for number, each in enumerate(values))
+
+
+def _model(table: Table, values: Any) -> Any:
+    """[model]: settings of columns, limits and learning, and beside them those of its kind."""
+    key: Key = ("model",)
+    if not isinstance(values, dict):
+        table.fault(key, f"it must be a table; got {values!r:.200}")
+        return None
+    rest = dict(values)
+    groups: dict[str, Any] = {}
+    for name, group in (("columns", ColumnSettings), ("limits", LimitSettings),
+                        ("learning", LearnOptions)):
+        own = {each.name: rest.pop(each.name) for each, _ in declared(group) if each.name in rest}
+        groups[name] = table.fill(group, own, key)
+    tokens = rest.pop("tokenizer", {})
+    if table.fill(TokenTable, tokens, (*key, "tokenizer")) is not None:
+        groups["tokenizer"] = table.settings(TokenTable, tokens, (*key, "tokenizer"))
+    kind = rest.pop("kind", "multinomial")
+    table.check((*key, "kind"), lambda: _check_kind(kind))
+    if any(group is None for group in groups.values()) or table.faults:
+        return None
+    for name in sorted({*values} & foreign_settings(kind)):
+        others = text_models() if kind in table_models() else table_models()
+        table.fault((*key, name), f"it belongs to the kinds {', '.join(others)}; kind is {kind!r}")
+    options = TrainOptions(kind=kind, parameters=rest, **groups)
+    table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenSettings),
+                *((key, group) for group in (
+                    ColumnSettings, LimitSettings, LearnOptions, all_models()[kind])))
+    return options
+
+
+def _check_kind(kind: Any) -> None:
+    if isinstance(kind, str):
+        import_offered(kind)
+    if kind not in all_models():
+        raise ParameterError.unknown_choice("kind", kind, all_models())
+
+
+def _check(job: Job, table: Table) -> None:
+    """Note what can't be together."""
+    if not job.model.is_texts:
+        for name in ("validation", "calibration", "decision", "terms"):
+            if getattr(job, name) is not None:
+                table.fault((name,), "it is for models of texts; model.kind is "
+                                     f"{job.model.kind!r}")
+        for name in _OF_LISTS:
+            if getattr(job.input, name) is not None:
+                table.fault(("input", name), "it is for models of texts; model.kind is "
+                                             f"{job.model.kind!r}")
+    elif all(getattr(job.input, name) is not None for name in _OF_LISTS):
+        table.fault(("input",), "label_columns and label_separator exclude each other")
+    places = [job.input.train, job.input.test,
+              None if job.predictions is None else job.predictions.input]
+    table.check(("input",), lambda: check_storage(job.input, *places), (("input",), Input))
+    _check_left_out(job, table)
+    names = [name.casefold() for export in job.exports
+             for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]
+    # Some file systems do not distinguish upper from lower case.
+    names += [part.file.casefold() for part in (job.terms, job.predictions) if part is not None]
+    names += [job.test.report.casefold()] if job.test.report else []
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        table.fault((), f"two outputs have the name {twice[0]!r}")
+
+
+def _check_left_out(job: Job, table: Table) -> None:
+    """Note a section that leaves rows out by subtraction, if the model does not allow it."""
+    of_lists = any(getattr(job.input, name) is not None for name in _OF_LISTS)
+    if not job.model.is_texts or of_lists or getattr(job.decision, "by", None) is not None:
+        return  # lists of labels are scored by folds
+    model = model_of(job.model.kind, job.model.parameters)
+    sections = [name for name, asks in (
+        ("calibration", job.calibration is not None and model.from_counts),
+        ("validation", job.validation is not None and job.validation.leave_one_out),
+        ("decision", job.decision is not None and job.decision.scored != "folds"
+         and job.decision.min_probability is None)) if asks]
+    obstacle = model.obstacle_to_leaving_out
+    if not sections or not (obstacle or job.model.limits.max_features is not None):
+        return
+    key = "max_features" if job.model.limits.max_features is not None else obstacle
+    value = f" = {job.model.kind!r}" if key == "kind" else ""
+    table.fault((sections[0],), f"it leaves rows out by subtraction, which model.{key}{value} does "
+                "not allow" + ("" if sections[0] == "calibration" else ": use folds"))
+
+
+def _resolve_paths(job: Job, folder: Path) -> Job:
+    """Make the paths of a job, which are relative to its file, absolute."""
+    def place(where: str | None) -> Any:
+        if where is None or where == "-" or "://" in where:
+            return where
+        return str(folder / Path(where).expanduser())
+
+    predictions = job.predictions
+    if predictions is not None:
+        predictions = replace(predictions, input=place(predictions.input))
+    return replace(job, output=place(job.output), predictions=predictions, input=replace(
+        job.input, train=place(job.input.train), test=place(job.input.test)))
+
+
+def settings_of(options: Any) -> dict[str, Any]:
+    """The settings of a job, or of a section, that are not their defaults."""
+    if isinstance(options, TrainOptions):
+        own = {"kind": options.kind, **options.parameters}
+        for group in (options.columns, options.limits, options.learning):
+            own |= settings_of(group)
+        return own | ({"tokenizer": options.tokenizer} if options.tokenizer else {})
+    found = {}
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if each.name == "exports" and isinstance(value, tuple):
+            value = [*map(settings_of, value)]
+        elif is_dataclass(value):
+            value = settings_of(value)
+        if value != each.default and value not in ({}, [], ()):
+            found[each.name] = value
+    return found

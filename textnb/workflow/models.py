@@ -1,0 +1,83 @@
+"""A model of either kind: a `Fitted` of texts, or a `TableClassifier` of feature tables."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from textnb.errors import Mention, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Importing `TableClassifier` would import scikit-learn.
+AnyModel = Any
+
+
+def any_model(path: str | os.PathLike[str]) -> AnyModel:
+    """The model of a file."""
+    from textnb.storage.textmodel import is_table_model, read_model, unpack_text
+
+    document, arrays = read_model(path)
+    if not is_table_model(document):
+        return unpack_text(os.fspath(path), document, arrays)
+    from textnb.classifiers.load import load
+
+    return load(path)
+
+
+def save_model(model: AnyModel, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file."""
+    from textnb.storage.textmodel import save_fitted
+
+    if text_columns(model) is None:
+        model.save(path)
+    else:
+        save_fitted(model, path)
+
+
+def text_columns(model: AnyModel) -> Any:
+    """The text columns of a model; None for a model of feature tables."""
+    settings = getattr(model, "settings", None)
+    return getattr(model, "text", None) if settings is None else settings.parameters["text"]
+
+
+def features_of(model: AnyModel) -> Any:
+    """The feature columns of a model; None for a model of texts."""
+    return getattr(model, "features_", None)
+
+
+def classes_of(model: AnyModel) -> NDArray[Any]:
+    """The classes of a model."""
+    classes: NDArray[Any] = (
+        model.classes if text_columns(model) is not None else model.classes_)
+    return classes
+
+
+def holds_lists(model: AnyModel) -> bool:
+    """Whether a model answers with lists of labels."""
+    return bool(getattr(model, "is_multilabel", False))
+
+
+def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
+    """The class that a setting names; a text that was typed may stand for a number.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such class.
+    """
+    names = {str(name): name for name in classes.tolist()}
+    found = names.get(value) if isinstance(value, str) else next(
+        (name for name in names.values() if name == value and type(name) is type(value)), None)
+    if found is None:
+        raise ParameterError.unknown_choice(setting, value, names)
+    return found
+
+
+def check_one_label(model: AnyModel, **settings: Any) -> None:
+    """Raises ParameterError for settings that are not None where rows have lists of labels."""
+    for name, value in settings.items():
+        if value is not None and holds_lists(model):
+            raise ParameterError.naming(
+                "{one} is for one label per document, not for lists of labels", one=Mention(name))

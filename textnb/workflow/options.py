@@ -1,0 +1,346 @@
+"""What each step of work can be asked for: the options of its verb, and the keys of a job.
+
+A field is said once, with its type, default and help; its name is the key of a job, and the option
+where `names` says no other. This module imports neither Polars nor NumPy, so that ``--help`` starts
+at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from textnb.errors import Mention, ParameterError
+from textnb.learning.settings import FALSE_POSITIVES, ColumnSettings, LimitSettings
+from textnb.models.known import table_models
+from textnb.runtime.settings import (
+    AT_LEAST_2,
+    COUNT,
+    Costs,
+    Grid,
+    Label,
+    Names,
+    Storage,
+    setting,
+)
+
+# Formats that `textnb.frames` reads; a test compares them.
+INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
+                 "iceberg")
+# The systems that `textnb.export` writes for; a test holds them to it.
+TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
+           "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MailOptions:
+    """Mail."""
+
+    subfolders: bool = setting(
+        False, "Read the folders of a Maildir too, such as .Spam and .Sent, and not only the "
+        "folder that is named.", under="read")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ReadOptions(MailOptions):
+    """Input."""
+
+    format: str | None = setting(
+        None, "Format of the input, if its name does not tell: "
+        f"{', '.join(INPUT_FORMATS)}.", names=("--input-format",))
+    storage_options: Storage | None = setting(
+        None, "Options of URLs, such as storage_options.aws_region=eu-west-1. Others see them in "
+        "the list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.", under="read")
+    query: str | None = setting(
+        None, "The rows of a database (postgresql://user@host/name). Put its password into "
+        "PGPASSWORD or ~/.pgpass.", metavar="SELECT", is_common=False)
+    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.",
+                            under="read")
+    separator: str | None = setting(
+        None, "Character between the fields of a CSV file, such as ';'.", under="read")
+    on_unreadable: str = setting(
+        "raise", "Of local files, and messages, that can't be read to their end: stop, or list "
+        "them and leave them out", choices=("raise", "skip"), under="read", python="on_error")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LabelledOptions(ReadOptions):
+    """Input."""
+
+    label_separator: str | None = setting(
+        None, "Character between the labels of a row, of which it then may have several, such as "
+        "','; Parquet and NDJSON may hold lists.", under="read")
+    label_columns: Names | None = setting(
+        None, "In place of the label column: columns, such as corn,grain, each of which says "
+        "whether a row has the label of its name (true or false, 1 or 0).",
+        under="read")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LearnOptions:
+    """Learning."""
+
+    features: Names | None = setting(
+        None, "Feature columns, such as x1,x2.  [default: all numeric ones]", metavar="X,X")
+    weight: str | None = setting(
+        None, "Column of weights of the documents.", is_common=False, python="sample_weight")
+    warm_start: str | None = setting(
+        None, "Model file (nblinear) from whose weights the solver begins: it ends sooner where "
+        "rows are nearly those of that model.", is_common=False, metavar="MODEL")
+    keep_sample: int | None = setting(
+        None, "Keep the terms, not the text, of the N documents that the model is least sure of "
+        "(nblinear without idf, as for mail): update and forget then refit the weights. Only the "
+        "owner may read the file.", metavar="N")
+    false_positives: float | None = setting(
+        None, "Choose a threshold, such that at most this share of what is not spam is taken for "
+        "spam (nblinear, two classes); 0 for none.  "
+        f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
+    confidence: float = setting(0.95, "Confidence of that guarantee.", is_common=False)
+    spam_class: str | None = setting(None, "Class that is spam.  [default: spam]",
+                                     metavar="CLASS")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TrainOptions:
+    """Model.
+
+    Attributes
+    ----------
+    kind : str
+    parameters : dict
+        Settings of the model, by name.
+    tokenizer : dict
+        Settings of the tokenizer, by name; ``sklearn`` for the tokens of `Tokenizer.sklearn`.
+    columns, limits, learning
+        Where texts and labels are; which terms are kept; what else a training is asked for.
+    is_for_mail : bool
+        Whether they are those by which mail is learned where nobody asks for others.
+    """
+
+    kind: str = "multinomial"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    tokenizer: dict[str, Any] = field(default_factory=dict)
+    columns: ColumnSettings = field(default_factory=ColumnSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    learning: LearnOptions = field(default_factory=LearnOptions)
+    is_for_mail: bool = False
+
+    @property
+    def is_texts(self) -> bool:
+        """Whether the model is one of texts, and not of feature tables."""
+        return self.kind not in table_models()
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of texts."""
+        text = self.columns.text
+        return [text] if isinstance(text, str) else list(text)
+
+    @property
+    def false_positives(self) -> float:
+        """The share of false positives for which the training chooses a threshold; 0 for none."""
+        asked = self.learning.false_positives
+        return (FALSE_POSITIVES if self.is_for_mail else 0.0) if asked is None else asked
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ValidateOptions:
+    """Validation."""
+
+    folds: int = setting(
+        5, "Divide the rows into this many parts; a model of the others scores each.",
+        range=AT_LEAST_2)
+    groups: str | None = setting(
+        None, "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
+    time: str | None = setting(
+        None, "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
+    seed: int = setting(0, "Seed of the shuffle before the rows are divided.")
+    leave_one_out: bool = setting(
+        False, "The rows are those that the model learned: each is left out in turn.")
+    online: bool = setting(
+        False, "Judge the rows in order, each block by a model of those before it, as a mail "
+        "filter meets its messages: 1-ROCA, and errors of --positive.  [its default: spam]")
+    block: int = setting(100, "With --online: rows that one model judges.", least=1,
+                         is_common=False)
+    delay: int = setting(0, "With --online: rows that come before a row is learned.", least=0,
+                         is_common=False)
+    feedback: float = setting(1.0, "With --online: share of the rows that are ever learned.",
+                              is_common=False)
+    smoothing: Grid | None = setting(
+        None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
+        "each row that the model learned in turn.", metavar="N,N,...", python="grid")
+    positive: Label | None = setting(
+        None, "Also show the rates and the area under the ROC of this class against the rest.",
+        metavar="CLASS")
+
+    def check(self) -> None:
+        """Raises ParameterError for options that would have no effect."""
+        changed = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
+        of_folds = ("folds", "groups", "time", "seed")
+        for method, others in (("smoothing", (*of_folds, "positive", "online", "leave_one_out")),
+                               ("leave_one_out", (*of_folds, "online")),
+                               ("online", ("folds", "groups"))):
+            for name in others:
+                if method in changed and name in changed:
+                    raise does_not_go(name, method)
+        for name in ("block", "delay", "feedback"):
+            if name in changed and not self.online:
+                raise ParameterError.naming("{one} belongs to {online}", one=Mention(name))
+        if self.groups is not None and self.time is not None:
+            raise does_not_go("groups", "time")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CalibrateOptions:
+    """Calibration."""
+
+    length_aware: bool = setting(
+        True, "Whether the temperature may grow with the length of a document.",
+        names=("--length/--no-length",))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DecideOptions:
+    """Decision."""
+
+    # The fields have the names of `choose_threshold`'s parameters, so that its errors name options.
+    positive: Label | None = setting(
+        None, "Class whose errors are counted, such as spam.", names=("--class", "-c"),
+        metavar="CLASS")
+    max_false_positive_rate: float | None = setting(
+        None, "At most this share of the other documents may be answered as --class: 0.001.",
+        names=("--max-false-positives",))
+    max_false_negative_rate: float | None = setting(
+        None, "And at most this share of --class may be answered as another; the answer between "
+        "is \"unsure\".", names=("--max-false-negatives",))
+    costs: Costs | None = setting(
+        None, "Instead: what a false positive and a false negative cost, such as 10,1; of lists "
+        "of labels, a label that is wrong and one that is missed.", metavar="N,N")
+    method: str | None = setting(
+        None, "With --costs: empirical (least cost on these rows, the default) or theoretical (by "
+        "the probabilities alone).")
+    min_precision: float | None = setting(
+        None, "Instead: for every class, the least share of its answers that is right.")
+    min_probability: float | None = setting(
+        None, "Instead: for every class, the least probability of an answer.")
+    by: str | None = setting(
+        None, "Instead, of lists of labels: the best F1 of each label (f1), or of all pairs of a "
+        "row and a label (micro-f1).", choices=("f1", "micro-f1"))
+    at_least: int | None = setting(
+        None, "Of lists of labels: each row gets this number of labels or more; without INPUT, "
+        "the thresholds stay.", metavar="N", least=0)
+    at_most: int | None = setting(
+        None, "Of lists of labels: each row gets no more than this number.", metavar="N")
+    confidence: float = setting(0.95, "Confidence of the guarantees.")
+    scored: str | None = setting(
+        None, "How rows are scored that the model has learned", choices=("leave-one-out", "folds"),
+        flags=(("--leave-one-out", "leave-one-out",
+                "INPUT is what MODEL learned: each row is left out in turn; of lists of labels, a "
+                "fifth of the rows at a time."),))
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """How many labels each row gets, as far as it is said."""
+        ranks = {"at_least": self.at_least, "at_most": self.at_most}
+        return {name: value for name, value in ranks.items() if value is not None}
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the thresholds are chosen on scores of rows."""
+        return self.min_probability is None
+
+    def check(self) -> None:
+        """Raises ParameterError unless they name one goal, and only what belongs to it."""
+        ranks = {"at_least", "at_most"}
+        of_goals = {
+            "max_false_positive_rate": {"positive", "max_false_negative_rate"},
+            "costs": {"positive", "method", *ranks}, "min_precision": ranks,
+            "min_probability": set[str](), "by": ranks}
+        named = {each.name for each in fields(self) if getattr(self, each.name) is not None}
+        goals = sorted(of_goals.keys() & named)
+        if len(goals) != 1:
+            got = {f"got{k}": Mention(name) for k, name in enumerate(goals)}
+            raise ParameterError.naming(
+                "give one of {max_false_positive_rate}, {costs}, {min_precision}, "
+                "{min_probability} and {by}; got "
+                + (" and ".join(f"{{{name}}}" for name in got) or "none"), **got)
+        goal = goals[0]
+        beyond = sorted(named - of_goals[goal] - {goal, "confidence", "scored"})
+        if beyond:
+            raise does_not_go(beyond[0], goal)
+        if goal == "max_false_positive_rate" and self.positive is None:
+            raise ParameterError.naming(
+                "{goal} needs {positive}: the class whose errors are counted", goal=Mention(goal))
+
+    def check_labels(self, *, is_multilabel: bool) -> None:
+        """Raises ParameterError for what is for lists of labels, or for one label per row."""
+        of_one = ("positive", "max_false_positive_rate", "max_false_negative_rate",
+                  "min_probability")
+        for name in of_one if is_multilabel else ("by", "at_least", "at_most"):
+            if getattr(self, name) is not None:
+                what = ("is for one label per document, not for lists of labels" if is_multilabel
+                        else "is for lists of labels, and a row has one label here")
+                raise ParameterError.naming("{one} {what}", one=Mention(name), what=what)
+        if not is_multilabel and self.costs is not None and self.positive is None:
+            raise ParameterError.naming(
+                "{costs} needs {positive}: the class whose errors are counted")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TestOptions:
+    """Output."""
+
+    positive: Label | None = setting(
+        None, "Also show the rates and the area under the ROC of this class against the rest.",
+        metavar="CLASS")
+    report: str | None = setting(
+        None, "HTML page to write: charts, terms, mistakes, and peculiarities of the rows.",
+        metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PredictOptions:
+    """Answers."""
+
+    probability: bool = setting(False, "Add the probability of the predicted class.",
+                                names=("--probability/--no-probability",))
+    scores: bool = setting(
+        False, "Add the score of every class: of naive Bayes and feature tables log P(row, "
+        "class), up to a constant per row; of complement, complement-tfidf, nblinear and nblr a "
+        "margin.", names=("--scores/--no-scores",))
+    explain: int = setting(0, "Add the N terms that decided most.")
+    top: int = setting(0, "Add the N most probable classes with their probabilities.",
+                       names=("--top-k",))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TermsOptions:
+    """Terms."""
+
+    k: int = setting(20, "Terms per class.", names=("-k",), range=COUNT)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ExportOptions:
+    """Export."""
+
+    to: str | None = setting(
+        None, f"{', '.join(TARGETS[:-1])} or {TARGETS[-1]}.  [default: by the output's ending]",
+        metavar="TARGET")
+    positive: Label | None = setting(
+        None, "Of two classes: one w and b, above 0 where this class wins.", metavar="CLASS")
+    reads: str | None = setting(
+        None, "Whether the target splits texts itself (the default, if it can) or gets their terms",
+        choices=("text", "terms"), names=("--input",))
+    answers: str | None = setting(
+        None, "What the target must be able to answer with.  [default: all that it can]",
+        choices=("scores", "probability", "decision"))
+    top: int | None = setting(None, "Keep the N terms that can move a decision most.", range=COUNT)
+    precision: str = setting("float64", "Precision of the weights",
+                             choices=("float64", "float32", "int8"))
+
+
+def does_not_go(one: str, other: str) -> ParameterError:
+    """An error for two options of which one has no effect beside the other."""
+    return ParameterError.naming("{one} does not go with {other}", one=Mention(one),
+                                 other=Mention(other))

@@ -1,0 +1,76 @@
+"""The step that writes rows with their answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from textnb.errors import ParameterError
+from textnb.frames import sinks
+from textnb.frames.batches import Progress
+from textnb.scoring import texts
+from textnb.scoring.columns import Answers
+from textnb.text.coverage import TermCoverage
+from textnb.workflow.models import AnyModel, text_columns
+from textnb.workflow.options import PredictOptions
+
+
+@dataclass(eq=False)
+class Predicted:
+    """What was noticed while rows got their answers.
+
+    Attributes
+    ----------
+    rows : int
+    impossible : int
+        Rows without an answer, as no class can have produced them (l = 0).
+    coverage : TermCoverage or None
+        Of a model of texts: texts without terms, or without known ones.
+    """
+
+    rows: int = 0
+    impossible: int = 0
+    coverage: TermCoverage | None = None
+
+
+def check_answers(model: AnyModel, options: PredictOptions) -> None:
+    """Raises ParameterError for answers that a model of feature tables does not have."""
+    for name in ("explain", "top"):
+        if text_columns(model) is None and getattr(options, name):
+            raise ParameterError.naming(
+                f"{{{name}}} is for models of texts; this is one of feature tables")
+
+
+def predict(
+    model: AnyModel, frame: pl.LazyFrame, options: PredictOptions, output: str,
+    format: str | None = None, progress: Progress | None = None,
+) -> Predicted:
+    """Write rows with their answers, in order.
+
+    Parameters
+    ----------
+    output : str
+        File to write, or ``-`` for standard output.
+    format : str, optional
+        Its format, where its name does not tell.
+    """
+    check_answers(model, options)
+    seen = Predicted()
+    if text_columns(model) is None:
+        answered = model.predict(frame, probability=options.probability, scores=options.scores,
+                                 progress=progress)
+    else:
+        seen.coverage = texts.coverage_of(model)
+        answers = Answers(options.probability, options.scores, options.explain, options.top)
+        answered = texts.predict_lazily(model, frame, answers, progress, seen.coverage.add)
+
+    def count(classes: pl.Series) -> pl.Series:
+        seen.rows += len(classes)
+        seen.impossible += classes.null_count()
+        return classes
+
+    sinks.write(answered.with_columns(pl.col("predicted").map_batches(
+        count, return_dtype=answered.collect_schema()["predicted"], is_elementwise=True)),
+        output, format)
+    return seen

@@ -1,0 +1,293 @@
+"""TOML as dataclasses of options: each key is checked, and each error names its key and line."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+from textnb.errors import ParameterError, SourceError, first_line, suggestion
+from textnb.learning.memory_limit import memory_size
+from textnb.runtime.gone import KEYS, gone
+from textnb.runtime.settings import Setting, check_json, declared, type_of
+
+T = TypeVar("T")
+Key = tuple[str, ...]
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_TABLE = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
+_ENTRY = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
+
+
+def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Table:
+    """Read a file, and set some of its keys from outside.
+
+    Parameters
+    ----------
+    path : path
+    settings : iterable of str
+        ``key=value``: the key with dots between its parts (``model.l=0.1``,
+        ``exports.0.to=json``), the value as in TOML; any other value is a string.
+
+    Raises
+    ------
+    SourceError
+        If the file can't be read, or is not TOML.
+    ParameterError
+        If a setting is not ``key=value``, or has no place in the file.
+    """
+    name = os.fspath(path)
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError.unreadable(name, f"it is no TOML: {first_line(error)}") from None
+    except OSError as error:
+        raise SourceError.unreadable(name, error.strerror) from None
+    table = Table(name, values, _lines_of(text))
+    for setting in settings:
+        table.lines.pop(set_key(values, setting), None)
+    return table
+
+
+@dataclass
+class Table:
+    """The values of a file, and what is wrong with them.
+
+    Attributes
+    ----------
+    name : str
+    values : dict
+    lines : dict of tuple of str to int
+        Where keys stand.
+    faults : list of (tuple of str, str)
+        Keys with the words on each.
+    """
+
+    name: str
+    values: dict[str, Any]
+    lines: dict[Key, int]
+    faults: list[tuple[Key, str]] = field(default_factory=list)
+
+    def fault(self, key: Key, words: str) -> None:
+        self.faults.append((key, words))
+
+    def check(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
+        """Call, and note an error: at a setting that it names in one of some groups, or at a key.
+
+        Groups are types of options, each with the key where its settings stand.
+        """
+        try:
+            return call()
+        except ParameterError as error:
+            name = error.setting
+            for place, group in within:
+                if name is not None and name in {each.name for each, _ in declared(group)}:
+                    self.fault((*place, name), error.without_setting)
+                    return None
+            self.fault(key, error.without_setting if name in key[-1:] else str(error))
+        except ValueError as error:
+            self.fault(key, str(error))
+        return None
+
+    def refuse(self) -> None:
+        """Raises ParameterError with all faults, if there is one."""
+        if self.faults:
+            lines = [f"{self._place(key)}{_in_words(key)}: {words}" for key, words in self.faults]
+            name = f"{self.name}: " if self.name else ""
+            raise ParameterError(name + "\n  ".join(dict.fromkeys(lines)))
+
+    def _place(self, key: Key) -> str:
+        while key and key not in self.lines:
+            key = key[:-1]
+        return f"line {self.lines[key]}: " if key else ""
+
+    def fill(self, group: type[T], values: Any, key: Key) -> T | None:
+        """Options of a group from a table of the file; faults are noted."""
+        if not isinstance(values, dict):
+            self.fault(key, f"it must be a table; got {values!r:.200}")
+            return None
+        given = self.settings(group, values, key)
+        before = len(self.faults)
+        for name in values:
+            if name not in {each.name for each, _ in declared(group)}:
+                self.unknown((*key, name), group)
+        for each, _ in declared(group):
+            if each.default is MISSING and each.default_factory is MISSING and (
+                    each.name not in values):
+                self.fault((*key, each.name), "it is missing")
+        if given is None or len(self.faults) > before:
+            return None
+        options = group(**given)
+        checked = getattr(options, "check", None)
+        if checked is not None:
+            self.check(key, checked, (key, group))
+        return options
+
+    def settings(self, group: type, values: Mapping[str, Any], key: Key) -> dict[str, Any] | None:
+        """The values of a group's settings in Python; None if one is wrong."""
+        found, before = {}, len(self.faults)
+        for each, facts in declared(group):
+            if each.name in values:
+                found[each.name] = self.check(
+                    (*key, each.name), lambda: _value(group, each, facts, values[each.name]))  # noqa: B023 - it is called now
+        return None if len(self.faults) > before else found
+
+    def unknown(self, key: Key, *groups: type) -> None:
+        """Note a key that no group has."""
+        known = [each.name for group in groups for each, _ in declared(group)]
+        advice = KEYS.get(".".join(part for part in key if not _is_index(part)))
+        self.fault(key, gone("it", advice) if advice else
+                   f"no such key{suggestion(key[-1], known)}; the keys there are "
+                   f"{', '.join(known)}")
+
+
+def _in_words(key: Key) -> str:
+    """A key of a file, or one that an option sets: ``--read separator``."""
+    option = [part for part in key[:1] if part.startswith("--")]
+    return " ".join([*option, ".".join(key[len(option):])]).strip() or "the job"
+
+
+def _value(group: type, each: Field[Any], facts: Setting, value: Any) -> Any:
+    """A setting's value in Python; raises ValueError or ParameterError for any other value."""
+    read = _READ.get(type_of(each).removesuffix(" | None"))
+    if read is not None:
+        value = read(value)
+    check_json(group, {each.name: value})
+    if facts.least is not None and value is not None and value < facts.least:
+        raise ParameterError.out_of_range(each.name, f"{facts.least} or more", value)
+    kind = type_of(each).removesuffix(" | None")
+    if type(value) is int and kind in ("float", "Numbers", "NumberOrAuto"):
+        return float(value)
+    # TOML has arrays where Python has tuples.
+    return tuple(value) if isinstance(value, list) and kind not in ("Columns", "Numbers") else value
+
+
+def substitute_variables(value: Any) -> Any:
+    """Replace ``${NAME}`` and ``${NAME:-default}`` in a path by variables of the environment."""
+    if not isinstance(value, str):
+        return value
+    if "\0" in value:
+        raise ValueError("a path without the character NUL")
+
+    def found(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        known = os.environ.get(name) or default
+        if known is None:
+            raise ValueError(f"the environment variable {name} is not set; set it, or write "
+                             f"${{{name}:-default}}")
+        return known
+
+    return _VARIABLE.sub(found, value)
+
+
+def _storage(value: Any) -> Any:
+    """Storage options; errors do not repeat them, as they may be secrets."""
+    if not isinstance(value, dict) or not all(
+            isinstance(option, (str, bool, int, float)) for option in value.values()):
+        raise ValueError("a table of strings and numbers, such as { aws_region = \"eu-west-1\" }")
+    return {key: substitute_variables(option) for key, option in value.items()}
+
+
+def _names(value: Any) -> Any:
+    return value.split(",") if isinstance(value, str) else value
+
+
+def _numbers(value: Any) -> Any:
+    try:
+        return [float(part) for part in value.split(",")] if "," in value else value
+    except (TypeError, ValueError):
+        return value
+
+
+def _weights(value: Any) -> Any:
+    return {label: float(weight) if type(weight) is int else weight
+            for label, weight in value.items()} if isinstance(value, dict) else value
+
+
+# Types of settings that TOML writes differently from Python, or whose values are checked first.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
+    "Names": _names, "Numbers": _numbers, "Weights": _weights}
+
+
+def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: the function reads the values of a type of settings."""
+    def add(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        _READ[kind] = function
+        return function
+
+    return add
+
+
+def _lines_of(text: str) -> dict[Key, int]:
+    """Where the keys of a file stand, as far as each has a line of its own."""
+    lines: dict[Key, int] = {}
+    table: Key = ()
+    entries: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _TABLE.match(line):
+            table = _parts(header[2])
+            if header[1]:
+                entries[header[2]] = entries.get(header[2], -1) + 1
+                table = (*table, str(entries[header[2]]))
+            lines.setdefault(table, number)
+        elif entry := _ENTRY.match(line):
+            lines.setdefault((*table, *_parts(entry[1])), number)
+    return lines
+
+
+def _parts(key: str) -> Key:
+    return tuple(part.strip().strip("\"'") for part in key.split("."))
+
+
+def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
+    """Set a key of nested tables to a value, both from ``key=value``; the key.
+
+    Examples
+    --------
+    >>> values = {}
+    >>> set_key(values, "model.l=0.1")
+    ('model', 'l')
+    >>> values
+    {'model': {'l': 0.1}}
+    """
+    key, found, text = setting.partition("=")
+    parts = key.strip().split(".")
+    if not found or not all(parts):
+        raise ParameterError.out_of_range(option, "key=value, such as model.l=0.1", setting)
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"{option} {key}: {first_line(error)}") from None
+    place: Any = values
+    for part, following in pairwise(parts):
+        place = _entry_of(place, part, [] if _is_index(following) else {}, f"{option} {key}")
+    _entry_of(place, parts[-1], value, f"{option} {key}", replace=True)
+    return tuple(parts)
+
+
+def _entry_of(place: Any, part: str, value: Any, key: str, replace: bool = False) -> Any:
+    if isinstance(place, list) and _is_index(part):
+        if int(part) == len(place):
+            place.append({} if value == [] else value)
+        elif int(part) > len(place):
+            raise ParameterError(f"{key}: there are {len(place)} entries, counted from 0")
+        elif replace:
+            place[int(part)] = value
+        return place[int(part)]
+    if not isinstance(place, dict):
+        raise ParameterError(f"{key}: there is no table that could hold {part!r}")
+    if replace:
+        place[part] = value
+    return place.setdefault(part, value)
+
+
+def _is_index(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) < 6

@@ -1,0 +1,192 @@
+"""The step that trains a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import Mention, ParameterError, TextnbError, suggestion
+from textnb.frames.batches import Progress
+from textnb.frames.scan import is_mail
+from textnb.learning.fitting import check_start, fit
+from textnb.learning.memory_limit import check_memory_limit, memory_size
+from textnb.learning.settings import ColumnSettings, mail_recipe
+from textnb.learning.text_settings import TextSettings
+from textnb.models.known import all_models, import_offered, text_models
+from textnb.runtime.gone import SETTINGS, gone
+from textnb.runtime.settings import check_smoothing_name
+from textnb.storage.textmodel import load_fitted
+from textnb.text.tokens import Tokenizer
+from textnb.text.vocabulary import Limits
+from textnb.workflow.models import AnyModel, class_named
+from textnb.workflow.options import TrainOptions
+
+# Settings of the tokenizer, in Python and on the command line.
+_OF_TOKENIZER = {field.name for field in fields(Tokenizer)} | {"ngrams", "ngram", "sklearn"}
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model that was trained.
+
+    Attributes
+    ----------
+    model : Fitted or TableClassifier
+    without_threshold : TextnbError or None
+        Why a threshold was not chosen, where mail has one by default.
+    """
+
+    model: AnyModel
+    without_threshold: TextnbError | None = None
+
+
+def for_mail(
+    options: TrainOptions, named: Collection[str], place: str, format: str | None
+) -> TrainOptions:
+    """The options by which mail is learned, if the rows are mail and none of them is named."""
+    recipe = mail_recipe(named)
+    if not recipe or not is_mail(place, format):
+        return options
+    columns = ColumnSettings(label=options.columns.label, text=recipe.pop("text"))
+    return replace(options, kind=recipe.pop("model"), parameters=recipe, columns=columns,
+                   is_for_mail=True)
+
+
+def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
+    """Make the model of a kind, and check its settings before rows are read.
+
+    Raises
+    ------
+    ParameterError
+        If a kind or a setting is not known, or out of its range.
+    """
+    import_offered(kind)
+    if kind not in all_models():
+        raise ParameterError.unknown_choice("kind", kind, all_models())
+    own = all_models()[kind]
+    _check_names(kind, own.name, parameters, [field.name for field in fields(own)])
+    model = own(**parameters)
+    model.check(1, 2)
+    return model
+
+
+def _check_names(
+    kind: str, name: str, parameters: Mapping[str, Any], known: Collection[str]
+) -> None:
+    """ParameterError for settings that a kind does not have."""
+    check_smoothing_name(name, parameters, known)
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        keys = sorted(known)
+        raise ParameterError("; ".join([
+            *(gone(name, SETTINGS[name]) if name in SETTINGS else
+              f"{name}: no such key{suggestion(name, [*keys, 'kind'])}" for name in unknown),
+            *(["n-grams, patterns and the like are keys of its tokenizer: tokenizer = "
+               "{ ngram_range = [1, 2] }"] if _OF_TOKENIZER & {*unknown} else []),
+            f"the settings of the kind {kind} are {', '.join(keys)}"]))
+
+
+def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
+    """Make the tokenizer from its settings."""
+    plain = dict(settings)
+    if plain.pop("sklearn", False):
+        if "pattern" in plain:
+            raise ParameterError.naming("{sklearn_tokens} and {pattern} exclude each other")
+        return Tokenizer.sklearn(**plain)
+    return Tokenizer(**plain)
+
+
+def check_training(options: TrainOptions) -> None:
+    """Raises ParameterError for options that can't be, before rows are read."""
+    model, columns, limits = model_of(options.kind, options.parameters), options.columns, (
+        options.limits)
+    names = options.text_columns if model.of_terms else list(options.learning.features or ())
+    if model.of_terms:
+        tokenizer_of(options.tokenizer).expr(names or ["text"])
+        Limits(limits.min_df, limits.max_df, limits.max_features)
+        check_memory_limit(memory_size(limits.memory_limit), model, given=False)
+        if not names or len(set(names)) < len(names):
+            raise ParameterError.naming("{text} must be a column, or several different ones")
+    if columns.label in names:
+        raise ParameterError(f"the label column {columns.label!r} is also one that is read")
+    if columns.label in ("predicted", "decision"):
+        raise ParameterError.naming("{label} is the name of an answer: rename the column",
+                                    label=Mention("label", repr(columns.label)))
+    _check_learning(options)
+
+
+def _check_learning(options: TrainOptions) -> None:
+    """Check a threshold that is to be chosen, and what solvers alone know."""
+    asked = options.learning
+    if not options.is_texts:
+        for name in ("warm_start", "keep_sample"):
+            if getattr(asked, name) is not None:
+                raise ParameterError.naming("{one} is for {model}", one=Mention(name),
+                                            model=Mention("model", "nblinear"))
+    rate = options.false_positives
+    if asked.false_positives is None and not options.is_for_mail and (
+            asked.spam_class is not None or asked.confidence != type(asked).confidence):
+        raise ParameterError.naming(
+            "{spam_class} and {confidence} go with {false_positives}")
+    kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
+    if rate and options.kind not in kinds:
+        raise ParameterError.naming(
+            "{false_positives} is for {model}, which scores documents by models of others as it "
+            "learns; for other models, use textnb threshold",
+            model=Mention("model", ", ".join(kinds)))
+    if not 0 < asked.confidence < 1:
+        raise ParameterError.out_of_range("confidence", "above 0 and below 1", asked.confidence)
+    if not 0 <= rate < 1:
+        raise ParameterError.out_of_range("false_positives", "a share from 0 to 1", rate)
+
+
+def train(
+    options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None
+) -> Trained:
+    """Learn a model from labelled rows, and its threshold if it is a filter's."""
+    check_training(options)
+    if not options.is_texts:
+        from textnb.classifiers.table import TableClassifier
+
+        features = options.learning.features
+        return Trained(TableClassifier(
+            model_of(options.kind, options.parameters),
+            features=None if features is None else list(features), label=options.columns.label,
+        ).fit(frame, progress=progress))
+    settings, asked = text_settings(options), options.learning
+    start = None
+    if asked.warm_start is not None:
+        start = load_fitted(asked.warm_start)
+        check_start(settings, start)
+    fitted = fit(settings, frame, sample_weight=asked.weight, start=start,
+                 left_out=options.false_positives > 0, keep_sample=asked.keep_sample,
+                 progress=progress)
+    return _with_threshold(fitted, options) if options.false_positives else Trained(fitted)
+
+
+def text_settings(options: TrainOptions) -> TextSettings:
+    """The settings of a model of texts."""
+    limits, names = options.limits, options.text_columns
+    return TextSettings.of(
+        model_of(options.kind, options.parameters), text=names[0] if len(names) == 1 else names,
+        label=options.columns.label, tokenizer=tokenizer_of(options.tokenizer),
+        **{**vars(limits), "memory_limit": memory_size(limits.memory_limit)})
+
+
+def _with_threshold(fitted: Any, options: TrainOptions) -> Trained:
+    # Imported here, as it takes SciPy.
+    from textnb.evaluation.filter_threshold import decide_by_fit
+    from textnb.filter.verdict import SPAM
+
+    asked = options.learning
+    try:
+        spam = class_named(asked.spam_class or SPAM, fitted.classes, "spam_class")
+        return Trained(decide_by_fit(fitted, spam, options.false_positives,
+                                     confidence=asked.confidence))
+    except TextnbError as error:
+        if asked.false_positives is not None or asked.spam_class is not None:
+            raise
+        return Trained(fitted, error)

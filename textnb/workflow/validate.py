@@ -1,0 +1,133 @@
+"""The step that judges a model's settings on rows that the scoring models do not learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.evaluation.against_rest import roca
+from textnb.evaluation.duplicates import copies_learned, same_texts
+from textnb.evaluation.folds import accuracy_by_fold, evaluation_of, score_folds
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labels import LabelEvaluation, evaluation_of_labels
+from textnb.evaluation.leave_one_out import leave_one_out
+from textnb.evaluation.metrics import Evaluation
+from textnb.frames.batches import Progress
+from textnb.learning.fitted import Fitted
+from textnb.selection.splits import split
+from textnb.text.tokens import Tokenizer
+from textnb.workflow.models import check_one_label, class_named
+from textnb.workflow.options import ValidateOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Validated:
+    """How well a model's settings do on rows that the scoring models had not learned.
+
+    Attributes
+    ----------
+    held : HeldOut
+    copies : int
+        Documents with exactly the words of one that their model has learned.
+    positive : label or None
+        The class whose errors are measured too.
+    result : Evaluation or LabelEvaluation
+    """
+
+    held: HeldOut
+    copies: int
+    positive: Any
+
+    @property
+    def result(self) -> Evaluation | LabelEvaluation:
+        if self.held.link == "sigmoid":
+            return evaluation_of_labels(self.held)
+        return evaluation_of(self.held)
+
+    def to_dict(self) -> dict[str, Any]:
+        held, result = self.held, self.result
+        if not isinstance(result, Evaluation):
+            return {"method": held.method, **result.to_dict(), "copies_learned": self.copies}
+        answer = {"method": held.method, **result.to_dict(), "log_loss": held.log_loss,
+                  "calibrated": held.is_calibrated, "not_judged": held.not_judged,
+                  "copies_learned": self.copies}
+        if held.folds is not None:
+            table = accuracy_by_fold(held)
+            answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
+                       "accuracy_standard_deviation": table["accuracy"].std()}
+        if self.positive is not None:
+            answer["rates"] = result.rates(self.positive).to_dict()
+            answer["roca"] = roca(held, self.positive)
+            answer["roc_auc"] = 1 - answer["roca"] / 100
+        return answer
+
+
+def validate(
+    fitted: Fitted, frame: pl.LazyFrame, options: ValidateOptions,
+    progress: Progress | None = None,
+) -> Any:
+    """Judge a model's settings on rows that the scoring models do not learn.
+
+    Returns
+    -------
+    Validated, SmoothingPath or OnlineResult
+        With ``smoothing``, the second; with ``online``, the third (of lists of labels,
+        `Validated`). Each has `to_dict`.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of its range, or has no effect.
+    """
+    options.check()
+    check_one_label(fitted, smoothing=options.smoothing, positive=options.positive)
+    if options.smoothing is not None:
+        from textnb.evaluation.smoothing import smoothing_path
+
+        grid = None if options.smoothing == "auto" else [float(l) for l in options.smoothing]
+        return smoothing_path(fitted, frame, grid, progress=progress)
+    if options.online:
+        return _validate_online(fitted, frame, options, progress)
+    parts = None if options.leave_one_out else split(frame, fitted.label, **folds_of(options))
+    # Before the rows are scored, which takes long.
+    positive = None if options.positive is None else class_named(
+        options.positive, fitted.classes if parts is None else parts.classes.to_numpy(),
+        "positive")
+    if parts is None:
+        held = leave_one_out(fitted, frame, progress=progress)
+        folds = np.arange(len(held))
+    else:
+        held, folds = score_folds(fitted, frame, parts, progress=progress), parts.folds
+    lists = tuple(fitted.token_columns)
+    same = same_texts(frame, text=fitted.columns, tokenizer=Tokenizer(token_columns=lists))
+    return Validated(held, copies_learned(same, folds), positive)
+
+
+def _validate_online(
+    fitted: Fitted, frame: pl.LazyFrame, options: ValidateOptions, progress: Progress | None
+) -> Any:
+    from textnb.evaluation.online import validate_online
+
+    positive = None if fitted.is_multilabel else class_named(
+        "spam" if options.positive is None else options.positive, fitted.classes, "positive")
+    result = validate_online(
+        fitted, frame, positive, time=options.time, block=options.block, delay=options.delay,
+        feedback=options.feedback, seed=options.seed,
+        max_false_positive_rate=rate_of(fitted, positive), progress=progress)
+    return Validated(result, 0, None) if isinstance(result, HeldOut) else result
+
+
+def rate_of(fitted: Fitted, positive: Any) -> float | None:
+    """The share of false positives for which a model chose its threshold as it learned."""
+    # Such a threshold is one of its settings.
+    decision = fitted.decision if fitted.model.scores_left_out else None
+    return decision.evidence.get("max_false_positive_rate") if (
+        decision is not None and decision.positive == positive) else None
+
+
+def folds_of(options: ValidateOptions) -> dict[str, Any]:
+    """How rows are divided into folds."""
+    return {name: getattr(options, name) for name in ("folds", "groups", "time", "seed")}
