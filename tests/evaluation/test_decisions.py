@@ -383,11 +383,11 @@ def test_settings_are_checked(settings: dict[str, Any], told: str) -> None:
 
 def test_classes_are_checked() -> None:
     documents = two([1.0], [0.0])
-    for function in (textnb.operating_points, textnb.roca):
+    for method in (HeldOut.operating_points, HeldOut.roca):
         with pytest.raises(ParameterError, match="unknown value 'smap' - did you mean 'spam'"):
-            function(documents, "smap")
+            method(documents, "smap")
         with pytest.raises(DataError, match="all are others"):
-            function(two([], [0.0, 1.0]), "spam")
+            method(two([], [0.0, 1.0]), "spam")
     with pytest.raises(ParameterError, match="did you mean 'spam'"):
         textnb.choose_threshold(documents, "smap", costs=(1, 1))
     alone = HeldOut(np.array(["a"], dtype=object), np.zeros((2, 1)), np.zeros(2, np.int64),
@@ -404,7 +404,7 @@ def test_classes_are_checked() -> None:
 
 
 def test_operating_points_by_hand() -> None:
-    points = textnb.operating_points(two([3.0, 1.0], [1.0, 0.0, -np.inf]), "spam")
+    points = two([3.0, 1.0], [1.0, 0.0, -np.inf]).operating_points("spam")
     assert points.drop("false_positive_rate_bound").rows() == [
         (3.0, 0, 1, 0.0, 0.5), (1.0, 1, 2, 1 / 3, 1.0), (0.0, 2, 2, 2 / 3, 1.0),
         (-np.inf, 3, 2, 1.0, 1.0)]
@@ -414,7 +414,7 @@ def test_operating_points_by_hand() -> None:
 
 def test_area_above_the_curve() -> None:
     # Of 4 pairs, one is the wrong way round and one is a tie.
-    assert textnb.roca(two([2.0, 0.5], [1.0, 0.5]), "spam") == pytest.approx(37.5)
+    assert two([2.0, 0.5], [1.0, 0.5]).roca("spam") == pytest.approx(37.5)
 
 
 # Real documents

@@ -58,7 +58,8 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_labels, show_rates
     from textnb.errors import ParameterError
-    from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
+    from textnb.evaluation.evaluate import evaluate, evaluate_roc
+    from textnb.evaluation.metrics import Evaluation
 
     model, input, positive, report = file.model, source.input, done.positive, done.report
     check_storage(source.storage_option, input, done.train)

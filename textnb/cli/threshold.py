@@ -248,18 +248,16 @@ def _prepare(
 
     classes, calibration = fitted.classes.tolist(), fitted.calibration
     if fitted.is_multilabel:
-        from textnb.evaluation.label_thresholds import check_label_settings
-
         of_labels: dict[str, Any] = {
             "by": goal.by, "min_precision": goal.min_precision, "confidence": goal.confidence,
             "costs": None if goal.costs is None else _pair(goal.costs), "method": goal.method}
-        return (partial(check_label_settings, **of_labels),
+        return (decisions.Goal(**of_labels).check_for_labels,
                 partial(class_thresholds.choose_class_thresholds, calibration=calibration,
                         **of_labels, **_ranks(goal)))
     if goal.min_precision is not None:
         precision: dict[str, Any] = {
             "min_precision": goal.min_precision, "confidence": goal.confidence}
-        return (partial(class_thresholds.check_precision_settings, classes, **precision),
+        return (partial(decisions.Goal(**precision).check_for_classes, classes),
                 partial(class_thresholds.choose_class_thresholds, calibration=calibration,
                         **precision))
     positive = as_label(goal.positive or "", fitted.classes, "--class")
@@ -267,7 +265,7 @@ def _prepare(
         "max_false_positive_rate": goal.max_false_positive_rate,
         "max_false_negative_rate": goal.max_false_negative_rate, "confidence": goal.confidence,
         "costs": None if goal.costs is None else _pair(goal.costs), "method": goal.method}
-    return (partial(decisions.check_threshold_settings, classes, positive, **asked),
+    return (partial(decisions.Goal(**asked).check_for_class, classes, positive),
             partial(decisions.choose_threshold, positive=positive, calibration=calibration,
                     **asked))
 

@@ -172,7 +172,7 @@ def _decide(fitted: Fitted, cutoff: Threshold, is_asked: bool) -> tuple[Fitted, 
     from textnb.cli.evidence import decision_words
     from textnb.cli.settings import as_label
     from textnb.errors import TextnbError
-    from textnb.evaluation.filter_threshold import decide_by_fit
+    from textnb.evaluation.decisions import decide_by_fit
     from textnb.filter.verdict import SPAM
 
     try:

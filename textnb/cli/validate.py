@@ -216,20 +216,18 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
     from textnb.cli.evidence import not_judged_words
     from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_rates
-    from textnb.evaluation.against_rest import roca
-    from textnb.evaluation.folds import accuracy_by_fold, evaluation_of
 
-    result = evaluation_of(held)
+    result = held.evaluate()
     answer = {"method": held.method, **result.to_dict(), "log_loss": held.log_loss,
               "calibrated": held.is_calibrated,
               "not_judged": held.not_judged, "copies_learned": copies}
     if held.folds is not None:
-        table = accuracy_by_fold(held)
+        table = held.accuracy_by_fold()
         answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
                    "accuracy_standard_deviation": table["accuracy"].std()}
     if positive is not None:
         label = as_label(positive, held.classes, "--positive")
-        answer["rates"], answer["roca"] = result.rates(label).to_dict(), roca(held, label)
+        answer["rates"], answer["roca"] = result.rates(label).to_dict(), held.roca(label)
         answer["roc_auc"] = 1 - answer["roca"] / 100
     if format == "json":
         out(as_json(answer))
@@ -251,9 +249,8 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
 
 def _show_labels(held: HeldOut, copies: int, format: str) -> None:
     from textnb.cli.tables import show_labels
-    from textnb.evaluation.labels import evaluation_of_labels
 
-    result = evaluation_of_labels(held)
+    result = held.evaluate()
     if format == "json":
         out(as_json({"method": held.method, **result.to_dict(), "copies_learned": copies}))
         return

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
-from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.errors import DataError, quantity
+from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.evaluation.recipe import Recipe
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -73,7 +72,7 @@ def cross_validate(
 
     Returns
     -------
-    HeldOut, or `HeldOutLabels` where documents have lists of labels
+    HeldOut
         Rows in the frame's order; with ``time``, without those of the first part (they are where
         `textnb.selection.splits.split` gives -1). ``classes`` are those of the whole frame: the
         score of a class that a fold's model has not learned is -inf. They are not calibrated; where
@@ -158,67 +157,6 @@ def _calibrate_folds(
             cells = rows[:, None], columns
             posterior[cells] = calibration.apply(scores[cells], lengths[rows])
     return posterior
-
-
-def evaluation_of(held: HeldOut) -> Evaluation:
-    """Measure accuracy, precision, recall and confusions of held-out scores.
-
-    Parameters
-    ----------
-    held : HeldOut
-
-    Raises
-    ------
-    DataError
-        If a label is none of the classes: only `evaluate`, which reads the labels, can name it.
-
-    Examples
-    --------
-    >>> held = HeldOut(np.array(["a", "b"]), np.array([[0.0, -1.0], [0.0, -2.0]]), np.array([0, 1]),
-    ...                np.ones(2), "held-out rows")
-    >>> evaluation_of(held).confusion.tolist()
-    [[1, 0, 0], [1, 0, 0]]
-    """
-    unknown = int((held.actual == UNKNOWN).sum())
-    if unknown:
-        raise DataError(f"{quantity(unknown, 'document', 'has', 'have')} a label that is none "
-                        "of the model's classes; evaluate(model, frame) counts them and names "
-                        "their labels")
-    if not len(held):
-        raise DataError("no documents were scored: there is nothing to measure")
-    classes = pl.Series(held.classes.tolist())
-    predicted = pl.Series(held.predicted)
-    pairs = pl.DataFrame({
-        "actual": classes.gather(pl.Series(held.actual)),
-        "predicted": classes.gather(predicted.replace(UNKNOWN, None)),
-    }).group_by("actual", "predicted").len("n")
-    return evaluation(pairs, classes)
-
-
-def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
-    """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
-
-    Parameters
-    ----------
-    held : HeldOut
-
-    Raises
-    ------
-    ParameterError
-        If the scores come from one model.
-
-    Examples
-    --------
-    >>> held = HeldOut(np.array(["a", "b"]), np.array([[0.0, -1.0], [0.0, -2.0]]), np.array([0, 1]),
-    ...                np.ones(2), "2 folds", np.array([0, 1]))
-    >>> accuracy_by_fold(held)["accuracy"].to_list()
-    [1.0, 0.0]
-    """
-    if held.folds is None:
-        raise ParameterError(f"these scores are of one model ({held.method}): there are no folds")
-    right = pl.DataFrame({"fold": held.folds, "right": held.predicted == held.actual})
-    return right.group_by("fold").agg(
-        documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]

@@ -45,7 +45,7 @@ def leave_one_out(
 
     Returns
     -------
-    HeldOut, or `HeldOutLabels` where documents have lists of labels
+    HeldOut
         With ``method`` "leave-one-out". Of lists of labels, the documents are collected in memory,
         and a label that no other document has scores -inf.
         A class whose only document is left out has score -inf, and

@@ -22,11 +22,10 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.against_rest import check_positive, set_against_rest
-from textnb.evaluation.filter_threshold import threshold_by_fit
+from textnb.evaluation.decisions import threshold_by_fit
 from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.evaluation.recipe import Recipe
-from textnb.evaluation.roc import roc
+from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.learning.documents import labels_of
@@ -55,7 +54,7 @@ class OnlineResult:
         The scores, in order; ``folds`` are the blocks.
     positive : label
     roca : float
-        1-ROCA%: see `textnb.roca`.
+        1-ROCA%: see `HeldOut.roca`.
     missed_at_share : float
         Per cent of the positive documents that are missed where 0.1 % of the others are called
         positive: sm% at hm% = .1.
@@ -311,9 +310,9 @@ def measured(
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
-    sides = set_against_rest(held, positive)
+    sides = held.against_rest(positive)
     sides.check_both()
-    odds, spam = sides.odds[:, sides.k], sides.positive
+    odds, spam = sides.own, sides.positive
     rng = np.random.default_rng(0)
     samples = []
     for _ in range(_SAMPLES):
@@ -329,7 +328,7 @@ def measured(
 
 
 def _roca(odds: Floats, spam: NDArray[np.bool_]) -> float:
-    return (1.0 - roc(spam, odds).auc) * 100.0
+    return roc(spam, odds).area_above
 
 
 def _missed(odds: Floats, spam: NDArray[np.bool_]) -> float:

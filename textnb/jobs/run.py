@@ -19,13 +19,12 @@ from textnb.bayes.decision import Decision as Thresholds
 from textnb.errors import ExportError, TextnbError, quantity
 from textnb.evaluation.calibration import fit_calibration, reliability
 from textnb.evaluation.class_thresholds import choose_class_thresholds
-from textnb.evaluation.decisions import choose_threshold
-from textnb.evaluation.filter_threshold import decide_by_fit
-from textnb.evaluation.folds import accuracy_by_fold, cross_validate
+from textnb.evaluation.decisions import choose_threshold, decide_by_fit
+from textnb.evaluation.evaluate import evaluate, evaluate_roc
+from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import held_out
-from textnb.evaluation.label_thresholds import choose_label_thresholds
 from textnb.evaluation.leave_one_out import leave_one_out
-from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
+from textnb.evaluation.metrics import Evaluation
 from textnb.export.verify import verify_export
 from textnb.export.write import Exported, export_model
 from textnb.frames.cloud import hide_secrets
@@ -266,7 +265,7 @@ def _validate(work: _Work, settings: Validation, advance: Callable[[int], None])
                             "not_judged": held.not_judged}
     spread = ""
     if held.folds is not None:
-        each = accuracy_by_fold(held)["accuracy"]
+        each = held.accuracy_by_fold()["accuracy"]
         values["folds"] = each.to_list()
         spread = f" ± {float(np.std(each.to_numpy(), ddof=1)):.4f}" if len(each) > 1 else ""
     work.write("validation.json", values)
@@ -314,7 +313,7 @@ def _decide(work: _Work, settings: Decision, advance: Callable[[int], None]) -> 
 
 def _decide_lists(work: _Work, settings: Decision) -> None:
     held = _left_out_once(work)
-    decision = choose_label_thresholds(
+    decision = choose_class_thresholds(
         held, by=settings.by, min_precision=settings.min_precision,
         confidence=settings.confidence,
         costs=None if settings.costs is None else (settings.costs[0], settings.costs[1]),
