@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from textnb.evaluation.decisions import choose_threshold
     from textnb.evaluation.drift import Drift, DriftMeasure, drift
     from textnb.evaluation.duplicates import find_duplicates
-    from textnb.evaluation.evaluate import evaluate, evaluate_roc
+    from textnb.evaluation.evaluate import evaluate, evaluate_roc, mistakes
     from textnb.evaluation.folds import cross_validate
     from textnb.evaluation.held_out import HeldOut, held_out
     from textnb.evaluation.leave_one_out import leave_one_out
-    from textnb.evaluation.mistakes import mistakes
     from textnb.evaluation.online import OnlineResult, validate_online
     from textnb.evaluation.roc import roc
     from textnb.evaluation.smoothing import SmoothingPath, smoothing_path
@@ -147,7 +146,7 @@ _HOME = {
     "mail_classifier": "classifiers.mail",
     "mail_errors": "frames.mail",
     "mail_tokens": "mail.tokens",
-    "mistakes": "evaluation.mistakes",
+    "mistakes": "evaluation.evaluate",
     "parse_message": "mail.message",
     "reliability": "evaluation.calibration",
     "roc": "evaluation.roc",

@@ -22,7 +22,7 @@ from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
-from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.evaluation.metrics import evaluation
 from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import (
     AgainstRest,
@@ -177,7 +177,7 @@ class HeldOut:
     @property
     def _right(self) -> NDArray[np.bool_]:
         right: NDArray[np.bool_] = self.predicted == self.actual
-        return right if right.ndim == 1 else right.all(axis=1)
+        return right if right.ndim == 1 else np.asarray(right.all(axis=1))
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
         """The same documents with scores / T; unchanged if ``calibration`` is None.
@@ -272,7 +272,7 @@ class HeldOut:
                        without_class=None if self.without_class is None
                        else self.without_class[rows])
 
-    def evaluate(self, decision: Decision | None = None) -> Evaluation | LabelEvaluation:
+    def evaluate(self, decision: Decision | None = None) -> Any:
         """Measure accuracy, precision, recall and confusions, as `textnb.evaluate` does for rows.
 
         Parameters
@@ -280,6 +280,10 @@ class HeldOut:
         decision : Decision, optional
             Its answers are measured too. Of lists of labels, the thresholds by which they are
             predicted; without it, a label is predicted where its score is above 0.
+
+        Returns
+        -------
+        Evaluation, or LabelEvaluation of lists of labels
 
         Raises
         ------
@@ -438,7 +442,8 @@ class HeldOut:
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
         return AgainstRest(
             self.classes.tolist(), k, self.odds, self.actual == k,
-            int((self.actual == UNKNOWN).sum()), np.isnan(log_odds(self.scores)).any(axis=1))
+            int((self.actual == UNKNOWN).sum()),
+            np.asarray(np.isnan(log_odds(self.scores)).any(axis=1)))
 
 
 def check_held_out(held: Any) -> None:

@@ -23,8 +23,8 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.decisions import threshold_by_fit
+from textnb.evaluation.folds import Recipe
 from textnb.evaluation.held_out import HeldOut, codes_of
-from textnb.evaluation.recipe import Recipe
 from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
