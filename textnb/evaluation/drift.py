@@ -309,7 +309,7 @@ def _sample_of(
     if fitted.is_multilabel:
         actual = np.zeros((batch.height, len(fitted.labels)), dtype=np.bool_)
     if labels is not None and fitted.is_multilabel:
-        actual, _ = known_labels(labels.rename(fitted.label), fitted.labels)
+        actual = known_labels(labels.rename(fitted.label), fitted.labels)
         others = labels.list.len().to_numpy() > actual.sum(axis=1)
     elif labels is not None:
         actual = codes_of(labels, fitted.labels)

@@ -497,54 +497,42 @@ def held_out(
 
 def score_held_out(fitted: Fitted, frame: Any, progress: Progress | None = None) -> HeldOut:
     """Score labelled documents as `held_out` does, without its warning."""
-    if fitted.is_multilabel:
-        return _held_out_lists(fitted, frame, progress)
-    names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
+    parts, unknown, of_lists = [], 0, fitted.is_multilabel
+    # Lists are not judged by their terms: a term is new to some labels of a list.
+    novelty = None if of_lists else NoveltyCount(fitted)
     with reading(frame):
-        rows = fitted.scan(frame)
-        for batch, codes in labelled_batches(
-                rows, names, fitted.label, pl.Series(fitted.classes.tolist()), progress):
-            scores, lengths = score_batch(fitted, batch, novelty.watch(codes))
-            parts.append((scores, codes, lengths))
-    scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+        for batch, own in labelled_batches(
+                fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
+                of_lists=of_lists):
+            parts.append((*score_batch(
+                fitted, batch, None if novelty is None else novelty.watch(own)), own))
+            unknown += int(batch[LABEL].list.len().sum() - own.sum()) if of_lists else 0
+    scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if novelty is None:
+        return HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED, link="sigmoid",
+                       unknown=unknown)
     found = novelty.result
     return HeldOut(fitted.classes, scores, actual, lengths, found.method,
                    without_class=in_classes(actual, fitted.counts.class_count == 0),
                    novelty=found)
 
 
-def _held_out_lists(fitted: Fitted, frame: Any, progress: Progress | None) -> HeldOut:
-    parts, lists = [], []
-    with reading(frame):
-        rows = fitted.scan(frame)
-        read = rows.select(*fitted.columns, pl.col(fitted.label).alias(LABEL))
-        for batch in batches(read, fitted.columns, progress=progress):
-            parts.append(score_batch(fitted, batch))
-            lists.append(batch[LABEL])
-    if not parts:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    scores, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    # They are not judged by their terms: a term is new to some labels of a list.
-    actual, unknown = known_labels(pl.concat(lists).rename(fitted.label), fitted.labels)
-    return HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED, link="sigmoid",
-                   unknown=unknown)
-
-
-def known_labels(lists: pl.Series, classes: pl.Series) -> tuple[NDArray[np.bool_], int]:
-    """Which documents have which classes, and how many labels are none of them."""
-    found = labels_of(lists)
+def known_labels(lists: pl.Series, classes: pl.Series, first_row: int = 0) -> NDArray[np.bool_]:
+    """Which documents have which classes; labels that are none of them are left out."""
+    found = labels_of(lists, first_row)
     place = codes_of(pl.Series(found.classes.tolist()), classes)[found.codes]
-    known = place >= 0
     actual = np.zeros((len(lists), len(classes)), dtype=np.bool_)
-    actual[found.rows[known], place[known]] = True
-    return actual, int((~known).sum())
+    actual[found.rows[place >= 0], place[place >= 0]] = True
+    return actual
 
 
 def labelled_batches(
     rows: pl.LazyFrame, columns: Sequence[str], label: str, classes: pl.Series,
-    progress: Progress | None = None, text: Sequence[str] | None = None,
-) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+    progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
+) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
     """Batches of columns of a test set, and the class of each row: its index, -1 if unknown.
+
+    Of lists of labels, which of the classes each row has: bool (n_rows, n_classes).
 
     Parameters
     ----------
@@ -558,20 +546,24 @@ def labelled_batches(
     progress : callable, optional
     text : sequence of str, optional
         Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
+    of_lists : bool
 
     Raises
     ------
     DataError
         If there are no rows, or a label is null.
     """
-    selected = rows.select(*columns, labels_as(label, rows, classes.dtype).alias(LABEL))
+    labels_of_rows = pl.col(label) if of_lists else labels_as(label, rows, classes.dtype)
+    selected = rows.select(*columns, labels_of_rows.alias(LABEL))
     first = 0
     for batch in batches(selected, columns if text is None else text, progress=progress):
         labels = batch[LABEL]
-        if labels.null_count():
+        if labels.null_count() and not of_lists:
             raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
+        actual = (known_labels(labels.rename(label), classes, first) if of_lists
+                  else codes_of(labels, classes))
         first += batch.height
-        yield batch, codes_of(labels, classes)
+        yield batch, actual
     if not first:
         raise DataError.no_rows("the test set", "there is nothing to measure")
 
