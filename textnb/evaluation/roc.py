@@ -149,7 +149,8 @@ def errors_by_threshold(
     distinct, ranks = np.unique(score, return_inverse=True)
     others, positives = (np.bincount(ranks[rows], minlength=len(distinct))[::-1].cumsum()
                          for rows in (~positive, positive))
-    return distinct[::-1], others, positives
+    # Not -0.0.
+    return distinct[::-1] + 0.0, others, positives
 
 
 @dataclass(frozen=True, eq=False)
