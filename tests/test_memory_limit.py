@@ -165,7 +165,7 @@ def test_batches_prune_when_they_are_too_many(wide: pl.DataFrame) -> None:
 
 def test_folds_are_those_of_fits(wide: pl.DataFrame) -> None:
     model = TextClassifier(memory_limit=MIB)
-    folds = textnb.accuracy_by_fold(textnb.cross_validate(model, wide, folds=3))
+    folds = textnb.cross_validate(model, wide, folds=3).accuracy_by_fold()
     assert len(folds) == 3
 
 

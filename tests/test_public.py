@@ -18,6 +18,7 @@ import pytest
 
 import textnb
 from textnb import errors
+from textnb.runtime.gone import NAMES
 from textnb.runtime.native import PACKAGES
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +71,6 @@ SURFACE = [
     "Tuned",
     "UnknownTermsWarning",
     "VocabularyError",
-    "accuracy_by_fold",
     "calibrate",
     "choose_class_thresholds",
     "choose_threshold",
@@ -80,7 +80,6 @@ SURFACE = [
     "drift",
     "evaluate",
     "evaluate_roc",
-    "evaluation_of",
     "export_model",
     "find_duplicates",
     "fit_calibration",
@@ -92,11 +91,9 @@ SURFACE = [
     "mail_errors",
     "mail_tokens",
     "mistakes",
-    "operating_points",
     "parse_message",
     "reliability",
     "roc",
-    "roca",
     "scan",
     "scan_database",
     "scan_mail",
@@ -175,6 +172,13 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         textnb.Classifier  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'Classifier'"):
         exec("from textnb import Classifier")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_is_gone_says_what_to_use_instead(name: str) -> None:
+    assert name not in SURFACE
+    with pytest.raises(AttributeError, match=re.escape(f"textnb.{name} is gone: {NAMES[name]}")):
+        getattr(textnb, name)
 
 
 # Documentation

@@ -37,18 +37,16 @@ if TYPE_CHECKING:
         UnknownTermsWarning,
         VocabularyError,
     )
-    from textnb.evaluation.against_rest import operating_points, roca
     from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
     from textnb.evaluation.class_thresholds import choose_class_thresholds
     from textnb.evaluation.comparison import compare_models
     from textnb.evaluation.decisions import choose_threshold
     from textnb.evaluation.drift import Drift, DriftMeasure, drift
     from textnb.evaluation.duplicates import find_duplicates
-    from textnb.evaluation.folds import accuracy_by_fold, cross_validate, evaluation_of
+    from textnb.evaluation.evaluate import evaluate, evaluate_roc, mistakes
+    from textnb.evaluation.folds import cross_validate
     from textnb.evaluation.held_out import HeldOut, held_out
     from textnb.evaluation.leave_one_out import leave_one_out
-    from textnb.evaluation.metrics import evaluate, evaluate_roc
-    from textnb.evaluation.mistakes import mistakes
     from textnb.evaluation.online import OnlineResult, validate_online
     from textnb.evaluation.roc import roc
     from textnb.evaluation.smoothing import SmoothingPath, smoothing_path
@@ -129,7 +127,6 @@ _HOME = {
     "Tuned": "selection.search",
     "UnknownTermsWarning": "errors",
     "VocabularyError": "errors",
-    "accuracy_by_fold": "evaluation.folds",
     "calibrate": "evaluation.calibration",
     "choose_class_thresholds": "evaluation.class_thresholds",
     "choose_threshold": "evaluation.decisions",
@@ -137,9 +134,8 @@ _HOME = {
     "cross_validate": "evaluation.folds",
     "describe_model": "export.describe",
     "drift": "evaluation.drift",
-    "evaluate": "evaluation.metrics",
-    "evaluate_roc": "evaluation.metrics",
-    "evaluation_of": "evaluation.folds",
+    "evaluate": "evaluation.evaluate",
+    "evaluate_roc": "evaluation.evaluate",
     "export_model": "export.write",
     "find_duplicates": "evaluation.duplicates",
     "fit_calibration": "evaluation.calibration",
@@ -150,12 +146,10 @@ _HOME = {
     "mail_classifier": "classifiers.mail",
     "mail_errors": "frames.mail",
     "mail_tokens": "mail.tokens",
-    "mistakes": "evaluation.mistakes",
-    "operating_points": "evaluation.against_rest",
+    "mistakes": "evaluation.evaluate",
     "parse_message": "mail.message",
     "reliability": "evaluation.calibration",
     "roc": "evaluation.roc",
-    "roca": "evaluation.against_rest",
     "scan": "frames.scan",
     "scan_database": "frames.database",
     "scan_mail": "frames.mail",
@@ -213,7 +207,6 @@ __all__ = [
     "Tuned",
     "UnknownTermsWarning",
     "VocabularyError",
-    "accuracy_by_fold",
     "calibrate",
     "choose_class_thresholds",
     "choose_threshold",
@@ -223,7 +216,6 @@ __all__ = [
     "drift",
     "evaluate",
     "evaluate_roc",
-    "evaluation_of",
     "export_model",
     "find_duplicates",
     "fit_calibration",
@@ -235,11 +227,9 @@ __all__ = [
     "mail_errors",
     "mail_tokens",
     "mistakes",
-    "operating_points",
     "parse_message",
     "reliability",
     "roc",
-    "roca",
     "scan",
     "scan_database",
     "scan_mail",
@@ -253,7 +243,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'textnb' has no attribute {name!r}")
+        from textnb.runtime.gone import NAMES, gone
+
+        raise AttributeError(gone(f"textnb.{name}", NAMES[name]) if name in NAMES else
+                             f"module 'textnb' has no attribute {name!r}")
     value = getattr(import_module(f"textnb.{_HOME[name]}"), name)
     globals()[name] = value
     return value

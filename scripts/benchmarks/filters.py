@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 import textnb
 from benchmarks.data import Missing
-from textnb.evaluation.filter_threshold import threshold_by_fit
+from textnb.evaluation.decisions import threshold_by_fit
 from textnb.evaluation.online import OnlineResult, measured
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit

@@ -198,7 +198,7 @@ def test_a_stopped_stream_ends(folder: Path, large: Path, model: Path) -> None:
 
 
 READY = """
-import textnb.evaluation.metrics
+import textnb.evaluation.evaluate
 from textnb import LinearForm
 from textnb.cli.entry import main
 

@@ -38,7 +38,7 @@ def told(run: Run, *args: object) -> Any:
 
 
 def check(answer: Any, held: Any) -> None:
-    result = textnb.evaluation_of(held)
+    result = held.evaluate()
     for name, value in json.loads(json.dumps(result.to_dict())).items():
         assert answer[name] == value
     assert answer["log_loss"] == held.log_loss
@@ -58,7 +58,7 @@ def test_folds_are_those_of_the_library(
     answer = told(run, "validate", model, table, *options)
     held = textnb.cross_validate(TextClassifier(MultinomialNB(l=0.5), min_df=2), ROWS, **how)
     check(answer, held)
-    by_fold = textnb.accuracy_by_fold(held)
+    by_fold = held.accuracy_by_fold()
     assert answer["folds"] == by_fold.to_dicts()
     assert answer["accuracy_mean"] == by_fold["accuracy"].mean()
     assert answer["accuracy_standard_deviation"] == by_fold["accuracy"].std()
@@ -90,8 +90,8 @@ def test_text_for_people(run: Run, table: Path, model: Path) -> None:
     assert lines[-1] == f"1-ROCA {answer['roca']:.4f} %"
     assert answer["roc_auc"] == pytest.approx(1 - answer["roca"] / 100)
     held = textnb.cross_validate(TextClassifier(MultinomialNB(l=0.5), min_df=2), ROWS, folds=3)
-    assert answer["rates"] == textnb.evaluation_of(held).rates("spam").to_dict()
-    assert answer["roca"] == textnb.roca(held, "spam")
+    assert answer["rates"] == held.evaluate().rates("spam").to_dict()
+    assert answer["roca"] == held.roca("spam")
     assert ran.err.startswith("validated 12 documents in ")
     assert run("validate", model, table, "--folds", 3, "-q").checked().err == ""
 

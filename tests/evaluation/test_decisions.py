@@ -20,6 +20,7 @@ from textnb import DataError, Decision, HeldOut, MultinomialNB, ParameterError, 
 from textnb.bayes.decision import UNSURE, log_odds
 from textnb.bayes.forms import Floats
 from textnb.evaluation.binomial import errors_allowed, lower_bound, trials_needed, upper_bound
+from textnb.evaluation.decisions import Goal
 
 Corpora = Callable[[str], pl.LazyFrame]
 
@@ -383,11 +384,11 @@ def test_settings_are_checked(settings: dict[str, Any], told: str) -> None:
 
 def test_classes_are_checked() -> None:
     documents = two([1.0], [0.0])
-    for function in (textnb.operating_points, textnb.roca):
+    for method in (HeldOut.operating_points, HeldOut.roca):
         with pytest.raises(ParameterError, match="unknown value 'smap' - did you mean 'spam'"):
-            function(documents, "smap")
+            method(documents, "smap")
         with pytest.raises(DataError, match="all are others"):
-            function(two([], [0.0, 1.0]), "spam")
+            method(two([], [0.0, 1.0]), "spam")
     with pytest.raises(ParameterError, match="did you mean 'spam'"):
         textnb.choose_threshold(documents, "smap", costs=(1, 1))
     alone = HeldOut(np.array(["a"], dtype=object), np.zeros((2, 1)), np.zeros(2, np.int64),
@@ -400,11 +401,43 @@ def test_classes_are_checked() -> None:
         textnb.choose_class_thresholds(documents, min_precision=1)
 
 
+@pytest.mark.parametrize(("goal", "check", "refused"), [
+    ({"costs": (1, 1), "min_precision": 0.9}, "class", "min_precision is for thresholds of every"),
+    ({"costs": (1, 1), "by": "f1"}, "class", "by is for thresholds of every class"),
+    ({"costs": (1, 1), "at_least": 1}, "class", "at_least is for thresholds of every class"),
+    ({"min_precision": 0.9, "max_false_positive_rate": 0.1}, "classes", "is for the threshold of"),
+    ({"min_precision": 0.9, "at_most": 2}, "classes", "at_most is for lists of labels"),
+    ({"by": "f1", "max_false_negative_rate": 0.1}, "labels", "is for the threshold of one class"),
+    ({"by": "f1", "costs": (1, 1)}, "labels", "give one of by, min_precision and costs; got by"),
+    ({}, "labels", "got none")])
+def test_a_goal_refuses_what_it_is_not_for(goal: dict[str, Any], check: str, refused: str) -> None:
+    checks = {"class": lambda one: one.check_for_class(["ham", "spam"], "spam"),
+              "classes": lambda one: one.check_for_classes(["ham", "spam"]),
+              "labels": Goal.check_for_labels}
+    with pytest.raises(ParameterError, match=refused):
+        checks[check](Goal(**goal))
+
+
 # Tables
 
 
+def test_held_out_scores_are_measured_with_a_decision() -> None:
+    held = two([3.0, 1.0], [1.5, 0.0, -np.inf])
+    assert held.evaluate().decided is None
+    decided = held.evaluate(Decision({"ham": 0.0, "spam": 2.0}, positive="spam")).decided
+    assert decided == {"answered": 3, "unsure": 2, "right": 3, "false_positives": 0,
+                       "true_positives": 1, "missed": 1}
+
+
+def test_the_curve_of_a_class() -> None:
+    held = two([2.0, 0.5], [1.0, 0.5])
+    assert held.roc("spam").auc == 1 - held.roca("spam") / 100
+    with pytest.raises(ParameterError, match="did you mean 'spam'"):
+        held.roc("smap")
+
+
 def test_operating_points_by_hand() -> None:
-    points = textnb.operating_points(two([3.0, 1.0], [1.0, 0.0, -np.inf]), "spam")
+    points = two([3.0, 1.0], [1.0, 0.0, -np.inf]).operating_points("spam")
     assert points.drop("false_positive_rate_bound").rows() == [
         (3.0, 0, 1, 0.0, 0.5), (1.0, 1, 2, 1 / 3, 1.0), (0.0, 2, 2, 2 / 3, 1.0),
         (-np.inf, 3, 2, 1.0, 1.0)]
@@ -414,7 +447,7 @@ def test_operating_points_by_hand() -> None:
 
 def test_area_above_the_curve() -> None:
     # Of 4 pairs, one is the wrong way round and one is a tie.
-    assert textnb.roca(two([2.0, 0.5], [1.0, 0.5]), "spam") == pytest.approx(37.5)
+    assert two([2.0, 0.5], [1.0, 0.5]).roca("spam") == pytest.approx(37.5)
 
 
 # Real documents

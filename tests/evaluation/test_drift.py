@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from tests.cli.conftest import Run, folder, run
-from textnb import LearnedRowsWarning, ParameterError, TextClassifier, drift
+from textnb import HeldOut, LearnedRowsWarning, ParameterError, TextClassifier, drift
 from textnb.evaluation.drift import (
     AGAIN,
     LEVEL,
@@ -39,14 +39,18 @@ def documents(n: int, seed: int, power: float = 1.4) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["text", "label"], orient="row")
 
 
+def scored(scores: np.ndarray, actual: np.ndarray) -> HeldOut:
+    return HeldOut(np.arange(2), scores, actual, np.ones(len(scores)), "by hand")
+
+
 def sample(n: int, seed: int, shift: float = 0.0, share: float = 0.3) -> Sample:
     """Scores of two classes and unknown words, drawn at random."""
     source = np.random.default_rng(seed)
     spam = source.random(n) < share
     odds = np.where(spam, 1.0, -1.0) * np.abs(source.normal(8.0 - shift, 3.0, n))
     unknown = source.binomial(100, 0.05 + 0.02 * shift, n)
-    return Sample.of(np.stack([-odds, np.zeros(n)], axis=1), np.full(n, 100), unknown,
-                     spam.astype(np.int64))
+    return Sample.of(scored(np.stack([-odds, np.zeros(n)], axis=1), spam.astype(np.int64)),
+                     np.full(n, 100), unknown)
 
 
 def test_samples_of_one_distribution_rarely_differ() -> None:
@@ -95,7 +99,7 @@ def test_errors_are_measured_by_their_rate() -> None:
 
 def test_few_documents_give_no_verdict() -> None:
     assert compare(sample(49, 1), sample(900, 2, shift=5), [0, 1]).verdict == TOO_FEW
-    empty = Sample.of(np.zeros((0, 2)), [], [])
+    empty = Sample.of(scored(np.zeros((0, 2)), np.zeros(0, np.int64)), [], [], labelled=False)
     assert compare(empty, sample(900, 2), [0, 1]).to_dict()["verdict"] == TOO_FEW
     result = Drift(compare(sample(60, 1), sample(60, 2), [0, 1]).measures, 60, 60)
     assert 0.3 < result.visible < 0.4
@@ -106,7 +110,8 @@ def test_few_documents_give_no_verdict() -> None:
 def test_documents_of_no_token_and_of_no_class() -> None:
     # Where every class is impossible, there is no answer; without tokens, no share.
     scores = np.array([[-np.inf, -np.inf], [0.0, -np.inf], [1.0, 2.0]] * 100)
-    one = Sample.of(scores, [0, 5, 5] * 100, [0, 0, 5] * 100)
+    one = Sample.of(scored(scores, np.zeros(300, np.int64)), [0, 5, 5] * 100, [0, 0, 5] * 100,
+                    labelled=False)
     assert one.answers[:3].tolist() == [-1, 0, 1]
     assert compare(one, one, [0, 1]).verdict == SAME
     assert compare(one, one, [0, 1]).measures[0].reference["(other)"] == pytest.approx(1 / 3)

@@ -227,7 +227,7 @@ def test_a_form_letter_does_not_take_all_pairs(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_letters_that_are_too_different_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("textnb.evaluation.similarity._keep_best", lambda sets, mine, *_: (
+    monkeypatch.setattr("textnb.evaluation.similarity._note_best", lambda sets, mine, *_: (
         pytest.fail("pairs of similarity 0.7 were compared") if len(mine) else None))
     form = " ".join(f"word{n}" for n in range(16))
     letters = frame_of([f"{form} code{n} at the end" for n in range(500)])

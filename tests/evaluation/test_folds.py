@@ -32,10 +32,8 @@ from textnb import (
     TextClassifier,
     Tokenizer,
     VocabularyError,
-    accuracy_by_fold,
     cross_validate,
     evaluate,
-    evaluation_of,
     held_out,
     reliability,
 )
@@ -239,7 +237,7 @@ def test_labels_of_every_type(labels: pl.Series) -> None:
     assert held.accuracy == 1.0
     expected = evaluate(fitted, frame).to_dict()
     assert expected.pop("novelty")["rows"] == len(held)
-    assert evaluation_of(held).to_dict() == expected
+    assert held.evaluate().to_dict() == expected
 
 
 def test_null_texts_several_columns_and_duplicate_rows() -> None:
@@ -321,7 +319,7 @@ def test_groups_of_every_type(groups: pl.Series) -> None:
 
 def test_the_evaluation_is_that_of_the_predictions() -> None:
     held = cross_validate(TextClassifier(), FRAME)
-    result = evaluation_of(held)
+    result = held.evaluate()
     assert result.documents == FRAME.height
     assert result.accuracy == held.accuracy == np.mean(held.predicted == held.actual)
     expected = np.zeros((3, 3), dtype=int)
@@ -334,20 +332,20 @@ def test_the_evaluation_is_that_of_the_predictions() -> None:
 def test_impossible_rows_and_unknown_labels() -> None:
     held = HeldOut(np.array(["a", "b"]), np.array([[-np.inf, -np.inf], [0.0, -1.0]]),
                    np.array([0, 0]), np.ones(2), "held-out rows")
-    assert evaluation_of(held).to_dict() | {"classes": []} == {
+    assert held.evaluate().to_dict() | {"classes": []} == {
         "documents": 2, "accuracy": 0.5, "macro_f1": pytest.approx(2 / 3), "impossible": 1,
         "unknown_labels": [], "textless": 0, "classes": [], "confusion": [[1, 1]]}
     strange = held_out(TextClassifier().fit(["aa", "bb"], ["x", "y"]),
                        pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "z"]}))
     with pytest.raises(DataError, match="1 document has a label that is none"):
-        evaluation_of(strange)
+        strange.evaluate()
     with pytest.raises(DataError, match="no documents were scored"):
-        evaluation_of(held.take(np.zeros(0, dtype=int)))
+        held.take(np.zeros(0, dtype=int)).evaluate()
 
 
 def test_accuracies_by_fold() -> None:
     held = cross_validate(TextClassifier(), FRAME, folds=3)
-    table = accuracy_by_fold(held)
+    table = held.accuracy_by_fold()
     assert held.folds is not None
     for fold, documents_, accuracy in table.iter_rows():
         rows = held.folds == fold
@@ -355,7 +353,7 @@ def test_accuracies_by_fold() -> None:
         assert accuracy == (held.predicted == held.actual)[rows].mean()
     assert table.height == 3
     with pytest.raises(ParameterError, match="there are no folds"):
-        accuracy_by_fold(held_out(TextClassifier().fit(FRAME), FRAME))
+        held_out(TextClassifier().fit(FRAME), FRAME).accuracy_by_fold()
 
 
 # What is refused
@@ -442,7 +440,7 @@ def test_news_against_refitting(corpus: Callable[[str], pl.LazyFrame]) -> None:
 
 
 def test_messages(corpus: Callable[[str], pl.LazyFrame]) -> None:
-    table = accuracy_by_fold(cross_validate(TextClassifier(), corpus("sms_spam")))
+    table = cross_validate(TextClassifier(), corpus("sms_spam")).accuracy_by_fold()
     assert table["accuracy"].mean() == pytest.approx(0.987, abs=0.003)
     assert table["documents"].sum() == 5574
 

@@ -22,9 +22,8 @@ from sklearn.preprocessing import MultiLabelBinarizer
 import textnb
 from tests.classifier.test_multilabel import NEWS, TESTED, TOPICS
 from textnb import Decision, NBLinear, TextClassifier
-from textnb.evaluation import labels
-from textnb.evaluation.label_ranking import rank_labels
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_labels
+from textnb.evaluation import evaluate as evaluate_module
+from textnb.evaluation.labels import LabelEvaluation, rank_labels
 
 
 def evaluate(model: TextClassifier, frame: pl.DataFrame) -> LabelEvaluation:
@@ -71,8 +70,8 @@ def test_blocks_of_a_model_are_measured_as_one(
 ) -> None:
     model = TextClassifier(estimator, min_df=2).fit(NEWS)
     model.set_calibration(textnb.calibrate(model, NEWS))
-    monkeypatch.setattr(labels, "_CELLS", 7 * len(TOPICS))
-    monkeypatch.setattr(labels, "_MOST_KEPT", kept)
+    monkeypatch.setattr(evaluate_module, "_CELLS", 7 * len(TOPICS))
+    monkeypatch.setattr(evaluate_module, "_MOST_KEPT", kept)
     result = evaluate(model, TESTED)
     true = MultiLabelBinarizer(classes=TOPICS).fit_transform(TESTED["label"].to_list())
     predicted = model.predict(TESTED)["predicted"].to_list()
@@ -95,8 +94,7 @@ def test_blocks_of_a_model_are_measured_as_one(
 
 def test_held_out_scores_are_measured_as_rows_are() -> None:
     model = TextClassifier().fit(NEWS).set_decision(Decision(dict.fromkeys(TOPICS, 0.5)))
-    ours, theirs = evaluation_of_labels(
-        textnb.held_out(model, TESTED), model.decision_), evaluate(model, TESTED)
+    ours, theirs = textnb.held_out(model, TESTED).evaluate(model.decision_), evaluate(model, TESTED)
     assert {**ours.to_dict(), "textless": 0} == {**theirs.to_dict(), "textless": 0}
 
 

@@ -20,7 +20,7 @@ from textnb import (
     held_out,
     validate_online,
 )
-from textnb.evaluation.filter_threshold import decide_by_fit
+from textnb.evaluation.decisions import decide_by_fit
 from textnb.evaluation.online import _missed
 from textnb.learning.fitting import fit
 from textnb.scoring.texts import predict

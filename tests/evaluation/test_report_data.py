@@ -43,7 +43,7 @@ def test_many_classes_have_their_areas_too() -> None:
     scores, actual = np.log(rng.dirichlet(np.ones(classes), 300)), np.arange(300) % classes
     held = HeldOut(np.arange(classes), scores, actual, np.ones(300), "")
     found = report_data.curves(held)
-    odds = report_data.fair_log_odds(held)
+    odds = held.fair_odds
     assert [curve.label for curve in found] == list(range(classes))
     assert [curve.auc for curve in found] == pytest.approx(
         [roc_auc_score(actual == k, odds[:, k]) for k in range(classes)], abs=1e-12)

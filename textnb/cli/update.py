@@ -105,7 +105,7 @@ def update(
         _update_by_ledger(file.model, source, how, done)
         return
     with lock_path(target):
-        from textnb.evaluation.mistakes import mistakes
+        from textnb.evaluation.evaluate import mistakes
         from textnb.learning.fitting import learn_more
 
         model = any_model(file.model)

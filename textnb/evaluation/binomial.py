@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scipy.special import bdtr, betaincinv
-
 from textnb.errors import ParameterError
 
 
@@ -24,6 +22,8 @@ def upper_bound(events: int, trials: int, confidence: float) -> float:
     >>> round(upper_bound(0, 2995, 0.95), 6)
     0.001
     """
+    from scipy.special import betaincinv
+
     if events >= trials:
         return 1.0
     return float(betaincinv(events + 1, trials - events, confidence))
@@ -37,6 +37,8 @@ def lower_bound(events: int, trials: int, confidence: float) -> float:
     >>> round(lower_bound(59, 59, 0.95), 4)
     0.9505
     """
+    from scipy.special import betaincinv
+
     if events <= 0:
         return 0.0
     return float(betaincinv(events, trials - events + 1, 1.0 - confidence))
@@ -50,6 +52,8 @@ def errors_allowed(trials: int, rate: float, confidence: float) -> int:
     >>> errors_allowed(2994, 0.001, 0.95), errors_allowed(2995, 0.001, 0.95)
     (-1, 0)
     """
+    from scipy.special import bdtr
+
     allowed, too_many = -1, trials
     while too_many - allowed > 1:
         middle = (allowed + too_many) // 2

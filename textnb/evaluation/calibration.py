@@ -15,6 +15,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -392,13 +393,7 @@ class _Loss:
 
 def _fit_temperature(loss: _Loss) -> tuple[float, bool]:
     """Find log T of least loss, and say whether it lies at a bound."""
-    if loss.mean_slope(_LOWEST) <= 0:
-        best = _LOWEST
-    elif loss.mean_slope(_HIGHEST) >= 0:
-        best = _HIGHEST
-    else:
-        best = float(brentq(loss.mean_slope, _LOWEST, _HIGHEST, xtol=1e-12))
-    bound = _lower_bound(loss)
+    best, bound = _root(loss.mean_slope), _lower_bound(loss)
     if not (loss.finite < 0).any():
         return 0.0, True  # no score tells one class from another
     return max(best, bound), best <= bound or best in (_LOWEST, _HIGHEST)
@@ -412,11 +407,16 @@ def _lower_bound(loss: _Loss) -> float:
         losses = loss.slopes(log_temperature)[0][loss.right]
         return float(np.exp(-losses).mean()) - (n + 1) / (n + 2)
 
-    if not n or surplus(_LOWEST) <= 0:
+    return _root(surplus) if n else _LOWEST
+
+
+def _root(function: Callable[[float], float]) -> float:
+    """log T at which a falling function is 0, or the bound that is the nearest to it."""
+    if function(_LOWEST) <= 0:
         return _LOWEST
-    if surplus(_HIGHEST) >= 0:
+    if function(_HIGHEST) >= 0:
         return _HIGHEST
-    return float(brentq(surplus, _LOWEST, _HIGHEST, xtol=1e-12))
+    return float(brentq(function, _LOWEST, _HIGHEST, xtol=1e-12))
 
 
 def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
-from textnb.errors import Mention, ParameterError
-from textnb.evaluation.against_rest import check_two_classes
-from textnb.evaluation.binomial import check_share
+from textnb.bayes.forms import Floats
+from textnb.bayes.label_thresholds import (
+    cheapest_threshold,
+    micro_f1_thresholds,
+    steady_threshold,
+)
+from textnb.errors import ParameterError
+from textnb.evaluation.binomial import lower_bound, trials_needed
+from textnb.evaluation.decisions import Goal, threshold_above
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
-from textnb.evaluation.label_thresholds import choose_label_thresholds
 from textnb.evaluation.novelty import evidence_of
-from textnb.evaluation.precision import lowest_threshold_of_precision
 from textnb.runtime.caller import warn_caller
+
+# In the search for a precision, each prefix is this many times as long as the one before.
+_GROWTH = 1.1
+_LOWEST = -1e300
 
 
 def choose_class_thresholds(
@@ -114,27 +124,21 @@ def choose_class_thresholds(
     >>> decision.thresholds["money"], decision.evidence["coverage"]
     (inf, 0.75)
     """
+    goal = Goal(min_precision=min_precision, confidence=confidence, by=by, costs=costs,
+                method=method, at_least=at_least, at_most=at_most)
     if isinstance(held, HeldOut) and held.link == "sigmoid":
-        return choose_label_thresholds(
-            held, by=by, min_precision=min_precision, confidence=confidence, costs=costs,
-            method=method, calibration=calibration, at_least=at_least, at_most=at_most)
+        goal.check_for_labels()
+        return _choose_for_labels(held, goal, calibration)
     check_held_out(held)
-    check_precision_settings(
-        held.classes.tolist(), min_precision, confidence, by=by, costs=costs, method=method,
-        at_least=at_least or None, at_most=at_most)
-    assert min_precision is not None
     labels = held.classes.tolist()
+    goal.check_for_classes(labels)
+    assert min_precision is not None
     held = held.calibrated(calibration)
     odds = log_odds(held.scores)
     entries = [lowest_threshold_of_precision(
         label, odds[:, k], held.actual == k, min_precision, confidence)
         for k, label in enumerate(labels)]
-    never = [entry["label"] for entry in entries if entry["threshold"] is None]
-    if never:
-        warn_caller(f"these classes are never given, as a precision of {min_precision:g} can't "
-                    f"be shown: {', '.join(map(repr, never))}")
-    decision = Decision({entry["label"]: math.inf if entry["threshold"] is None
-                         else entry["threshold"] for entry in entries})
+    decision = Decision(_thresholds(entries, min_precision, "classes are never given"))
     answers = decision.decide(odds, labels)
     given = answers != UNSURE
     right = int((answers[given] == held.actual[given]).sum())
@@ -149,23 +153,139 @@ def choose_class_thresholds(
     return replace(decision, evidence=evidence)
 
 
-def check_precision_settings(
-    classes: Sequence[Any], min_precision: Any, confidence: Any = 0.95, **of_labels: Any
-) -> None:
-    """Check the settings of `choose_class_thresholds`, before documents are scored.
+def _thresholds(
+    entries: list[dict[str, Any]], least: float, what: str
+) -> dict[Any, float]:
+    """The threshold of each class: inf for those without one, which a warning names."""
+    never = [entry["label"] for entry in entries if entry["threshold"] is None]
+    if never:
+        more = f" and {len(never) - 10:,} more" if len(never) > 10 else ""
+        warn_caller(f"these {what}, as a precision of {least:g} can't be shown: "
+                    f"{', '.join(map(repr, never[:10]))}{more}")
+    return {entry["label"]: math.inf if entry["threshold"] is None else entry["threshold"]
+            for entry in entries}
 
-    Those ``of_labels`` must be None: they are for lists of labels.
 
-    Raises
-    ------
-    ParameterError
-        As `choose_class_thresholds`.
+def _choose_for_labels(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Decision:
+    """Choose a threshold for each label, on scores that are not calibrated."""
+    request: dict[str, Any]
+    costs = None if goal.costs is None else (float(goal.costs[0]), float(goal.costs[1]))
+    if goal.min_precision is not None:
+        entries = _of_precision(held, goal.min_precision, goal.confidence)
+        thresholds = _thresholds(entries, goal.min_precision, "labels are never predicted")
+        request = {"min_precision": goal.min_precision, "confidence": goal.confidence,
+                   "labels": entries}
+    else:
+        request = {"by": goal.by} if costs is None else {
+            "costs": list(costs), "rule": goal.method or "empirical"}
+        if costs is None:
+            chosen = (micro_f1_thresholds(held.scores, held.actual) if goal.by == "micro-f1"
+                      else _each(held, steady_threshold))
+        else:
+            chosen = (_theoretical(held, costs, calibration) if goal.method == "theoretical"
+                      else _each(held, lambda scores, has: cheapest_threshold(scores, has, *costs)))
+        thresholds = dict(zip(held.classes.tolist(), chosen.tolist(), strict=True))
+    decision = Decision(thresholds, at_least=goal.at_least, at_most=goal.at_most)
+    said = held.chosen(decision)
+    measured = {**held.measure(decision), "documents": len(held), "unknown_labels": held.unknown,
+                "predicted": int(said.sum()), "correct": int((said & held.actual).sum()),
+                "actual": int(held.actual.sum())}
+    if costs is not None:
+        measured["cost"] = (costs[0] * (measured["predicted"] - measured["correct"])
+                            + costs[1] * (measured["actual"] - measured["correct"]))
+    return replace(decision, evidence={**request, **measured, "scored": held.method})
+
+
+def _each(held: HeldOut, choose: Any) -> Floats:
+    return np.array([choose(held.scores[:, k], held.actual[:, k])
+                     for k in range(len(held.classes))])
+
+
+def _theoretical(
+    held: HeldOut, costs: tuple[float, float], calibration: Calibration | None
+) -> Floats:
+    """Where P(label) · cost of a missed one is that of the rest and a false one."""
+    odds = math.log(costs[0] / costs[1])
+    if calibration is None:
+        return np.full(len(held.classes), odds)
+    if len(calibration.sigmoids) != len(held.classes):
+        raise ParameterError("the calibration is not of these labels: pass model.calibration_")
+    slopes, shifts = np.array(calibration.sigmoids).T
+    thresholds: Floats = (odds - shifts) / slopes
+    return thresholds
+
+
+def _of_precision(held: HeldOut, least: float, confidence: float) -> list[dict[str, Any]]:
+    entries = []
+    for k, label in enumerate(held.classes.tolist()):
+        scores: Floats = held.scores[:, k]
+        # Most documents have no chance of the label, and a search among all would cost confidence.
+        # How many are searched must not depend on which of them have the label.
+        number = max(2 * int((scores > 0).sum()), trials_needed(1.0 - least, confidence))
+        floor = max(float(np.sort(scores)[-min(number, len(scores))]), _LOWEST)
+        entries.append(lowest_threshold_of_precision(
+            label, scores, held.actual[:, k], least, confidence, floor))
+    return entries
+
+
+def lowest_threshold_of_precision(
+    label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float,
+    floor: float = 0.0,
+) -> dict[str, Any]:
+    """Find the lowest threshold at which the precision of a class can be shown.
+
+    Parameters
+    ----------
+    label : label
+    odds : float64 (n_documents,)
+    right : bool (n_documents,)
+        Which documents have the label.
+    least : float
+        The precision.
+    confidence : float
+    floor : float
+        No threshold is below this.
+
+    Returns
+    -------
+    dict
+        ``label``, ``threshold`` (None where it can't be shown), ``answered``, ``correct``,
+        ``precision_bound``, ``candidates``, ``starts``.
     """
-    for name, value in of_labels.items():
-        if value is not None:
-            raise ParameterError.naming(
-                "{setting} is for lists of labels, and these documents have one label each",
-                setting=Mention(name))
-    check_share("min_precision", min_precision)
-    check_share("confidence", confidence)
-    check_two_classes(classes)
+    own = odds >= floor
+    order = np.argsort(-odds[own], kind="stable")
+    scores, hits = odds[own][order], right[own][order].cumsum()
+    starts, level = _start_lengths(len(scores), least, confidence)
+    entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
+             "precision_bound": None, "candidates": len(scores), "starts": starts}
+    for start in starts:
+        length = start
+        while True:
+            # No threshold separates equal scores, so a prefix holds all or none of them.
+            n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
+            bound = lower_bound(int(hits[n - 1]), n, level)
+            if bound < least:
+                break
+            if n > int(entry["answered"]):
+                left_out = float(scores[n]) if n < len(scores) else -np.inf
+                entry |= {"threshold": max(floor, threshold_above(left_out, scores)), "answered": n,
+                          "correct": int(hits[n - 1]), "precision_bound": bound}
+            if n == len(scores):
+                break
+            length = min(len(scores), max(n + 1, math.ceil(length * _GROWTH)))
+    return entry
+
+
+def _start_lengths(n: int, least: float, confidence: float) -> tuple[list[int], float]:
+    """The lengths of the first prefixes, and the confidence of each of their tests.
+
+    >>> _start_lengths(300, 0.95, 0.95)
+    ([80, 160], 0.9833333333333333)
+    """
+    fewest = trials_needed(1.0 - least, confidence)
+    if n < fewest:
+        return [], confidence
+    shares = 1 + int(math.log2(n / fewest))
+    level = 1.0 - (1.0 - confidence) / shares
+    first = trials_needed(1.0 - least, level)
+    return [length for j in range(shares) if (length := first << j) <= n], level

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, ParameterError
-from textnb.evaluation.against_rest import AgainstRest, check_positive, set_against_rest
+from textnb.errors import DataError, Mention, ParameterError
 from textnb.evaluation.binomial import (
     check_share,
     errors_allowed,
@@ -28,9 +27,101 @@ from textnb.evaluation.binomial import (
 )
 from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.novelty import evidence_of
+from textnb.evaluation.roc import (
+    AgainstRest,
+    check_positive,
+    check_two_classes,
+    errors_by_threshold,
+)
+from textnb.learning.fitted import Fitted
+from textnb.learning.settings import FALSE_POSITIVES
+from textnb.runtime.settings import is_number
 
 # The relative distance of a threshold from the score below it: larger than rounding errors.
 _CLEARANCE = 1e-6
+# A bound that is computed and compared may differ in its last bits.
+_ROUNDING = 1e-9
+BY, _METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
+_RATES = ("max_false_positive_rate", "max_false_negative_rate")
+_OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What thresholds are chosen for: a rate of errors, costs, a precision or F1.
+
+    The attributes are parameters of `choose_threshold` and `textnb.choose_class_thresholds`. Each
+    check is of the settings alone, before documents are scored, and raises ParameterError.
+    """
+
+    max_false_positive_rate: float | None = None
+    max_false_negative_rate: float | None = None
+    min_precision: float | None = None
+    by: str | None = None
+    costs: tuple[float, float] | None = None
+    method: str | None = None
+    confidence: float = 0.95
+    at_least: int = 0
+    at_most: int | None = None
+
+    def check_for_class(self, classes: Sequence[Any], positive: Any) -> None:
+        """Check that a threshold for one class can be chosen."""
+        self._refuse(("min_precision", "by", "at_least", "at_most"),
+                     "is for thresholds of every class: see choose_class_thresholds")
+        check_share("confidence", self.confidence)
+        check_positive(classes, positive)
+        for name in _RATES:
+            rate = getattr(self, name)
+            if rate is not None and self.costs is not None:
+                raise ParameterError("costs and a rate of errors exclude each other: give one")
+            if rate is not None:
+                check_share(name, rate)
+        self._check_costs()
+        if self.costs is None and self.max_false_positive_rate is None:
+            raise ParameterError("nothing is asked for: give max_false_positive_rate (and "
+                                 "max_false_negative_rate for an unsure band), or costs")
+
+    def check_for_classes(self, classes: Sequence[Any]) -> None:
+        """Check that thresholds by precision can be chosen for classes that exclude each other."""
+        self._refuse(("by", "costs", "method", "at_least", "at_most"),
+                     "is for lists of labels, and these documents have one label each")
+        self._refuse(_RATES, _OF_ONE_CLASS)
+        check_share("min_precision", self.min_precision)
+        check_share("confidence", self.confidence)
+        check_two_classes(classes)
+
+    def check_for_labels(self) -> None:
+        """Check that thresholds can be chosen where documents have lists of labels."""
+        self._refuse(_RATES, _OF_ONE_CLASS)
+        goals = [name for name in ("by", "min_precision", "costs")
+                 if getattr(self, name) is not None]
+        if len(goals) != 1:
+            raise ParameterError.naming(
+                "give one of {by}, {min_precision} and {costs}; got {got}",
+                got=" and ".join(goals) or "none")
+        check_share("confidence", self.confidence)
+        self._check_costs()
+        if self.min_precision is not None:
+            check_share("min_precision", self.min_precision)
+        elif self.by is not None and self.by not in BY:
+            raise ParameterError.unknown_choice("by", self.by, BY)
+
+    def _refuse(self, names: Sequence[str], reason: str) -> None:
+        for name in names:
+            if getattr(self, name) != getattr(Goal, name):
+                raise ParameterError.naming("{setting} " + reason, setting=Mention(name))
+
+    def _check_costs(self) -> None:
+        if self.method is not None and self.costs is None:
+            raise ParameterError(
+                f"method={self.method!r} goes with costs, and none are given")
+        if self.method not in (None, *_METHODS):
+            raise ParameterError.unknown_choice("method", self.method, _METHODS)
+        pair = (1, 1) if self.costs is None else self.costs
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
+                is_number(cost) and 0 < cost < math.inf for cost in pair):
+            raise ParameterError.out_of_range(
+                "costs", "two numbers above 0, of a false positive and of a false negative", pair)
 
 
 def choose_threshold(
@@ -127,12 +218,10 @@ def choose_threshold(
     [('ham', 59), ('spam', 1)]
     """
     check_held_out(held)
-    check_threshold_settings(
-        held.classes.tolist(), positive, max_false_positive_rate=max_false_positive_rate,
-        max_false_negative_rate=max_false_negative_rate, confidence=confidence, costs=costs,
-        method=method)
+    Goal(max_false_positive_rate, max_false_negative_rate, costs=costs, method=method,
+         confidence=confidence).check_for_class(held.classes.tolist(), positive)
     held = held.calibrated(calibration)
-    sides = set_against_rest(held, positive)
+    sides = held.against_rest(positive)
     request: dict[str, Any]
     if costs is not None:
         costs, rule = (float(costs[0]), float(costs[1])), method or "empirical"
@@ -149,35 +238,6 @@ def choose_threshold(
     return replace(decision, evidence={**request, **results, "scored": held.method,
                                        "calibrated": held.calibration is not None,
                                        **evidence_of(held.novelty)})
-
-
-def check_threshold_settings(
-    classes: Sequence[Any], positive: Any, *, max_false_positive_rate: Any = None,
-    max_false_negative_rate: Any = None, confidence: Any = 0.95, costs: Any = None,
-    method: str | None = None,
-) -> None:
-    """Check the settings of `choose_threshold`, before documents are scored.
-
-    Raises
-    ------
-    ParameterError
-        As `choose_threshold`.
-    """
-    check_share("confidence", confidence)
-    check_positive(classes, positive)
-    for name, rate in (("max_false_positive_rate", max_false_positive_rate),
-                       ("max_false_negative_rate", max_false_negative_rate)):
-        if rate is not None:
-            if costs is not None:
-                raise ParameterError("costs and a rate of errors exclude each other: give one")
-            check_share(name, rate)
-    check_method(method, costs)
-    if costs is not None:
-        check_costs(costs)
-        return
-    if max_false_positive_rate is None:
-        raise ParameterError("nothing is asked for: give max_false_positive_rate (and "
-                             "max_false_negative_rate for an unsure band), or costs")
 
 
 def _choose_by_rates(
@@ -251,36 +311,17 @@ def _class_thresholds(sides: AgainstRest, least: float, least_other: float) -> d
             for j, label in enumerate(sides.labels)}
 
 
-def check_method(method: Any, costs: Any) -> None:
-    """Raises ParameterError unless it is a method by which costs choose a threshold."""
-    if method is not None and costs is None:
-        raise ParameterError(f"method={method!r} goes with costs, and none are given")
-    if method not in (None, "empirical", "theoretical"):
-        raise ParameterError.unknown_choice("method", method, ("empirical", "theoretical"))
-
-
-def check_costs(costs: Any) -> None:
-    """Raises ParameterError unless they are two numbers above 0."""
-    pair = list(costs) if isinstance(costs, (tuple, list)) else []
-    if len(pair) != 2 or not all(
-            isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 < cost < math.inf
-            for cost in pair):
-        raise ParameterError.out_of_range(
-            "costs", "two numbers above 0, of a false positive and of a false negative", costs)
-
-
 def _find_cheapest(sides: AgainstRest, false_positive: float, false_negative: float) -> float:
     """Find the threshold of least cost on these documents, the highest of several."""
     sides.check_both()
+    # No threshold includes a score of -inf.
+    possible = sides.scores > -np.inf
+    scores, wrong, hits = errors_by_threshold(sides.positive[possible], sides.scores[possible])
     # Each candidate leaves out the scores up to one of the distinct scores.
-    distinct, rank = np.unique(np.append(sides.scores, -np.inf), return_inverse=True)
-    wrong, missed = (np.bincount(rank[:-1][rows], minlength=len(distinct))
-                     for rows in (~sides.positive, sides.positive))
-    cost = (false_positive * (wrong.sum() - wrong.cumsum()) + false_negative * missed.cumsum())
-    best = len(cost) - 1 - int(cost[::-1].argmin())
-    if distinct[best] == np.inf:
-        return np.inf
-    return threshold_above(float(distinct[best]), sides.scores)
+    excluded, wrong, hits = np.append(scores, -np.inf), np.append(0, wrong), np.append(0, hits)
+    cost = false_positive * wrong + false_negative * (int(sides.positive.sum()) - hits)
+    best = float(excluded[cost.argmin()])
+    return np.inf if best == np.inf else threshold_above(best, sides.scores)
 
 
 def measure_decision(
@@ -307,3 +348,70 @@ def measure_decision(
     if costs is not None:
         results["cost"] = costs[0] * wrong + costs[1] * missed
     return results
+
+
+def decide_by_fit(
+    fitted: Fitted, spam: Any = "spam", max_false_positive_rate: float = FALSE_POSITIVES, *,
+    confidence: float = 0.95,
+) -> Fitted:
+    """The model with a threshold for spam, and "unsure" from log-odds 0 up to it.
+
+    The threshold is that of `textnb.choose_threshold`. Where there are too few messages to show the
+    rate, it is the lowest that no message of ham reaches, and the evidence says what rate that
+    shows.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        A model of two classes that was fitted with ``left_out``.
+    spam : label
+    max_false_positive_rate : float
+        The largest share of the other class that may be answered as ``spam``.
+    confidence : float
+
+    Raises
+    ------
+    ParameterError
+        If there are not two classes, or none is ``spam``.
+    DataError
+        If the fit has made no scores by models of others.
+    """
+    check_share("max_false_positive_rate", max_false_positive_rate)
+    classes = fitted.classes.tolist()
+    if len(classes) != 2:
+        raise ParameterError(f"the threshold of a filter is for two classes; got {len(classes)}")
+    check_positive(classes, spam)
+    scores = fitted.learned.left_out
+    if scores is None:
+        raise DataError(
+            "the fit has scored no documents by models of others: that takes 20 documents or more "
+            "in each of its parts, unit weights, and held_out above 0")
+    held = HeldOut(fitted.classes, scores.scores, scores.actual, np.zeros(len(scores.actual)),
+                   f"{scores.parts} folds")
+    others = int((held.actual != classes.index(spam)).sum())
+    shown = upper_bound(0, others, confidence) * (1.0 + _ROUNDING)
+    decision = choose_threshold(
+        held, spam, max_false_positive_rate=max(max_false_positive_rate, shown),
+        confidence=confidence, calibration=fitted.calibration)
+    # Below the threshold, the other class is the answer only where it is the more probable one.
+    decision = replace(decision, thresholds={
+        label: least if label == spam else max(least, 0.0)
+        for label, least in decision.thresholds.items()})
+    sides = held.calibrated(fitted.calibration).against_rest(spam)
+    return fitted.with_decision(replace(decision, evidence={
+        **decision.evidence, **measure_decision(sides, decision, None, confidence),
+        "max_false_positive_rate": max_false_positive_rate}))
+
+
+def threshold_by_fit(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
+    """The scores, not calibrated, of a row at the threshold of `decide_by_fit`: (n_classes,).
+
+    They are 0 where the fit has too few documents to choose a threshold.
+    """
+    if fitted.learned.left_out is None:
+        return np.zeros(len(fitted.classes))
+    decision = decide_by_fit(
+        replace(fitted, calibration=None), spam, max_false_positive_rate).decision
+    assert decision is not None
+    least = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]
+    return np.array(least)

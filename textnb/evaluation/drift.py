@@ -26,18 +26,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.decision import choose_labels, log_odds
+from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
+from textnb.bayes.labels import Link
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, codes_of, known_labels
+from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, codes_of, known_labels
 from textnb.evaluation.novelty import NoveltyCount
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.scoring.scorer import Watch
 from textnb.scoring.texts import score_batch
 
 LEVEL = 0.01
@@ -47,7 +47,6 @@ _MORE_ERRORS = 1.5
 LEAST_DOCUMENTS = 50
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
 _BINS = 10
-_LABEL = "\0label"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,34 +80,33 @@ class Sample:
 
     @classmethod
     def of(
-        cls, scores: Floats, tokens: ArrayLike, unknown: ArrayLike,
-        labels: NDArray[np.int64] | None = None,
+        cls, held: HeldOut, tokens: ArrayLike, unknown: ArrayLike, labelled: bool = True,
+        decision: Decision | None = None, others: NDArray[np.bool_] | None = None,
     ) -> Sample:
-        """The sample of joint log-probabilities (n_documents, n_classes) and tokens."""
-        impossible: NDArray[np.bool_] = (scores == -np.inf).all(axis=1)
-        odds = np.where(impossible[:, None], -np.inf, np.nan_to_num(
-            log_odds(np.where(impossible[:, None], 0.0, scores)), nan=-np.inf, posinf=np.inf,
-            neginf=-np.inf))
-        best = odds.argmax(axis=1)
-        answers = np.where(impossible, UNKNOWN, best).astype(np.int64)
-        return cls(answers, odds[np.arange(len(scores)), best], _shares(unknown, tokens), labels,
-                   None if labels is None else answers != labels)
+        """The sample of scores, numbers of all tokens, and of those that are unknown.
 
-    @classmethod
-    def of_lists(
-        cls, scores: Floats, tokens: ArrayLike, unknown: ArrayLike, predicted: NDArray[np.bool_],
-        actual: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
-    ) -> Sample:
-        """The sample of log-odds of labels (n_documents, n_labels), and which are predicted.
-
-        ``actual`` tells which labels the documents have, and which documents have others.
+        Parameters
+        ----------
+        labelled : bool
+            Whether ``held.actual`` says anything.
+        decision, others
+            Of lists of labels: their thresholds, and which documents have labels that are unknown.
         """
-        share = _shares(unknown, tokens)
-        if actual is None:
-            return cls(_best(scores, predicted), scores.max(axis=1), share)
-        has, others = actual
-        return cls(_best(scores, predicted), scores.max(axis=1), share, _best(scores, has),
-                   others | (predicted != has).any(axis=1))
+        numbers = np.asarray(tokens, dtype=np.float64)
+        share = np.full(len(numbers), np.nan)
+        np.divide(unknown, numbers, out=share, where=numbers > 0)
+        if held.link == "sigmoid":
+            predicted, scores = held.chosen(decision), held.scores
+            answers, labels = _best(scores, predicted), _best(scores, held.actual)
+            wrong = (predicted != held.actual).any(axis=1)
+            wrong = wrong if others is None else wrong | others
+        else:
+            scores, labels = held.odds, held.actual
+            possible = np.asarray(~np.isneginf(held.scores).all(axis=1, keepdims=True))
+            answers = _best(scores, possible)
+            wrong = answers != labels
+        return cls(answers, scores.max(axis=1), share,
+                   *((labels, wrong) if labelled else ()))
 
     @classmethod
     def concat(cls, parts: Sequence[Sample]) -> Sample:
@@ -117,14 +115,6 @@ class Sample:
         whole: list[Any] = [
             None if column[0] is None else np.concatenate(column) for column in columns]
         return cls(*whole)
-
-
-def _shares(part: ArrayLike, whole: ArrayLike) -> Floats:
-    """Parts of numbers; NaN of 0."""
-    numbers = np.asarray(whole, dtype=np.float64)
-    share = np.full(len(numbers), np.nan)
-    np.divide(part, numbers, out=share, where=numbers > 0)
-    return share
 
 
 def _best(scores: Floats, among: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -297,12 +287,10 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
         labelled = fitted.label in rows.collect_schema()
         if labelled:
             rows = fitted.scan(frame)
-        label = [labels_as(fitted.label, rows, fitted.label_type).alias(_LABEL)] if labelled else []
+        label = [labels_as(fitted.label, rows, fitted.label_type).alias(LABEL)] if labelled else []
         for batch in batches(rows.select(*fitted.columns, *label), fitted.columns,
                              progress=progress):
-            labels = batch[_LABEL] if labelled else None
-            parts.append(_sample_of_lists(fitted, batch, labels) if fitted.is_multilabel else
-                         _sample_of_classes(fitted, batch, labels, novelty))
+            parts.append(_sample_of(fitted, batch, batch[LABEL] if labelled else None, novelty))
     if not parts:
         raise DataError.no_rows("the sample", "there is nothing to compare")
     # Whether lists were learned can't be told: a term is new to some labels of a list.
@@ -311,39 +299,33 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
     return Sample.concat(parts)
 
 
-def _sample_of_classes(
+def _sample_of(
     fitted: Fitted, batch: pl.DataFrame, labels: pl.Series | None, novelty: NoveltyCount
 ) -> Sample:
-    codes = None if labels is None else codes_of(labels, fitted.labels)
-    return Sample.of(*_score_and_count(
-        fitted, batch, None if codes is None else novelty.watch(codes)), codes)
-
-
-def _sample_of_lists(fitted: Fitted, batch: pl.DataFrame, labels: pl.Series | None) -> Sample:
-    scores, tokens, unknown = _score_and_count(fitted, batch, None)
-    predicted = choose_labels(scores, fitted.labels.to_list(), fitted.decision)
-    if labels is None:
-        return Sample.of_lists(scores, tokens, unknown, predicted)
-    has, _ = known_labels(labels.rename(fitted.label), fitted.labels)
-    others = labels.list.len().to_numpy() > has.sum(axis=1)
-    return Sample.of_lists(scores, tokens, unknown, predicted, (has, others))
-
-
-def _score_and_count(
-    fitted: Fitted, rows: pl.DataFrame, watch: Watch | None
-) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-    """Scores of a batch of rows, the number of all its tokens, and of the unknown ones."""
+    """The sample of a batch."""
+    others = watch = None
+    link: Link = "sigmoid" if fitted.is_multilabel else "softmax"
+    actual: NDArray[Any] = np.full(batch.height, UNKNOWN)
+    if fitted.is_multilabel:
+        actual = np.zeros((batch.height, len(fitted.labels)), dtype=np.bool_)
+    if labels is not None and fitted.is_multilabel:
+        actual = known_labels(labels.rename(fitted.label), fitted.labels)
+        others = labels.list.len().to_numpy() > actual.sum(axis=1)
+    elif labels is not None:
+        actual = codes_of(labels, fitted.labels)
+        watch = novelty.watch(actual)
     known: list[NDArray[Any]] = []
 
-    def count(batch: pl.DataFrame, counts: SparseRows) -> None:
+    def count(rows: pl.DataFrame, counts: SparseRows) -> None:
         known.append(counts.sum(axis=1))
         if watch is not None:
-            watch(batch, counts)
+            watch(rows, counts)
 
-    scores, _ = score_batch(fitted, rows, count)
+    scores, lengths = score_batch(fitted, batch, count)
     expression = fitted.settings.tokenizer.expr(fitted.columns)
-    tokens = rows.select(expression.list.len().cast(pl.Int64).alias("n"))["n"].to_numpy()
-    return scores, tokens, tokens - known[0]
+    tokens = batch.select(expression.list.len().cast(pl.Int64).alias("n"))["n"].to_numpy()
+    return Sample.of(HeldOut(fitted.classes, scores, actual, lengths, "", link=link), tokens,
+                     tokens - known[0], labels is not None, fitted.decision, others)
 
 
 def compare(

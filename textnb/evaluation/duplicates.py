@@ -147,27 +147,28 @@ def find_duplicates(
         raise ParameterError.out_of_range("near", "above 0 and at most 1, or None", near)
     if not is_whole(shingle) or shingle < 1:
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
-    sides = [train] if test is None else [train, test]
     columns = text_names(text) if label is None else columns_of(text, label)
-    texts = _Texts(tokenizer, columns, label)
-    heights = [texts.add(side, name) for side, name in
-               zip(sides, ("the training set", "the test set"), strict=False)]
-    lengths, codes = texts.tokens()
-    first = _first_rows(texts.documents())
-    # Duplicates are looked for among the rows before `known`, for each row from `begin` on.
-    begin, known = (0, heights[0]) if test is None else (heights[0], heights[0])
-    of, similarity = first.copy(), np.ones(len(first))
-    exact = (first < np.arange(len(first))) if test is None else (first < known)
-    of[~exact], similarity[~exact] = -1, 0.0
+    sides = {"the training set": train} | ({} if test is None else {"the test set": test})
+    words = Interner()
+    parts = [_read(side, name, tokenizer, columns, label, words) for name, side in sides.items()]
+    documents = pl.concat(parts)
+    lengths, first = _lengths(documents), _first_rows(documents)
+    numbers, known = np.arange(len(first)), parts[0].height
+    begin = 0 if test is None else known
+    # Duplicates are looked for among the rows before.
+    before = numbers if test is None else np.minimum(numbers, known)
+    exact = first < before
+    of, similarity = np.where(exact, first, -1), exact.astype(np.float64)
     if near is not None:
-        _find_near(of, similarity, first, lengths, codes, None if test is None else known,
-                  float(near), int(shingle))
-    rows = np.flatnonzero((np.arange(len(first)) >= begin) & (of >= 0) & (lengths > 0))
+        codes = _in_order_of_strings(documents, words)
+        partners, found = _find_near(first, lengths, codes, begin, float(near), int(shingle))
+        of, similarity = np.where(exact, of, partners), np.where(exact, similarity, found)
+    rows = np.flatnonzero((numbers >= begin) & (of >= 0) & (lengths > 0))
     pairs = pl.DataFrame({"row": rows - begin, "of": of[rows], "similarity": similarity[rows],
                           "exact": exact[rows]})
     if label is not None:
-        pairs = _add_labels(pairs, texts.labels, rows, of[rows], first, known)
-    return Duplicates(heights[-1], heights[0], None if near is None else float(near),
+        pairs = _add_labels(pairs, documents["label"], rows, of[rows], first, known)
+    return Duplicates(parts[-1].height, known, None if near is None else float(near),
                       int((lengths[begin:] == 0).sum()), pairs)
 
 
@@ -183,9 +184,8 @@ def same_texts(
     >>> same_texts(pl.DataFrame({"text": ["aa bb", "", "AA bb!", ""]})).tolist()
     [0, 1, 0, 3]
     """
-    texts = _Texts(tokenizer, text_names(text), None)
-    texts.add(frame, "the input")
-    return _first_rows(texts.documents())
+    return _first_rows(_read(
+        frame, "the input", tokenizer, text_names(text), None, Interner()))
 
 
 def copies_learned(first: Ints, folds: Ints) -> int:
@@ -214,6 +214,26 @@ def copies_learned(first: Ints, folds: Ints) -> int:
     return int(alike.select(elsewhere.sum()).item())
 
 
+def _read(
+    frame: Any, name: str, tokenizer: Tokenizer, columns: list[str], label: str | None,
+    words: Interner,
+) -> pl.DataFrame:
+    """The tokens of each row as ``codes``, and its ``label`` as a string."""
+    tokens, keys = tokenizer.expr(columns), [] if label is None else [label]
+    parts = []
+    with reading(frame):
+        lazy = scan(frame, text=columns, label=label, tokens=tokenizer.columns_of_tokens(columns))
+        for batch in batches(lazy.select(*columns, *keys), columns):
+            codes = batch.select(tokens.cast(pl.List(words.dtype)).alias("codes"))[
+                "codes"].to_physical().cast(pl.List(pl.UInt32))
+            words.note_codes(_flat(codes))
+            parts.append(pl.DataFrame([codes, *(
+                _as_strings(batch[key]).alias("label") for key in keys)]))
+    if not parts:
+        raise DataError(f"{name} has no rows: there is nothing to compare")
+    return pl.concat(parts)
+
+
 def _as_strings(labels: pl.Series) -> pl.Series:
     """Labels as strings; of lists, all that each has, in order."""
     if not isinstance(labels.dtype, pl.List):
@@ -221,87 +241,49 @@ def _as_strings(labels: pl.Series) -> pl.Series:
     return labels.cast(pl.List(pl.String)).list.sort().list.join(", ")
 
 
-class _Texts:
-    """Tokens of the rows of all sides, as codes."""
-
-    def __init__(self, tokenizer: Tokenizer, columns: list[str], label: str | None):
-        self._tokens, self._columns, self._label = tokenizer.expr(columns), columns, label
-        self._lists = tokenizer.columns_of_tokens(columns)
-        self._words = Interner()
-        self._codes: list[pl.Series] = []
-        self._labels: list[pl.Series] = []
-
-    def add(self, frame: Any, name: str) -> int:
-        """Read the rows of one side, and return their number."""
-        rows = 0
-        keys = [] if self._label is None else [self._label]
-        with reading(frame):
-            lazy = scan(frame, text=self._columns, label=self._label, tokens=self._lists)
-            for batch in batches(lazy.select(*self._columns, *keys), self._columns):
-                codes = batch.select(
-                    self._tokens.cast(pl.List(self._words.dtype)).alias("codes"))["codes"]
-                self._codes.append(codes.to_physical().cast(pl.List(pl.UInt32)))
-                self._words.note_codes(self._codes[-1].explode(
-                    empty_as_null=False, keep_nulls=False).to_numpy())
-                if self._label is not None:
-                    self._labels.append(_as_strings(batch[self._label]))
-                rows += batch.height
-        if not rows:
-            raise DataError(f"{name} has no rows: there is nothing to compare")
-        return rows
-
-    @property
-    def labels(self) -> pl.Series:
-        return pl.concat(self._labels)
-
-    def documents(self) -> pl.Series:
-        """Codes of each row, as a list."""
-        return pl.concat(self._codes)
-
-    def tokens(self) -> tuple[Ints, Ints]:
-        """Number of tokens of each row, and the codes of all tokens, in the order of their strings.
-
-        The interner's own codes depend on the order of threads.
-        """
-        rank = np.empty(len(self._words), dtype=np.int64)
-        rank[self._words.strings().arg_sort().to_numpy()] = np.arange(len(self._words))
-        documents = self.documents()
-        flat = documents.explode(empty_as_null=False, keep_nulls=False).to_numpy()
-        return documents.list.len().cast(pl.Int64).to_numpy(), rank[flat]
+def _flat(codes: pl.Series) -> NDArray[np.uint32]:
+    return codes.explode(empty_as_null=False, keep_nulls=False).to_numpy()
 
 
-def _first_rows(documents: pl.Series) -> Ints:
+def _lengths(documents: pl.DataFrame) -> Ints:
+    return documents["codes"].list.len().cast(pl.Int64).to_numpy()
+
+
+def _in_order_of_strings(documents: pl.DataFrame, words: Interner) -> Ints:
+    """The codes of all tokens; the interner's own depend on the order of threads."""
+    rank = np.empty(len(words), dtype=np.int64)
+    rank[words.strings().arg_sort().to_numpy()] = np.arange(len(words))
+    return rank[_flat(documents["codes"])]
+
+
+def _first_rows(documents: pl.DataFrame) -> Ints:
     """The first row with the same codes, for each row; an empty row is equal to no other."""
-    rows = pl.DataFrame({"codes": documents}).with_row_index("row").with_columns(
-        pl.col("row").cast(pl.Int64))
+    rows = documents.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), "codes")
     first: Ints = rows.select(
         pl.when(pl.col("codes").list.len() == 0).then("row")
-        .otherwise(pl.col("row").first().over("codes"))).to_series().to_numpy().copy()
+        .otherwise(pl.col("row").first().over("codes"))).to_series().to_numpy()
     return first
 
 
 def _find_near(
-    of: Ints, similarity: NDArray[np.float64], first: Ints, lengths: Ints, codes: Ints,
-    known: int | None, near: float, shingle: int,
-) -> None:
-    """Find near-duplicates of rows without an exact one; each distinct text is compared once."""
-    every = np.arange(len(first))
-    kept = (first == every) & (lengths > 0)
-    distinct = np.flatnonzero(kept)
-    sets = shingles(lengths[kept], codes[np.repeat(kept, lengths)], shingle)
-    number = np.arange(len(distinct))
-    if known is None:
-        limits = number
-    else:
-        answers = int(np.searchsorted(distinct, known))
-        limits = np.where(number < answers, 0, answers)
-    partners, found = similar_before(sets, limits, near)
-    partner_of, found_of = np.full(len(first), -1, dtype=np.int64), np.zeros(len(first))
-    partner_of[distinct] = np.where(partners >= 0, distinct[partners], -1)
-    found_of[distinct] = found
-    # Later copies of a text have the first one's near-duplicate, unless they are exact duplicates.
-    missing = of < 0
-    of[missing], similarity[missing] = partner_of[first[missing]], found_of[first[missing]]
+    first: Ints, lengths: Ints, codes: Ints, begin: int, near: float, shingle: int
+) -> tuple[Ints, NDArray[np.float64]]:
+    """A near-duplicate of each row, -1 if it has none, and the similarity of both.
+
+    Each distinct text is compared once, and later copies of it have the same near-duplicate. Rows
+    from ``begin`` on are compared with those before it; if it is 0, all with those before them.
+    """
+    once = (first == np.arange(len(first))) & (lengths > 0)
+    distinct = np.flatnonzero(once)
+    limits = np.arange(len(distinct))
+    if begin:
+        answers = int(np.searchsorted(distinct, begin))
+        limits = np.where(limits < answers, 0, answers)
+    partners, found = similar_before(
+        shingles(lengths[once], codes[np.repeat(once, lengths)], shingle), limits, near)
+    of, similarity = np.full(len(first), -1, dtype=np.int64), np.zeros(len(first))
+    of[distinct], similarity[distinct] = np.where(partners >= 0, distinct[partners], -1), found
+    return of[first], similarity[first]
 
 
 def _add_labels(

@@ -9,7 +9,9 @@ limits are chosen from the difference too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +20,17 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
+from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
-from textnb.evaluation.metrics import Evaluation, evaluation
-from textnb.evaluation.recipe import Recipe
+from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import count, fit_from_counts
-from textnb.learning.text_settings import TextSettings
+from textnb.learning.fitting import count, fit, fit_from_counts
+from textnb.learning.text_settings import TextSettings, columns_of
+from textnb.models.base import Model
+from textnb.models.protocol import unfitted
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split
@@ -36,6 +40,93 @@ if TYPE_CHECKING:
 
 # Bytes of text, of all folds together, that may wait to be counted.
 _BUFFER = 128 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The settings of a model, and how other rows are learned with them.
+
+    Attributes
+    ----------
+    columns : list of str
+        The text columns.
+    label : str
+        The label column.
+    tokens : list of str
+        The text columns that hold lists of tokens.
+    summed : TextSettings or None
+        The settings, where sums of counts determine the model.
+    fit : callable
+        Gives the model of the rows of a DataFrame.
+    """
+
+    columns: list[str]
+    label: str
+    tokens: list[str]
+    summed: TextSettings | None
+    fit: Callable[[pl.DataFrame], Fitted]
+
+    @classmethod
+    def of(
+        cls, model: TextClassifier | Fitted, user: str, with_scores_left_out: bool = False
+    ) -> Recipe:
+        """The present settings of a classifier, or those that a model was fitted with.
+
+        Parameters
+        ----------
+        model : TextClassifier or Fitted
+        user : str
+            The function that fits them, for errors.
+        with_scores_left_out : bool
+            Whether each fit also scores all its documents by models of others.
+
+        Raises
+        ------
+        ParameterError
+            If the model is none of texts, or its fit makes no such scores.
+        """
+        if isinstance(model, Fitted):
+            return cls._of_settings(model.settings, with_scores_left_out)
+        if not hasattr(type(model), "text_settings"):
+            raise ParameterError(
+                f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
+                "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
+        if not isinstance(model.estimator, str):
+            return cls._of_settings(model.text_settings(), with_scores_left_out)
+        if with_scores_left_out:
+            raise _no_scores_left_out("a model that is searched for")
+        columns = columns_of(model.text, model.label)
+        return cls(columns, model.label, model.tokenizer.columns_of_tokens(columns), None,
+                   _search_again(model))
+
+    @classmethod
+    def _of_settings(cls, settings: TextSettings, with_scores: bool) -> Recipe:
+        if with_scores and not settings.model.scores_left_out:
+            raise _no_scores_left_out(settings.model.name or type(settings.model).__name__)
+        summed = settings if _follows_from_sums(settings.model) else None
+        return cls(settings.columns, settings.label, settings.token_columns, summed,
+                   partial(fit, settings, left_out=with_scores))
+
+    def scan(self, frame: Any) -> pl.LazyFrame:
+        """The rows, with their columns checked."""
+        return scan(frame, text=self.columns, label=self.label, tokens=self.tokens)
+
+
+def _search_again(model: Any) -> Callable[[pl.DataFrame], Fitted]:
+    # The module of the classifier has loaded scikit-learn already.
+    return lambda rows: unfitted(model).fit(rows).fitted_
+
+
+def _no_scores_left_out(model: str) -> ParameterError:
+    return ParameterError(
+        f"max_false_positive_rate is for models whose fit scores documents by models of others, as "
+        f"NBLinear's does; got {model}. Leave it out, and choose a threshold from the result's "
+        "scores with choose_threshold")
+
+
+def _follows_from_sums(model: Model) -> bool:
+    """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
+    return model.from_counts and not is_auto(model.l)
 
 
 def cross_validate(
@@ -158,67 +249,6 @@ def _calibrate_folds(
             cells = rows[:, None], columns
             posterior[cells] = calibration.apply(scores[cells], lengths[rows])
     return posterior
-
-
-def evaluation_of(held: HeldOut) -> Evaluation:
-    """Measure accuracy, precision, recall and confusions of held-out scores.
-
-    Parameters
-    ----------
-    held : HeldOut
-
-    Raises
-    ------
-    DataError
-        If a label is none of the classes: only `evaluate`, which reads the labels, can name it.
-
-    Examples
-    --------
-    >>> held = HeldOut(np.array(["a", "b"]), np.array([[0.0, -1.0], [0.0, -2.0]]), np.array([0, 1]),
-    ...                np.ones(2), "held-out rows")
-    >>> evaluation_of(held).confusion.tolist()
-    [[1, 0, 0], [1, 0, 0]]
-    """
-    unknown = int((held.actual == UNKNOWN).sum())
-    if unknown:
-        raise DataError(f"{quantity(unknown, 'document', 'has', 'have')} a label that is none "
-                        "of the model's classes; evaluate(model, frame) counts them and names "
-                        "their labels")
-    if not len(held):
-        raise DataError("no documents were scored: there is nothing to measure")
-    classes = pl.Series(held.classes.tolist())
-    predicted = pl.Series(held.predicted)
-    pairs = pl.DataFrame({
-        "actual": classes.gather(pl.Series(held.actual)),
-        "predicted": classes.gather(predicted.replace(UNKNOWN, None)),
-    }).group_by("actual", "predicted").len("n")
-    return evaluation(pairs, classes)
-
-
-def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
-    """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
-
-    Parameters
-    ----------
-    held : HeldOut
-
-    Raises
-    ------
-    ParameterError
-        If the scores come from one model.
-
-    Examples
-    --------
-    >>> held = HeldOut(np.array(["a", "b"]), np.array([[0.0, -1.0], [0.0, -2.0]]), np.array([0, 1]),
-    ...                np.ones(2), "2 folds", np.array([0, 1]))
-    >>> accuracy_by_fold(held)["accuracy"].to_list()
-    [1.0, 0.0]
-    """
-    if held.folds is None:
-        raise ParameterError(f"these scores are of one model ({held.method}): there are no folds")
-    right = pl.DataFrame({"fold": held.folds, "right": held.predicted == held.actual})
-    return right.group_by("fold").agg(
-        documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]

@@ -19,22 +19,34 @@ from textnb.bayes.decision import Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
+from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
-from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
+from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
+from textnb.evaluation.metrics import evaluation
+from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, Novelty, NoveltyCount, codes_of
+from textnb.evaluation.roc import (
+    AgainstRest,
+    Roc,
+    check_class,
+    check_positive,
+    errors_by_threshold,
+    roc,
+)
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
+from textnb.scoring.labels import lists_of
 from textnb.scoring.texts import score_batch
 
 __all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
 
 # The column of labels in batches: no column of a user's has this name.
 LABEL = "\0label"
-# Rows of lists of labels are not judged by their terms: a term is new to some labels of a list.
-_NOT_VERIFIED = "rows given as held out (can't be verified)"
+# Scores of lists of labels that are in memory at a time as the measures of their order need them.
+_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +172,12 @@ class HeldOut:
     def accuracy(self) -> float:
         """Share of the documents whose most probable class is their label, or all of whose labels
         and no others are predicted."""
-        right = self.predicted == self.actual
-        return float((right if right.ndim == 1 else right.all(axis=1)).mean())
+        return float(self._right.mean())
+
+    @property
+    def _right(self) -> NDArray[np.bool_]:
+        right: NDArray[np.bool_] = self.predicted == self.actual
+        return right if right.ndim == 1 else np.asarray(right.all(axis=1))
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
         """The same documents with scores / T; unchanged if ``calibration`` is None.
@@ -190,12 +206,26 @@ class HeldOut:
         """Scores whose softmax is the probability of each class: (n_documents, n_classes)."""
         return self.scores if self.posterior is None else self.posterior
 
-    def log_odds(self, label: Any) -> Floats:
-        """Log-odds (base e) of one class against the others, -inf for impossible rows."""
-        k = self.classes.tolist().index(label)
-        odds: Floats = np.nan_to_num(log_odds(self.scores)[:, k], nan=-np.inf,
-                                     posinf=np.inf, neginf=-np.inf)
+    @property
+    def odds(self) -> Floats:
+        """Log-odds (base e) of each class against the others: (n_documents, n_classes).
+
+        -inf in rows that are impossible under every class.
+        """
+        odds = log_odds(self.scores)
+        odds[np.isnan(odds)] = -np.inf
         return odds
+
+    @property
+    def fair_odds(self) -> Floats:
+        """`odds`, but for rows that are impossible under every class: they favour none."""
+        impossible = np.isneginf(self.scores).all(axis=1, keepdims=True)
+        odds = log_odds(np.where(impossible, 0.0, self.scores))
+        return np.where(np.isnan(odds), 0.0, odds)
+
+    def log_odds(self, label: Any) -> Floats:
+        """The `odds` of one class: (n_documents,)."""
+        return self.odds[:, self.classes.tolist().index(label)]
 
     def log_probability(self) -> Floats:
         """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
@@ -242,6 +272,179 @@ class HeldOut:
                        without_class=None if self.without_class is None
                        else self.without_class[rows])
 
+    def evaluate(self, decision: Decision | None = None) -> Any:
+        """Measure accuracy, precision, recall and confusions, as `textnb.evaluate` does for rows.
+
+        Parameters
+        ----------
+        decision : Decision, optional
+            Its answers are measured too. Of lists of labels, the thresholds by which they are
+            predicted; without it, a label is predicted where its score is above 0.
+
+        Returns
+        -------
+        Evaluation, or LabelEvaluation of lists of labels
+
+        Raises
+        ------
+        DataError
+            If there is no document, or the one label of a document is none of the classes: only
+            `textnb.evaluate`, which reads the labels, can name it. Of lists, such labels are left
+            out.
+
+        Examples
+        --------
+        >>> held = HeldOut(np.array(["a", "b"]), np.array([[0.0, -1.0], [0.0, -2.0]]),
+        ...                np.array([0, 1]), np.ones(2), "held-out rows")
+        >>> held.evaluate().confusion.tolist()
+        [[1, 0, 0], [1, 0, 0]]
+        """
+        classes = pl.Series(self.classes.tolist())
+        if self.link == "sigmoid":
+            return self._evaluate_lists(classes, decision)
+        unknown = int((self.actual == UNKNOWN).sum())
+        if unknown:
+            raise DataError(f"{quantity(unknown, 'document', 'has', 'have')} a label that is none "
+                            "of the model's classes; evaluate(model, frame) counts them and names "
+                            "their labels")
+        if not len(self):
+            raise DataError("no documents were scored: there is nothing to measure")
+        codes = {"actual": self.actual, "predicted": self.predicted}
+        if decision is not None:
+            codes["decision"] = decision.decide(log_odds(self.scores), classes.to_list())
+        pairs = pl.DataFrame({
+            name: classes.gather(pl.Series(values).replace(UNKNOWN, None))
+            for name, values in codes.items()}).group_by(*codes).len("n")
+        return evaluation(pairs, classes).with_decision(pairs, decision)
+
+    def _evaluate_lists(self, classes: pl.Series, decision: Decision | None) -> LabelEvaluation:
+        step = max(1, _CELLS // len(classes))
+        rows, places = np.nonzero(self.actual)
+        return evaluation_of_lists(
+            lists_of(rows, classes.gather(pl.Series(places)), len(self)), classes,
+            lambda: (self.scores[at:at + step] for at in range(0, len(self), step)),
+            of_mask(self.chosen(decision)))
+
+    def accuracy_by_fold(self) -> pl.DataFrame:
+        """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
+
+        Raises
+        ------
+        ParameterError
+            If the scores come from one model.
+
+        Examples
+        --------
+        >>> held = HeldOut(np.array(["a", "b"]), np.array([[0.0, -1.0], [0.0, -2.0]]),
+        ...                np.array([0, 1]), np.ones(2), "2 folds", np.array([0, 1]))
+        >>> held.accuracy_by_fold()["accuracy"].to_list()
+        [1.0, 0.0]
+        """
+        if self.folds is None:
+            raise ParameterError(
+                f"these scores are of one model ({self.method}): there are no folds")
+        return pl.DataFrame({"fold": self.folds, "right": self._right}).group_by("fold").agg(
+            documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
+
+    def roc(self, positive: Any) -> Roc:
+        """Compute the ROC of one class by its log-odds, or of one label by its scores.
+
+        Rows that are impossible under every class favour none.
+
+        Raises
+        ------
+        ParameterError
+            If ``positive`` is none of the classes.
+        DataError
+            If all documents have that label, or none has.
+        """
+        check_class(self.classes.tolist(), positive)
+        k = self.classes.tolist().index(positive)
+        if self.link == "sigmoid":
+            return roc(self.actual[:, k], self.scores[:, k])
+        return roc(self.actual == k, self.fair_odds[:, k])
+
+    def roca(self, positive: Any) -> float:
+        """1-ROCA%, the area above the ROC curve in percent: (1 - AUC) · 100, lower is better.
+
+        The measure of the TREC spam track: G. V. Cormack, T. R. Lynam (2005), TREC 2005 spam track
+        overview. Rows that are impossible under every class are the last to be called positive.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `operating_points`.
+
+        Examples
+        --------
+        >>> import textnb
+        >>> train = pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "y"]})
+        >>> textnb.held_out(textnb.TextClassifier().fit(train), train).roca("x")
+        0.0
+        """
+        sides = self.against_rest(positive)
+        sides.check_both()
+        return roc(sides.positive, sides.own).area_above
+
+    def operating_points(self, positive: Any, *, confidence: float = 0.95) -> pl.DataFrame:
+        """The errors and rates of every threshold on the log-odds of one class.
+
+        Take those of ``held.calibrated(model.calibration_)`` for a calibrated model.
+
+        Parameters
+        ----------
+        positive : label
+        confidence : float
+
+        Returns
+        -------
+        DataFrame
+            One row per log-odds that occur, the highest first: ``threshold`` (a document is called
+            positive where its log-odds, base e, are at least this), ``false_positives``,
+            ``true_positives``, ``false_positive_rate``, ``true_positive_rate`` and
+            ``false_positive_rate_bound``, the upper bound of Clopper and Pearson. The bound holds
+            for a threshold that was fixed beforehand; `choose_threshold` chooses one with a
+            guarantee.
+
+        Raises
+        ------
+        ParameterError
+            If ``positive`` is no class of several.
+        DataError
+            If all documents are positive, or none is.
+
+        Examples
+        --------
+        >>> import textnb
+        >>> train = pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "y"]})
+        >>> held = textnb.held_out(textnb.TextClassifier().fit(train), train)
+        >>> points = held.operating_points("x")
+        >>> points["threshold"].round(3).to_list(), points["false_positives"].to_list()
+        ([0.693, -0.693], [0, 1])
+        """
+        check_share("confidence", confidence)
+        sides = self.against_rest(positive)
+        sides.check_both()
+        thresholds, wrong, hits = errors_by_threshold(sides.positive, sides.own)
+        others = int(wrong[-1])
+        return pl.DataFrame({
+            "threshold": thresholds, "false_positives": wrong, "true_positives": hits,
+            "false_positive_rate": wrong / others, "true_positive_rate": hits / hits[-1],
+            "false_positive_rate_bound": [upper_bound(int(n), others, confidence)
+                                          for n in wrong]})
+
+    def against_rest(self, positive: Any) -> AgainstRest:
+        """The log-odds of all classes, and which documents belong to the positive one."""
+        check_held_out(self)
+        check_positive(self.classes.tolist(), positive)
+        k = self.classes.tolist().index(positive)
+        if not len(self):
+            raise DataError.no_rows("the held-out set", "there is nothing to measure")
+        return AgainstRest(
+            self.classes.tolist(), k, self.odds, self.actual == k,
+            int((self.actual == UNKNOWN).sum()),
+            np.asarray(np.isnan(log_odds(self.scores)).any(axis=1)))
+
 
 def check_held_out(held: Any) -> None:
     """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake."""
@@ -286,55 +489,50 @@ def held_out(
         ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
         and ``method`` is "rows given as held out (can't be verified)".
     """
-    fitted = check_texts(model)
-    if fitted.is_multilabel:
-        return _held_out_lists(fitted, frame, progress)
-    names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
+    held = score_held_out(check_texts(model), frame, progress)
+    if held.novelty is not None:
+        held.novelty.warn()
+    return held
+
+
+def score_held_out(fitted: Fitted, frame: Any, progress: Progress | None = None) -> HeldOut:
+    """Score labelled documents as `held_out` does, without its warning."""
+    parts, unknown, of_lists = [], 0, fitted.is_multilabel
+    # Lists are not judged by their terms: a term is new to some labels of a list.
+    novelty = None if of_lists else NoveltyCount(fitted)
     with reading(frame):
-        rows = fitted.scan(frame)
-        for batch, codes in labelled_batches(
-                rows, names, fitted.label, pl.Series(fitted.classes.tolist()), progress):
-            scores, lengths = score_batch(fitted, batch, novelty.watch(codes))
-            parts.append((scores, codes, lengths))
-    scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+        for batch, own in labelled_batches(
+                fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
+                of_lists=of_lists):
+            parts.append((*score_batch(
+                fitted, batch, None if novelty is None else novelty.watch(own)), own))
+            unknown += int(batch[LABEL].list.len().sum() - own.sum()) if of_lists else 0
+    scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if novelty is None:
+        return HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED, link="sigmoid",
+                       unknown=unknown)
     found = novelty.result
-    found.warn()
     return HeldOut(fitted.classes, scores, actual, lengths, found.method,
                    without_class=in_classes(actual, fitted.counts.class_count == 0),
                    novelty=found)
 
 
-def _held_out_lists(fitted: Fitted, frame: Any, progress: Progress | None) -> HeldOut:
-    parts, lists = [], []
-    with reading(frame):
-        rows = fitted.scan(frame)
-        read = rows.select(*fitted.columns, pl.col(fitted.label).alias(LABEL))
-        for batch in batches(read, fitted.columns, progress=progress):
-            parts.append(score_batch(fitted, batch))
-            lists.append(batch[LABEL])
-    if not parts:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    scores, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    actual, unknown = known_labels(pl.concat(lists).rename(fitted.label), fitted.labels)
-    return HeldOut(fitted.classes, scores, actual, lengths, _NOT_VERIFIED, link="sigmoid",
-                   unknown=unknown)
-
-
-def known_labels(lists: pl.Series, classes: pl.Series) -> tuple[NDArray[np.bool_], int]:
-    """Which documents have which classes, and how many labels are none of them."""
-    found = labels_of(lists)
+def known_labels(lists: pl.Series, classes: pl.Series, first_row: int = 0) -> NDArray[np.bool_]:
+    """Which documents have which classes; labels that are none of them are left out."""
+    found = labels_of(lists, first_row)
     place = codes_of(pl.Series(found.classes.tolist()), classes)[found.codes]
-    known = place >= 0
     actual = np.zeros((len(lists), len(classes)), dtype=np.bool_)
-    actual[found.rows[known], place[known]] = True
-    return actual, int((~known).sum())
+    actual[found.rows[place >= 0], place[place >= 0]] = True
+    return actual
 
 
 def labelled_batches(
     rows: pl.LazyFrame, columns: Sequence[str], label: str, classes: pl.Series,
-    progress: Progress | None = None, text: Sequence[str] | None = None,
-) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+    progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
+) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
     """Batches of columns of a test set, and the class of each row: its index, -1 if unknown.
+
+    Of lists of labels, which of the classes each row has: bool (n_rows, n_classes).
 
     Parameters
     ----------
@@ -348,20 +546,24 @@ def labelled_batches(
     progress : callable, optional
     text : sequence of str, optional
         Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
+    of_lists : bool
 
     Raises
     ------
     DataError
         If there are no rows, or a label is null.
     """
-    selected = rows.select(*columns, labels_as(label, rows, classes.dtype).alias(LABEL))
+    labels_of_rows = pl.col(label) if of_lists else labels_as(label, rows, classes.dtype)
+    selected = rows.select(*columns, labels_of_rows.alias(LABEL))
     first = 0
     for batch in batches(selected, columns if text is None else text, progress=progress):
         labels = batch[LABEL]
-        if labels.null_count():
+        if labels.null_count() and not of_lists:
             raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
+        actual = (known_labels(labels.rename(label), classes, first) if of_lists
+                  else codes_of(labels, classes))
         first += batch.height
-        yield batch, codes_of(labels, classes)
+        yield batch, actual
     if not first:
         raise DataError.no_rows("the test set", "there is nothing to measure")
 

@@ -1,44 +1,32 @@
-"""Measures of predictions where documents have any number of labels."""
+"""Measures of predictions where documents have any number of labels.
+
+Those of what is predicted are scikit-learn's. Those of the order that scores give to labels and to
+documents are sums over blocks of documents, so that the scores of all documents and labels are
+never in memory at once. On documents with a label they equal `coverage_error`,
+`label_ranking_average_precision_score`, `ndcg_score` and `average_precision_score` of
+`sklearn.metrics`, whose functions take all scores in one piece and loop over rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
-from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, quantity
-from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.indicators import (
-    confused,
-    indicator,
-    measures,
-    measures_of_labels,
-    of_mask,
-    stack,
-)
-from textnb.evaluation.label_ranking import Blocks, rank_labels
-from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
-from textnb.learning.fitted import Fitted
+from textnb.evaluation.indicators import confused, indicator, measures, measures_of_labels
 from textnb.runtime import notebook
-from textnb.runtime.threads import map_in_threads
-from textnb.scoring.labels import lists_of
-from textnb.scoring.texts import coverage_of, scorer_of
-from textnb.text.counts import null_in_labels
+from textnb.scoring.columns import best_columns
 
-_ACTUAL = "\0actual"
-# Scores that are in memory at a time: documents times labels.
-_CELLS = 1 << 21
-# Beyond so many scores they are computed again each time, from the counts of the documents.
-_MOST_KEPT = 1 << 24
+# The first k labels are measured for each of these k.
+_FIRST = (1, 3, 5)
+# Gives the scores of all documents in blocks, float64 (n_some, n_labels), each time it is called.
+Blocks = Callable[[], Iterable[Floats]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +50,7 @@ class LabelEvaluation:
     ranking : DataFrame
         ``k``, ``precision`` (P@k) and ``ndcg`` (nDCG@k) for the first 1, 3 and 5 labels by
         probability, whether or not they are predicted: see
-        `textnb.evaluation.label_ranking.LabelRanking`. P@k is below 1 where documents have fewer
+        `LabelRanking`. P@k is below 1 where documents have fewer
         than k labels.
     coverage_error : float
         The mean number of labels, from the most probable on, that contain all of a document's.
@@ -123,128 +111,13 @@ class LabelEvaluation:
                 for name, value in vars(self).items()}
 
 
-def evaluate_labels(
-    fitted: Fitted, frame: Any, progress: Progress | None = None
-) -> LabelEvaluation:
-    """Score documents with lists of labels: see `textnb.evaluate`.
-
-    Raises
-    ------
-    DataError
-        If there are no rows, a list is null or holds a null, or the model knows none of the labels.
-    """
-    return score_lists(fitted, frame, progress).evaluation
-
-
-class ScoredLists:
-    """The counts of documents with lists of labels, from which scores are computed in blocks.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    actual : Series of lists
-    counts : list of SparseRows
-    textless : int
-    """
-
-    def __init__(
-        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], textless: int
-    ) -> None:
-        self.fitted, self.actual, self.textless = fitted, actual, textless
-        n_labels = len(fitted.labels)
-        step = max(1, _CELLS // n_labels)
-        self._parts = [rows[at:at + step] for rows in counts
-                       for at in range(0, rows.shape[0], step)]
-        self._kept = (list(map_in_threads(fitted.form.scores, self._parts))
-                      if len(actual) * n_labels <= _MOST_KEPT else None)
-
-    def scores(self) -> Iterable[Floats]:
-        """The scores in blocks, not calibrated."""
-        if self._kept is not None:
-            return self._kept
-        return map_in_threads(self.fitted.form.scores, self._parts)
-
-    def posterior_scores(self) -> Iterable[Floats]:
-        """The scores by which labels are ordered, in blocks; calibrated if the model is."""
-        scorer = scorer_of(self.fitted)
-        return (scorer.posterior_scores(rows, scores)
-                for rows, scores in zip(self._parts, self.scores(), strict=True))
-
-    @cached_property
-    def predicted(self) -> Any:
-        """Which labels are predicted: csr_array (n_documents, n_labels)."""
-        labels = self.fitted.labels.to_list()
-        return stack(of_mask(choose_labels(scores, labels, self.fitted.decision))
-                     for scores in self.scores())
-
-    @property
-    def right(self) -> NDArray[np.bool_]:
-        """The documents of which all labels, and no others, are predicted: (n_documents,)."""
-        rows, places = self.predicted.nonzero()
-        said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
-        right: NDArray[np.bool_] = (said == self.actual.list.unique().list.sort()).to_numpy()
-        return right
-
-    @property
-    def evaluation(self) -> LabelEvaluation:
-        """All measures."""
-        return _evaluation(self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
-                           textless=self.textless)
-
-
-def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
-    """Count documents with lists of labels, to be scored: see `evaluate_labels`."""
-    coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
-    counts: list[SparseRows] = []
-    lists = [pl.Series(dtype=kind)]
-
-    def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
-        rows = fitted.vocabulary.rows(batch, fitted.columns)
-        coverage.add(batch, rows)
-        return rows, batch[_ACTUAL]
-
-    with reading(frame):
-        rows = fitted.scan(frame)
-        asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
-        for counted, actual in map_in_threads(
-                count, batches(asked, fitted.columns, progress=progress)):
-            counts.append(counted)
-            lists.append(actual)
-    actual = pl.concat(lists)
-    if not len(actual):
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
-    if faulty.any():
-        raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
-    coverage.warn()
-    return ScoredLists(fitted, actual, counts, coverage.textless)
-
-
 def no_known_label(label: Any, known: pl.Series) -> DataError:
     """The error for rows of which the model knows no label, with one of the labels."""
     return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
                      f"{', '.join(map(repr, known.to_list()[:10]))}")
 
 
-def evaluation_of_labels(held: HeldOut, decision: Decision | None = None) -> LabelEvaluation:
-    """Measure held-out scores of labels; labels that are none of the classes are left out.
-
-    Parameters
-    ----------
-    held : HeldOut
-    decision : Decision, optional
-        The thresholds of the labels; without it, a label is predicted where its score is above 0.
-    """
-    labels = pl.Series(held.classes.tolist())
-    step = max(1, _CELLS // len(labels))
-    lists = lists_of(np.nonzero(held.actual)[0], labels.gather(
-        pl.Series(np.nonzero(held.actual)[1])), len(held))
-    return _evaluation(
-        lists, labels, lambda: (held.scores[at:at + step] for at in range(0, len(held), step)),
-        of_mask(held.chosen(decision)))
-
-
-def _evaluation(
+def evaluation_of_lists(
     actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0
 ) -> LabelEvaluation:
     """Compare lists of labels with predictions and scores of the labels that a model knows.
@@ -308,3 +181,125 @@ def _places(lists: pl.Series, labels: pl.Series) -> tuple[Any, Any]:
     lists = lists.cast(pl.List(labels.dtype)).list.unique(maintain_order=True)
     flat = lists.explode(empty_as_null=False, keep_nulls=False)
     return _place_of(flat, labels), lists.list.len().cast(pl.Int64).to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRanking:
+    """How well scores order the labels of each document, and the documents of each label.
+
+    Attributes
+    ----------
+    first : DataFrame
+        ``k`` (1, 3 and 5, up to the number of labels), ``precision`` (P@k: the share of right
+        labels among the k with the highest scores) and ``ndcg`` (nDCG@k: right labels weigh more
+        at the beginning; 1 is the best possible order). Equal scores are in the labels' order.
+    coverage_error : float
+        The mean number of labels, from the highest score on, that contain all of a document's.
+    label_ranking_average_precision : float
+        The mean, over the labels of a document, of the share of right labels among those with
+        the same score or a higher one.
+    average_precision : float64 (n_labels,)
+        The area under precision against recall of each label; NaN where no document has it.
+
+    Documents without a label have no order: the means leave them out, and are NaN if none is left.
+    """
+
+    first: pl.DataFrame
+    coverage_error: float
+    label_ranking_average_precision: float
+    average_precision: Floats
+
+
+def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
+    """Measure the order of labels.
+
+    Parameters
+    ----------
+    blocks : callable
+        Its columns are those of ``true``. It is called twice.
+    true : csr_array (n_documents, n_labels)
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    >>> found = rank_labels(lambda: [scores], sp.csr_array([[1, 1, 0], [1, 0, 0]]))
+    >>> found.first["precision"].to_list(), found.coverage_error
+    ([0.5, 0.5], 2.5)
+    >>> found.average_precision.round(4).tolist()  # of the last label, nothing can be said
+    [1.0, 0.5, nan]
+    """
+    ks = [k for k in _FIRST if k <= true.shape[1]]
+    sums, own, start = np.zeros(2 + 2 * len(ks)), [], 0
+    for scores in blocks():
+        lengths = np.diff(true.indptr[start:start + len(scores) + 1])
+        columns = true.indices[true.indptr[start]:true.indptr[start + len(scores)]]
+        scores_of_own = scores[np.repeat(np.arange(len(scores)), lengths), columns]
+        sums += _sums_of_rows(scores, scores_of_own, columns, lengths, ks)
+        own.append(scores_of_own)
+        start += len(scores)
+    labelled = int((np.diff(true.indptr) > 0).sum())
+    with np.errstate(invalid="ignore"):
+        coverage, precision, *first = (sums / labelled if labelled else sums * np.nan).tolist()
+    table = pl.DataFrame({"k": ks, "precision": first[:len(ks)], "ndcg": first[len(ks):]},
+                         schema={"k": pl.Int64, "precision": pl.Float64, "ndcg": pl.Float64})
+    return LabelRanking(table, coverage, precision, _average_precision(
+        blocks, np.concatenate([np.empty(0), *own]), true))
+
+
+def _sums_of_rows(
+    scores: Floats, own: Floats, columns: NDArray[Any], lengths: NDArray[Any], ks: list[int]
+) -> Floats:
+    """Coverage, ranking precision, P@k and nDCG@k, each summed over the rows of a block.
+
+    Parameters
+    ----------
+    scores : float64 (n_rows, n_labels)
+    own, columns : (n_own,)
+        The scores and the places of the labels that rows have, row after row.
+    lengths : (n_rows,)
+        How many labels each row has.
+    ks : list of int
+    """
+    row = np.repeat(np.arange(len(scores)), lengths)
+    has = np.zeros(scores.shape, dtype=np.bool_)
+    has[row, columns] = True
+    reached = scores[row] >= own[:, None]
+    rank = reached.sum(axis=1)
+    coverage = np.zeros(len(scores), dtype=np.int64)
+    np.maximum.at(coverage, row, rank)
+    precision = ((reached & has[row]).sum(axis=1) / rank / lengths[row]).sum()
+    most = max(ks, default=0)
+    order = best_columns(scores, most)
+    hits = np.take_along_axis(has, order, axis=1)
+    discount = 1 / np.log2(np.arange(most) + 2)
+    ideal = np.append(0.0, np.cumsum(discount))
+    some = lengths > 0
+    ndcg = [((hits[some, :k] @ discount[:k]) / ideal[np.minimum(lengths[some], k)]).sum()
+            for k in ks]
+    return np.array([coverage.sum(), precision, *(hits[:, :k].sum() / k for k in ks), *ndcg])
+
+
+def _average_precision(blocks: Blocks, own: Floats, true: Any) -> Floats:
+    """The average precision of each label, from the scores of the documents that have it.
+
+    The precision at such a score needs no more than how many documents reach it, which is counted
+    block by block.
+    """
+    n_labels = true.shape[1]
+    order = np.lexsort((own, true.indices))
+    ends = np.cumsum(np.bincount(true.indices, minlength=n_labels))
+    with_rows = np.flatnonzero(np.diff(ends, prepend=0))
+    steps = {k: np.unique(own[order[ends[k - 1] if k else 0:ends[k]]], return_counts=True)
+             for k in with_rows.tolist()}
+    between = {k: np.zeros(len(values) + 1, dtype=np.int64) for k, (values, _) in steps.items()}
+    for scores in blocks():
+        columns = np.ascontiguousarray(scores.T)
+        for k, (values, _) in steps.items():
+            between[k] += np.bincount(
+                np.searchsorted(values, columns[k], side="right"), minlength=len(values) + 1)
+    result: Floats = np.full(n_labels, np.nan)
+    for k, (_, counts) in steps.items():
+        right, reach = (np.cumsum(some[::-1])[::-1] for some in (counts, between[k][1:]))
+        result[k] = (counts / counts.sum() * right / reach).sum()
+    return result

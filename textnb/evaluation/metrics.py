@@ -1,4 +1,4 @@
-"""Measures of a classifier on labelled rows: accuracy, precision, recall, confusion, ROC.
+"""Measures of answers where each row has one label: accuracy, precision, recall, confusion.
 
 They are computed from one table of counts (actual, predicted, n), and are bit-identical to those of
 scikit-learn.
@@ -14,25 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.decision import Decision
-from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import held_out
-from textnb.evaluation.labels import LabelEvaluation, evaluate_labels, no_known_label
-from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
-from textnb.evaluation.roc import Rates, Roc, roc
-from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
-from textnb.frames.scan import scan_table
-from textnb.frames.texts import labels_as
-from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.errors import ParameterError, quantity
+from textnb.evaluation.novelty import Novelty
+from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
-from textnb.scoring.columns import Answers
-from textnb.scoring.texts import coverage_of, predict_lazily
 
-# A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
-# the classifiers would import scikit-learn.
-AnyModel = Any
 Counts = NDArray[np.int64]
-_ACTUAL = "__textnb_actual"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,174 +149,6 @@ class Evaluation:
             **({} if self.decisions is None else {"decision": self.decided}),
             **({} if self.novelty is None else {"novelty": self.novelty.to_dict()}),
         }
-
-
-def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
-    """Scan labelled rows as the model's own `fit` does."""
-    fitted = fitted_texts(model)
-    if fitted is not None:
-        return fitted.scan(rows)
-    return scan_table(rows, model.features_, model.label_column)
-
-
-def evaluate(
-    model: AnyModel, frame: Any, *, progress: Progress | None = None
-) -> Evaluation | LabelEvaluation:
-    """Score labelled documents, and compare the predictions with the labels.
-
-    Parameters
-    ----------
-    model : TextClassifier or TableClassifier
-        Fitted.
-    frame : DataFrame, LazyFrame or path
-        With the columns that the model reads, and its label column.
-    progress : callable, optional
-        Called with the number of rows of each batch that was scored.
-
-    Returns
-    -------
-    Evaluation
-        Of a model of lists of labels `LabelEvaluation`: micro-, macro- and example-F1, subset
-        accuracy, Hamming loss, measures of the order of labels, a table of the labels, and which
-        labels are confused.
-
-    Raises
-    ------
-    DataError
-        If there are no rows, a label is null, or the model knows none of the labels.
-
-    Warns
-    -----
-    LearnedRowsWarning
-        If the model has probably learned most of the rows: see ``novelty``.
-    UnknownTermsWarning
-        If many texts hold no term that the model knows.
-
-    Examples
-    --------
-    >>> from textnb import TextClassifier
-    >>> frame = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
-    >>> evaluate(TextClassifier().fit(frame), frame).accuracy
-    1.0
-    """
-    fitted = fitted_texts(model)
-    if fitted is not None and fitted.is_multilabel:
-        return evaluate_labels(fitted, frame, progress)
-    classes = _classes(model)
-    with reading(frame):
-        rows, label = _labelled_rows(model, frame, classes.dtype)
-        watch = None if fitted is None else ScoringWatch(fitted, classes, _ACTUAL)
-        scored = (model.predict(rows, progress=progress) if fitted is None
-                  else predict_lazily(fitted, rows, progress=progress, watch=watch))
-        decision = None if fitted is None else fitted.decision
-        answers = ["predicted"] if decision is None else ["predicted", "decision"]
-        pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
-    if not pairs.height:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    if pairs["actual"].null_count():
-        row = rows.select(pl.col(_ACTUAL).is_null()).collect().to_series().arg_true()[0]
-        raise DataError.null_label(label, row)
-    result = evaluation(pairs, classes)
-    if len(result.unknown_labels) == pairs["actual"].n_unique():
-        raise no_known_label(result.unknown_labels[0], classes)
-    if watch is not None:
-        result = replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
-        watch.novelty.result.warn()
-        watch.coverage.warn()
-    return result.with_decision(pairs, decision)
-
-
-class ScoringWatch:
-    """Counts rows while they are scored: those with new terms, and those without a known term.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    classes : Series
-        Its classes.
-    label : str
-        The column of labels in the rows.
-    """
-
-    def __init__(self, fitted: Fitted, classes: pl.Series, label: str):
-        self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
-        self._classes, self._label = classes, label
-
-    def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
-        self.coverage.add(rows, counts)
-        self.novelty.add(counts, codes_of(rows[self._label], self._classes))
-
-
-def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
-    """Compute the ROC of one class against the rest, by its log-odds, calibrated if the model is.
-
-    Of a model of lists of labels, it is that of the documents with a label against those without.
-
-    Parameters
-    ----------
-    model : TextClassifier or TableClassifier
-        Fitted.
-    frame : DataFrame, LazyFrame or path
-    positive : label
-
-    Raises
-    ------
-    ParameterError
-        If ``positive`` is no class of the model.
-    DataError
-        If all rows have that label, or none has.
-
-    Examples
-    --------
-    >>> from textnb import TextClassifier
-    >>> frame = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
-    >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
-    1.0
-    """
-    fitted, classes = fitted_texts(model), _classes(model)
-    labels = classes.to_list()
-    if positive not in labels:
-        raise ParameterError.unknown_choice("positive", positive, labels)
-    if fitted is not None and fitted.is_multilabel:
-        # No calibration of a label changes the order of its scores.
-        apart, k = held_out(fitted, frame), labels.index(positive)
-        return roc(apart.actual[:, k], apart.scores[:, k])
-    if fitted is not None and fitted.calibration is not None:
-        # Temperatures that depend on the length of a text change the order of texts.
-        held = held_out(fitted, frame).calibrated(fitted.calibration)
-        return roc(held.actual == labels.index(positive), held.log_odds(positive))
-    with reading(frame):
-        rows, label = _labelled_rows(model, frame, classes.dtype)
-        scored = (model.predict(rows, scores=True) if fitted is None
-                  else predict_lazily(fitted, rows, Answers(scores=True)))
-        answers = scored.select(pl.col(_ACTUAL).alias("actual"), "scores").collect()
-    if answers["actual"].null_count():
-        raise DataError.null_label(label, int(answers["actual"].is_null().arg_true()[0]))
-    scores = answers["scores"].struct.unnest().to_numpy()
-    k = labels.index(positive)
-    # A row that is impossible under every class says nothing about the classes: its scores are
-    # set equal.
-    scores = np.where(np.isneginf(scores).all(axis=1, keepdims=True), 0.0, scores)
-    others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
-    return roc((answers["actual"] == positive).to_numpy(), scores[:, k] - others)
-
-
-def _classes(model: AnyModel) -> pl.Series:
-    fitted = fitted_texts(model)
-    return pl.Series((model.classes_ if fitted is None else fitted.classes).tolist())
-
-
-def _labelled_rows(
-    model: AnyModel, frame: Any, dtype: pl.DataType
-) -> tuple[pl.LazyFrame, str]:
-    """Scan the columns that the model reads, and the labels as `_ACTUAL`; with the label column.
-
-    Other columns are left out, as they could have the names of the columns that scoring adds.
-    """
-    rows, fitted = scan_for(model, frame), fitted_texts(model)
-    label, columns = ((model.label_column, model.input_columns(rows)) if fitted is None
-                      else (fitted.label, fitted.columns))
-    return rows.select(*columns, labels_as(label, rows, dtype).alias(_ACTUAL)), label
 
 
 def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:

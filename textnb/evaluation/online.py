@@ -22,11 +22,10 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.against_rest import check_positive, set_against_rest
-from textnb.evaluation.filter_threshold import threshold_by_fit
+from textnb.evaluation.decisions import threshold_by_fit
+from textnb.evaluation.folds import Recipe
 from textnb.evaluation.held_out import HeldOut, codes_of
-from textnb.evaluation.recipe import Recipe
-from textnb.evaluation.roc import roc
+from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.learning.documents import labels_of
@@ -55,7 +54,7 @@ class OnlineResult:
         The scores, in order; ``folds`` are the blocks.
     positive : label
     roca : float
-        1-ROCA%: see `textnb.roca`.
+        1-ROCA%: see `HeldOut.roca`.
     missed_at_share : float
         Per cent of the positive documents that are missed where 0.1 % of the others are called
         positive: sm% at hm% = .1.
@@ -202,13 +201,31 @@ def _judge_blocks(
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    begin = _first_to_judge(labels, learned, block, delay)
-    scores, lengths, blocks, numbers = _score_blocks(
-        recipe, rows, pl.Series(labels.classes.tolist()), learned, begin, block, delay, progress,
-        threshold_of)
-    method = _method(learned, block, delay, threshold_of is not None)
-    return HeldOut(labels.classes, scores, labels.actual[begin:], lengths, method, blocks,
-                   link=labels.link), numbers
+    learner, classes = _learner(recipe), pl.Series(labels.classes.tolist())
+    begin, known = _first_to_judge(labels, learned, block, delay), 0
+    scores = np.full((rows.height - begin, len(classes)), -np.inf)
+    lengths, numbers = [], []
+    for start in range(begin, rows.height, block):
+        upto = max(0, start - delay)
+        new, past = (rows[first:upto].filter(pl.Series(learned[first:upto]))
+                     for first in (known, 0))
+        fitted, known = learner(new, past), upto
+        batch = rows[start:start + block].select(recipe.columns)
+        own, length = score_batch(fitted, batch)
+        if threshold_of is not None:
+            own = own - threshold_of(fitted)
+        place = np.arange(batch.height) + (start - begin)
+        scores[place[:, None], codes_of(fitted.labels, classes)] = own
+        lengths.append(length)
+        numbers.append(past.height)
+        if progress is not None:
+            progress(batch.height)
+    sizes = [len(length) for length in lengths]
+    held = HeldOut(
+        labels.classes, scores, labels.actual[begin:], np.concatenate(lengths),
+        _method(learned, block, delay, threshold_of is not None),
+        np.repeat(np.arange(len(sizes)), sizes), link=labels.link)
+    return held, np.repeat(numbers, sizes)
 
 
 def _method(
@@ -218,41 +235,6 @@ def _method(
         f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
         *([f"feedback on {learned.mean():.1%}"] if not learned.all() else []),
         *(["each model's own threshold"] if with_thresholds else [])])
-
-
-def _score_blocks(
-    recipe: Recipe, rows: pl.DataFrame, classes: pl.Series, learned: NDArray[np.bool_], begin: int,
-    block: int, delay: int, progress: Progress | None,
-    threshold_of: Callable[[Fitted], Floats] | None,
-) -> tuple[Floats, Floats, NDArray[np.int64], NDArray[np.int64]]:
-    """Of the documents from one on: scores, lengths, blocks, and how many their models learned."""
-    learner = _learner(recipe)
-    scores = np.full((rows.height, len(classes)), -np.inf)
-    lengths, blocks = np.zeros(rows.height), np.zeros(rows.height, dtype=np.int64)
-    numbers = np.zeros(rows.height, dtype=np.int64)
-    known = 0
-    for number, start in enumerate(range(begin, rows.height, block)):
-        end = min(start + block, rows.height)
-        upto = max(0, start - delay)
-        fitted = learner(rows.filter(_between(rows.height, known, upto) & pl.Series(learned)),
-                         rows.filter(_between(rows.height, 0, upto) & pl.Series(learned)))
-        known = upto
-        place = np.arange(start, end)
-        own, lengths[place] = score_batch(fitted, rows[start:end].select(recipe.columns))
-        if threshold_of is not None:
-            own = own - threshold_of(fitted)
-        columns = codes_of(fitted.labels, classes)
-        scores[place[:, None], columns] = own
-        blocks[place], numbers[place] = number, int(learned[:upto].sum())
-        if progress is not None:
-            progress(end - start)
-    return scores[begin:], lengths[begin:], blocks[begin:], numbers[begin:]
-
-
-def _between(height: int, start: int, end: int) -> pl.Series:
-    mask = np.zeros(height, dtype=np.bool_)
-    mask[start:end] = True
-    return pl.Series(mask)
 
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
@@ -311,25 +293,21 @@ def measured(
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
-    sides = set_against_rest(held, positive)
+    sides = held.against_rest(positive)
     sides.check_both()
-    odds, spam = sides.odds[:, sides.k], sides.positive
+    odds, spam = sides.own, sides.positive
     rng = np.random.default_rng(0)
     samples = []
     for _ in range(_SAMPLES):
         some = rng.integers(len(spam), size=len(spam))
         if spam[some].all() or not spam[some].any():
             continue
-        samples.append((_roca(odds[some], spam[some]), _missed(odds[some], spam[some])))
+        samples.append((roc(spam[some], odds[some]).area_above, _missed(odds[some], spam[some])))
     low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
     return OnlineResult(
-        held, positive, _roca(odds, spam), _missed(odds, spam), *_errors(odds, spam),
+        held, positive, held.roca(positive), _missed(odds, spam), *_errors(odds, spam),
         (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
         _curve(odds, spam, learned))
-
-
-def _roca(odds: Floats, spam: NDArray[np.bool_]) -> float:
-    return (1.0 - roc(spam, odds).auc) * 100.0
 
 
 def _missed(odds: Floats, spam: NDArray[np.bool_]) -> float:
@@ -349,10 +327,10 @@ def _curve(odds: Floats, spam: NDArray[np.bool_], learned: NDArray[np.int64]) ->
     rows = []
     for part in np.array_split(np.arange(len(odds)), min(_PARTS, len(odds))):
         row: dict[str, Any] = {"documents": int(part[-1]) + 1, "learned": int(learned[part[-1]])}
-        both = spam[part].any() and not spam[part].all()
-        wrong = _errors(odds[part], spam[part]) if both else (None, None)
-        row |= {"roca": _roca(odds[part], spam[part]) if both else None,
-                "false_positives": wrong[0], "false_negatives": wrong[1]}
+        if spam[part].any() and not spam[part].all():
+            wrong, missed = _errors(odds[part], spam[part])
+            row |= {"roca": roc(spam[part], odds[part]).area_above, "false_positives": wrong,
+                    "false_negatives": missed}
         rows.append(row)
     return pl.DataFrame(rows, schema={
         "documents": pl.Int64, "learned": pl.Int64, "roca": pl.Float64,

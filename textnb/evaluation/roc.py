@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.errors import DataError
+from textnb.bayes.forms import Floats
+from textnb.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,11 @@ class Roc:
     def __repr__(self) -> str:
         return f"Roc(area {self.auc:.4f}, {self.points.height:,} points)"
 
+    @property
+    def area_above(self) -> float:
+        """1-ROCA%, the area above the curve in per cent: (1 - AUC) · 100."""
+        return (1.0 - self.auc) * 100.0
+
 
 def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     """Compute the points of the ROC, and the area under it.
@@ -119,15 +126,109 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     if truth.all() or not truth.any():
         raise DataError("ROC needs positive and negative rows; all are "
                         f"{'positive' if truth.any() else 'negative'}")
-    values: NDArray[Any] = np.asarray(score, dtype=np.float64)
-    # Ranks keep order and ties, and work for infinite scores.
-    distinct, ranks = np.unique(values, return_inverse=True)
-    hits = np.bincount(ranks, weights=truth)[::-1].cumsum()
-    misses = np.bincount(ranks, weights=~truth)[::-1].cumsum()
+    thresholds, misses, hits = errors_by_threshold(truth, np.asarray(score, dtype=np.float64))
     true, false = np.append(0.0, hits / hits[-1]), np.append(0.0, misses / misses[-1])
-    points = pl.DataFrame({"threshold": np.append(np.inf, distinct[::-1]),
+    points = pl.DataFrame({"threshold": np.append(np.inf, thresholds),
                            "false_positive_rate": false, "true_positive_rate": true})
     return Roc(points, float(np.trapezoid(true, false)))
+
+
+def errors_by_threshold(
+    positive: NDArray[np.bool_], score: Floats
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """The scores that occur, the highest first, and how many rows reach each of them.
+
+    Examples
+    --------
+    >>> scores, others, positives = errors_by_threshold(
+    ...     np.array([True, False, True]), np.array([2.0, 1.0, 1.0]))
+    >>> scores.tolist(), others.tolist(), positives.tolist()
+    ([2.0, 1.0], [0, 1], [1, 2])
+    """
+    # Ranks keep order and ties, and work for infinite scores.
+    distinct, ranks = np.unique(score, return_inverse=True)
+    others, positives = (np.bincount(ranks[rows], minlength=len(distinct))[::-1].cumsum()
+                         for rows in (~positive, positive))
+    # Not -0.0.
+    return distinct[::-1] + 0.0, others, positives
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstRest:
+    """One class against the rest of them.
+
+    Attributes
+    ----------
+    labels : list
+        The classes.
+    k : int
+        Index of the positive class.
+    odds : float64 (n_documents, n_classes)
+        Log-odds, base e; -inf in rows that are impossible under every class.
+    positive : bool (n_documents,)
+        Documents labelled with the positive class.
+    unknown : int
+        How many documents have a label that is none of the classes.
+    impossible : bool (n_documents,)
+    """
+
+    labels: list[Any]
+    k: int
+    odds: Floats
+    positive: NDArray[np.bool_]
+    unknown: int
+    impossible: NDArray[np.bool_]
+
+    @property
+    def own(self) -> Floats:
+        """The log-odds of the positive class: (n_documents,)."""
+        return self.odds[:, self.k]
+
+    @property
+    def scores(self) -> Floats:
+        """The scores that are compared with the threshold of the positive class: (n_documents,).
+
+        They are its log-odds; with more than two classes, -inf where another class is more
+        probable.
+
+        >>> sides = AgainstRest(["a", "b", "c"], 0, np.array([[0.1, -2, -3], [-1, 0, -3.]]),
+        ...                     np.array([True, False]), 0, np.zeros(2, dtype=bool))
+        >>> sides.scores.tolist(), sides.highest_other.tolist()
+        ([0.1, -inf], [-2.0, 0.0])
+        """
+        if len(self.labels) == 2:
+            return self.own
+        return np.where(self.odds.argmax(axis=1) == self.k, self.own, -np.inf)
+
+    @property
+    def highest_other(self) -> Floats:
+        """The highest log-odds of another class: (n_documents,)."""
+        highest: Floats = np.delete(self.odds, self.k, axis=1).max(axis=1)
+        return highest
+
+    def check_both(self) -> None:
+        """Raises DataError if all documents are positive, or none is."""
+        if self.positive.all() or not self.positive.any():
+            raise DataError(f"documents of {self.labels[self.k]!r} and others are needed; all are "
+                            f"{'of it' if self.positive.any() else 'others'}")
+
+
+def check_two_classes(classes: Sequence[Any]) -> None:
+    """Raises ParameterError unless there are two classes or more."""
+    if len(classes) < 2:
+        raise ParameterError("the model has one class: there is nothing to decide")
+
+
+def check_class(classes: Sequence[Any], positive: Any) -> None:
+    """Raises ParameterError unless ``positive`` is one of the classes."""
+    if positive not in classes:
+        raise ParameterError.unknown_choice("positive", positive, classes)
+
+
+def check_positive(classes: Sequence[Any], positive: Any) -> None:
+    """Raises ParameterError unless ``positive`` is one of two classes or more."""
+    check_two_classes(classes)
+    check_class(classes, positive)
 
 
 def _share(part: int, rest: int) -> float | None:

@@ -1,24 +1,30 @@
 """A search for sets that share most of their elements, without comparing all pairs.
 
 Elements are put in one order, rarest first. Two sets of Jaccard similarity t or more then share an
-element among the first few of each. Only sets that share one there are compared, and each
-comparison is exact: every reported pair is similar, and no similar set is missed.
+element among the first few of each: a sparse product of these prefixes, block by block, gives the
+pairs that may be similar. Each of them is compared in full: every reported pair is similar, and no
+similar set is missed.
 
 References
 ----------
 .. [1] R. J. Bayardo, Y. Ma, R. Srikant (2007). Scaling up all pairs similarity search. WWW:
    section 3 (prefixes of rare elements).
 .. [2] C. Xiao, W. Wang, X. Lin, J. X. Yu (2008). Efficient similarity joins for near duplicate
-   detection. WWW: lemma 1 (shorter prefixes for the smaller set) and section 3 (positions).
+   detection. WWW: lemma 1 (shorter prefixes for the smaller set).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Only the search for near-duplicates needs SciPy.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -40,29 +46,24 @@ class Sets:
     ----------
     sizes : int64 (n_sets,)
         The sizes of the whole sets.
-    starts : int64 (n_sets + 1,)
-        Where the elements of each set begin.
-    elements : int64 (n_elements,)
-        The elements set by set, rarest first: their numbers are in the order of rarity.
+    cells : csr_array (n_sets, n_elements)
+        1 where a set has an element; the columns are in the order of rarity.
     """
 
     sizes: Ints
-    starts: Ints
-    elements: Ints
+    cells: sp.csr_array
 
     def __len__(self) -> int:
         return len(self.sizes)
 
-    @property
-    def owners(self) -> Ints:
-        """The set of each element."""
-        return np.repeat(np.arange(len(self)), np.diff(self.starts))
-
-    @property
-    def positions(self) -> Ints:
-        """The place of each element in its set, after the elements that only this set has."""
-        alone = self.sizes - np.diff(self.starts)
-        return np.arange(len(self.elements)) - (self.starts[:-1] - alone)[self.owners]
+    def prefixes(self, share: float) -> sp.csr_array:
+        """The rarest elements of each set, of which a set that has ``share`` of all has one."""
+        stored = np.diff(self.cells.indptr)
+        # The place of each element in its set, after the elements that only this set has.
+        place = np.arange(self.cells.nnz) - np.repeat(
+            self.cells.indptr[:-1] - (self.sizes - stored), stored)
+        last = self.sizes - np.ceil(share * self.sizes - _SLACK)
+        return _where(self.cells, place <= np.repeat(last, stored))
 
 
 def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
@@ -78,11 +79,11 @@ def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
     Examples
     --------
     >>> sets = shingles(np.array([3, 3, 1]), np.array([0, 1, 2, 0, 1, 1, 0]), 2)
-    >>> sets.sizes.tolist(), np.diff(sets.starts).tolist()
-    ([2, 2, 1], [1, 1, 0])
+    >>> sets.sizes.tolist(), sets.cells.toarray().tolist()
+    ([2, 2, 1], [[1], [1], [0]])
     """
     if not len(lengths):
-        return Sets(lengths, np.zeros(1, dtype=np.int64), lengths)
+        return _sets(lengths, codes)
     base = int(codes.max()) + 2
     long = np.maximum(lengths, width)
     padded = np.full(long.sum(), base - 1, dtype=np.int64)
@@ -103,36 +104,26 @@ def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
 
 def _sets(counts: Ints, keys: Ints) -> Sets:
     """Make sets of keys, in which a key may be repeated."""
+    import scipy.sparse as sp
+
     owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     order = np.argsort(keys)
-    new = _changes(keys[order])
-    several = np.diff(np.flatnonzero(new), append=len(keys)) > 1
+    new = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(keys[order[1:]], keys[order[:-1]], out=new[1:])
     # Most runs of words occur once in all texts: these are only counted.
-    kept = several[np.cumsum(new) - 1]
-    order, ids = order[kept], np.cumsum(new[kept]) - 1
-    owner, width = owners[order].astype(np.int64), int(several.sum())
-    sizes = counts - np.bincount(owner, minlength=len(counts))
-    # Each pair of a set and an element is one number; sorted and without repeats, these are the
-    # sets.
-    cells = np.sort(owner * width + ids)
-    cells = cells[_changes(cells)]
-    owner, ids = np.divmod(cells, max(width, 1))
-    sizes += np.bincount(owner, minlength=len(counts))
-    holders = np.bincount(ids, minlength=width)
-    shared = holders[ids] > 1
-    owner, ids = owner[shared], ids[shared]
-    rank = np.empty(width, dtype=np.int64)
-    rank[np.argsort(holders, kind="stable")] = np.arange(width)
-    starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(counts)), out=starts[1:])
-    return Sets(sizes, starts, np.sort(owner * width + rank[ids]) % max(width, 1))
-
-
-def _changes(ordered: Ints) -> NDArray[np.bool_]:
-    """Mask of the first of each run of equal values in a sorted array."""
-    new = np.ones(len(ordered), dtype=np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return new
+    several = np.diff(np.flatnonzero(new), append=len(keys)) > 1
+    stored = several[np.cumsum(new) - 1]
+    owners, ids = owners[order[stored]], np.cumsum(new[stored]) - 1
+    sizes = counts - np.bincount(owners, minlength=len(counts))
+    cells = sp.csr_array((np.ones(len(ids), dtype=np.int32), (owners, ids)),
+                         shape=(len(counts), int(several.sum())))
+    cells.data[:] = 1
+    sizes += np.diff(cells.indptr)
+    holders = np.bincount(cells.indices, minlength=cells.shape[1])
+    rarest = np.argsort(holders, kind="stable")
+    cells = cells[:, rarest[np.searchsorted(holders[rarest], 2):]]
+    cells.sort_indices()
+    return Sets(sizes, cells)
 
 
 def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]:
@@ -155,110 +146,67 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     similarities : float64 (n_sets,)
     """
     partners, best = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
-    searches = [_Search.of(sets, limits, near, larger) for larger in (False, True)]
-    step = _FIRST
-    while any(len(search.owners) for search in searches):
-        for search in searches:
-            for mine, others in search.candidates(step):
-                _keep_best(sets, mine, others, near, partners, best)
-        searches = [search.without(partners >= 0, step) for search in searches]
-        step = min(4 * step, _WIDEST)
+    # Two similar sets share an element of the larger one's long prefix and the smaller one's short
+    # prefix [2]_.
+    long, short = sets.prefixes(near), sets.prefixes(2 * near / (1 + near))
+    searches = [(long, short.tocsc()), (short, long.tocsc())]
+    begin, step = 0, _FIRST
+    while any(begin < np.diff(holders.indptr).max(initial=0) for _, holders in searches):
+        searching = np.flatnonzero((partners < 0) & (limits > 0))
+        for larger, (own, holders) in enumerate(searches):
+            for mine, others in _pairs(own[searching], _holders(holders, begin, begin + step)):
+                mine = searching[mine]
+                size, other = sets.sizes[mine], sets.sizes[others]
+                fits = (others < limits[mine]) & ((other > size) if larger else (other <= size)) & (
+                    np.minimum(size, other) >= near * np.maximum(size, other) - _SLACK)
+                _note_best(sets, mine[fits], others[fits], near, partners, best)
+        begin, step = begin + step, min(4 * step, _WIDEST)
     return partners, best
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """A search for partners of sets, by the elements of their prefixes.
-
-    ``listed`` holds the sets by element, and ``listed_at`` the place of the element in each. Each
-    of the other arrays has an entry for an element of a set that searches: the set (``owners``),
-    the place of the element in it (``positions``), and the part of ``listed`` that is still to
-    compare (``begin``, ``end``).
-    """
-
-    sets: Sets
-    near: float
-    larger: bool
-    listed: Ints
-    listed_at: Ints
-    owners: Ints
-    positions: Ints
-    begin: Ints
-    end: Ints
-
-    @classmethod
-    def of(cls, sets: Sets, limits: Ints, near: float, larger: bool) -> _Search:
-        """Prepare a search for larger partners, or for partners of at most the set's own size."""
-        owners, positions = sets.owners, sets.positions
-        sizes = sets.sizes[owners]
-        # Two similar sets share an element of the larger one's long prefix and the smaller one's
-        # short prefix [2]_.
-        long = positions <= sizes - np.ceil(near * sizes - _SLACK)
-        short = positions <= sizes - np.ceil(2 * near / (1 + near) * sizes - _SLACK)
-        own = np.flatnonzero(short if larger else long)
-        partners = np.flatnonzero(long if larger else short)
-        total = len(sets)
-        keys = sets.elements[partners] * total + owners[partners]
-        order = np.argsort(keys)
-        keys, first = keys[order], sets.elements[own] * total
-        begin = np.searchsorted(keys, first)
-        end = np.searchsorted(keys, first + limits[owners[own]])
-        some = end > begin
-        return cls(sets, near, larger, owners[partners][order], positions[partners][order],
-                   owners[own][some], positions[own][some], begin[some], end[some])
-
-    def candidates(self, step: int) -> Iterator[tuple[Ints, Ints]]:
-        """Pairs of sets that may be similar, from the next few sets of each element."""
-        take = np.minimum(self.end - self.begin, step)
-        for block in _blocks(take, _PAIRS):
-            places = _ranges(self.begin[block], take[block])
-            entries = np.repeat(np.arange(block.start, block.stop), take[block])
-            mine, others = self.owners[entries], self.listed[places]
-            size, other = self.sets.sizes[mine], self.sets.sizes[others]
-            fits = (other > size) if self.larger else (other <= size)
-            least = np.ceil(self.near / (1 + self.near) * (size + other) - _SLACK)
-            # If this is the first element that both have, they share at most what follows it.
-            rest = np.minimum(size - self.positions[entries], other - self.listed_at[places])
-            keep = fits & (rest >= least)
-            pairs = np.sort(mine[keep] * len(self.sets) + others[keep])
-            yield np.divmod(pairs[_changes(pairs)], len(self.sets))
-
-    def without(self, found: NDArray[np.bool_], step: int) -> _Search:
-        """Continue the search after a round, without the sets that have found a partner."""
-        begin = self.begin + np.minimum(self.end - self.begin, step)
-        rest = (begin < self.end) & ~found[self.owners]
-        return _Search(self.sets, self.near, self.larger, self.listed, self.listed_at,
-                       self.owners[rest], self.positions[rest], begin[rest], self.end[rest])
+def _holders(holders: sp.csc_array, begin: int, end: int) -> sp.csr_array:
+    """The sets that hold each element (n_elements, n_sets), from one place to another."""
+    numbers = np.diff(holders.indptr)
+    place = np.arange(holders.nnz) - np.repeat(holders.indptr[:-1], numbers)
+    return _where(holders, (place >= begin) & (place < end)).T
 
 
-def _keep_best(
+def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of a row of elements and a set that holds one of them, some rows at a time."""
+    for block in _blocks(own @ np.diff(holders.indptr), _PAIRS):
+        shared = (own[block] @ holders).tocoo()
+        yield shared.row + block.start, shared.col
+
+
+def _note_best(
     sets: Sets, mine: Ints, others: Ints, near: float, partners: Ints, best: Floats
 ) -> None:
+    """Note for each set the most similar other one, if it is better than that before."""
     similarity = _jaccard(sets, mine, others)
-    keep = similarity >= near
-    mine, others, similarity = mine[keep], others[keep], similarity[keep]
-    order = np.lexsort((others, -similarity, mine))
-    mine, others, similarity = mine[order], others[order], similarity[order]
-    first = _changes(mine)
-    mine, others, similarity = mine[first], others[first], similarity[first]
-    better = (similarity > best[mine]) | ((similarity == best[mine]) & (others < partners[mine]))
-    partners[mine[better]], best[mine[better]] = others[better], similarity[better]
+    better = (similarity >= near) & ((similarity > best[mine]) | (
+        (similarity == best[mine]) & (others < partners[mine])))
+    mine, others, similarity = mine[better], others[better], similarity[better]
+    # Of several values for one place, the last one stays.
+    order = np.lexsort((-others, similarity))
+    partners[mine[order]], best[mine[order]] = others[order], similarity[order]
 
 
 def _jaccard(sets: Sets, mine: Ints, others: Ints) -> Floats:
     """The Jaccard similarity of each pair: shared elements / elements of either set."""
-    stored = np.diff(sets.starts)
+    stored = np.diff(sets.cells.indptr)
     common = np.zeros(len(mine), dtype=np.int64)
-    width = int(sets.elements.max()) + 1 if len(sets.elements) else 1
     for block in _blocks(stored[mine] + stored[others], _ELEMENTS):
-        pair = np.arange(block.stop - block.start)
-        cells = [np.repeat(pair, stored[side[block]]) * width
-                 + sets.elements[_ranges(sets.starts[side[block]], stored[side[block]])]
-                 for side in (mine, others)]
-        both = np.sort(np.concatenate(cells))
-        common[block] = np.bincount(both[1:][both[1:] == both[:-1]] // width, minlength=len(pair))
+        common[block] = sets.cells[mine[block]].multiply(sets.cells[others[block]]).sum(axis=1)
     similarity: Floats = common / (sets.sizes[mine] + sets.sizes[others] - common)
     return similarity
+
+
+def _where(cells: sp.csr_array, mask: NDArray[np.bool_]) -> sp.csr_array:
+    """The cells that a mask selects."""
+    some = cells.copy()
+    some.data = mask.astype(np.int32)
+    some.eliminate_zeros()
+    return some
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:

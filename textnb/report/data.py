@@ -17,14 +17,10 @@ from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
+from textnb.evaluation.evaluate import ScoringWatch, scan_for
 from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, in_classes, labelled_batches
 from textnb.evaluation.labels import no_known_label
-from textnb.evaluation.metrics import (
-    Evaluation,
-    ScoringWatch,
-    evaluation,
-    scan_for,
-)
+from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNVERIFIED
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress
@@ -261,19 +257,12 @@ def curves(held: HeldOut) -> list[Curve]:
     """
     if len(held.classes) < 2:
         return []
-    odds = fair_log_odds(held)
+    odds = held.fair_odds
     rows = np.bincount(held.actual[held.actual >= 0], minlength=len(held.classes))
     possible = np.flatnonzero((rows > 0) & (rows < len(held.actual)))
     most = possible[np.argsort(-rows[possible], kind="stable")[:MOST_CURVES]]
     labels = held.classes.tolist()
     return [_curve(labels[k], held.actual == k, odds[:, k]) for k in sorted(most.tolist())]
-
-
-def fair_log_odds(held: HeldOut) -> Floats:
-    """Log-odds of every class, where a row that is impossible under all of them favours none."""
-    impossible = np.isneginf(held.scores).all(axis=1, keepdims=True)
-    odds = log_odds(np.where(impossible, 0.0, held.scores))
-    return np.where(np.isnan(odds), 0.0, odds)
 
 
 def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:

@@ -16,8 +16,9 @@ from textnb.bayes.decision import label_thresholds
 from textnb.bayes.forms import Floats
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
+from textnb.evaluation.evaluate import ScoredLists, score_lists
 from textnb.evaluation.indicators import indicator
-from textnb.evaluation.labels import LabelEvaluation, ScoredLists, score_lists
+from textnb.evaluation.labels import LabelEvaluation
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan

@@ -25,7 +25,6 @@ from textnb.report.data import (
     Model,
     Scored,
     calibration_tables,
-    fair_log_odds,
     has_probabilities,
     histogram,
     learned_rows,
@@ -309,7 +308,7 @@ def _histogram_figure(model: Model, scored: Scored, positive: Any) -> Figure | N
         other = "others" if name != "others" else "the others"
         groups = {name: held.actual == k, other: held.actual != k}
         title = f"{word} of {name}"
-        values = fair_log_odds(held)[:, k]
+        values = held.fair_odds[:, k]
         cuts = [0.0] if decision is None else [float(decision.thresholds[positive])]
         if decision is not None and len(held.classes) == 2:
             cuts.append(-float(decision.thresholds[held.classes.tolist()[1 - k]]))

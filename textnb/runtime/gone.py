@@ -68,6 +68,14 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 SETTINGS: dict[str, str] = dict.fromkeys(
     ("time", "period", "keep_periods", "half_life", "drop_before"),
     "models keep no periods: learn the rows of a window, such as date >= '2025-06-01'")
+# By the name that the package had in Python.
+NAMES: dict[str, str] = {
+    "HeldOutLabels": "HeldOut holds scores of both kinds of labels",
+    "accuracy_by_fold": "held.accuracy_by_fold(), of the scores that cross_validate gives",
+    "evaluation_of": "held.evaluate()",
+    "operating_points": "held.operating_points(positive)",
+    "roca": "held.roca(positive)",
+}
 
 
 def gone(name: str, advice: str) -> str:

@@ -12,11 +12,10 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.evaluation.binomial import check_share
 from textnb.evaluation.calibration import fit_calibration, link_of, reliability
-from textnb.evaluation.class_thresholds import check_precision_settings, choose_class_thresholds
-from textnb.evaluation.decisions import check_threshold_settings, choose_threshold
+from textnb.evaluation.class_thresholds import choose_class_thresholds
+from textnb.evaluation.decisions import Goal, choose_threshold
 from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import HeldOut, held_out
-from textnb.evaluation.label_thresholds import check_label_settings
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.novelty import evidence_of
 from textnb.frames.batches import Progress
@@ -100,14 +99,14 @@ def check_decision(fitted: Fitted, options: DecideOptions) -> None:
     if options.min_probability is not None:
         check_share("min_probability", options.min_probability)
     elif fitted.is_multilabel:
-        check_label_settings(by=options.by, min_precision=options.min_precision,
-                             confidence=options.confidence, costs=options.costs,
-                             method=options.method)
+        Goal(by=options.by, min_precision=options.min_precision, confidence=options.confidence,
+             costs=options.costs, method=options.method).check_for_labels()
     elif options.min_precision is not None:
-        check_precision_settings(classes, options.min_precision, options.confidence)
+        Goal(min_precision=options.min_precision,
+             confidence=options.confidence).check_for_classes(classes)
     else:
-        check_threshold_settings(
-            classes, class_named(options.positive, fitted.classes, "positive"), **_rates(options))
+        Goal(**_rates(options)).check_for_class(
+            classes, class_named(options.positive, fitted.classes, "positive"))
 
 
 def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
@@ -163,9 +162,10 @@ def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
     held, calibration = held_out(model, frame), model.calibration
+    calibrated = held.calibrated(calibration)
     if held.link == "sigmoid":
-        return {"calibrated": calibration is not None, "log_loss": held.calibrated(calibration).log_loss}
-    measured = reliability(held.calibrated(calibration))
+        return {"calibrated": calibration is not None, "log_loss": calibrated.log_loss}
+    measured = reliability(calibrated)
     return {"calibrated": calibration is not None, "log_loss": measured.log_loss,
             "brier": measured.brier,
             "expected_calibration_error": measured.expected_calibration_error,

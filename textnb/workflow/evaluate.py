@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from textnb.evaluation.evaluate import evaluate, evaluate_roc
 from textnb.evaluation.labels import LabelEvaluation
-from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
+from textnb.evaluation.metrics import Evaluation
 from textnb.frames.batches import Progress
 from textnb.workflow.models import AnyModel, check_one_label, class_named, classes_of, text_columns
 from textnb.workflow.options import TestOptions

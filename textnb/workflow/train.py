@@ -178,7 +178,7 @@ def text_settings(options: TrainOptions) -> TextSettings:
 
 def _with_threshold(fitted: Any, options: TrainOptions) -> Trained:
     # Imported here, as it takes SciPy.
-    from textnb.evaluation.filter_threshold import decide_by_fit
+    from textnb.evaluation.decisions import decide_by_fit
     from textnb.filter.verdict import SPAM
 
     asked = options.learning

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.evaluation.against_rest import roca
 from textnb.evaluation.duplicates import copies_learned, same_texts
-from textnb.evaluation.folds import accuracy_by_fold, evaluation_of, score_folds
+from textnb.evaluation.folds import score_folds
 from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_labels
+from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.metrics import Evaluation
 from textnb.frames.batches import Progress
@@ -43,9 +42,8 @@ class Validated:
 
     @property
     def result(self) -> Evaluation | LabelEvaluation:
-        if self.held.link == "sigmoid":
-            return evaluation_of_labels(self.held)
-        return evaluation_of(self.held)
+        result: Evaluation | LabelEvaluation = self.held.evaluate()
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         held, result = self.held, self.result
@@ -55,12 +53,12 @@ class Validated:
                   "calibrated": held.is_calibrated, "not_judged": held.not_judged,
                   "copies_learned": self.copies}
         if held.folds is not None:
-            table = accuracy_by_fold(held)
+            table = held.accuracy_by_fold()
             answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
                        "accuracy_standard_deviation": table["accuracy"].std()}
         if self.positive is not None:
             answer["rates"] = result.rates(self.positive).to_dict()
-            answer["roca"] = roca(held, self.positive)
+            answer["roca"] = held.roca(self.positive)
             answer["roc_auc"] = 1 - answer["roca"] / 100
         return answer
 

@@ -1,0 +1,367 @@
+"""Judge a model on labelled rows: its answers are compared with their labels, and the mistakes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.decision import choose_labels
+from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.errors import DataError, ParameterError
+from textnb.evaluation.held_out import HeldOut, labelled_batches, score_held_out
+from textnb.evaluation.indicators import of_mask, stack
+from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
+from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount, codes_of
+from textnb.evaluation.roc import Roc, check_class
+from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
+from textnb.frames.kinds import rows_in_kind_of, select_columns
+from textnb.frames.scan import scan_table
+from textnb.frames.texts import labels_as
+from textnb.learning.fitted import Fitted, check_one_label, check_texts, fitted_texts
+from textnb.runtime.settings import is_number
+from textnb.runtime.threads import map_in_threads
+from textnb.scoring.columns import Answers
+from textnb.scoring.labels import lists_of
+from textnb.scoring.texts import coverage_of, predict, predict_lazily, scorer_of
+from textnb.text.counts import null_in_labels
+
+# A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
+# the classifiers would import scikit-learn.
+AnyModel = Any
+_ACTUAL = "__textnb_actual"
+# Scores that are in memory at a time: documents times labels.
+_CELLS = 1 << 21
+# Beyond so many scores they are computed again each time, from the counts of the documents.
+_MOST_KEPT = 1 << 24
+
+
+def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
+    """Scan labelled rows as the model's own `fit` does."""
+    fitted = fitted_texts(model)
+    if fitted is not None:
+        return fitted.scan(rows)
+    return scan_table(rows, model.features_, model.label_column)
+
+
+def evaluate(
+    model: AnyModel, frame: Any, *, progress: Progress | None = None
+) -> Evaluation | LabelEvaluation:
+    """Score labelled documents, and compare the predictions with the labels.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+        With the columns that the model reads, and its label column.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    Evaluation
+        Of a model of lists of labels `LabelEvaluation`: micro-, macro- and example-F1, subset
+        accuracy, Hamming loss, measures of the order of labels, a table of the labels, and which
+        labels are confused.
+
+    Raises
+    ------
+    DataError
+        If there are no rows, a label is null, or the model knows none of the labels.
+
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of the rows: see ``novelty``.
+    UnknownTermsWarning
+        If many texts hold no term that the model knows.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> frame = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
+    >>> evaluate(TextClassifier().fit(frame), frame).accuracy
+    1.0
+    """
+    fitted = fitted_texts(model)
+    if fitted is not None and fitted.is_multilabel:
+        return score_lists(fitted, frame, progress).evaluation
+    classes = _classes(model)
+    with reading(frame):
+        rows, label = _labelled_rows(model, frame, classes.dtype)
+        watch = None if fitted is None else ScoringWatch(fitted, classes, _ACTUAL)
+        scored = (model.predict(rows, progress=progress) if fitted is None
+                  else predict_lazily(fitted, rows, progress=progress, watch=watch))
+        decision = None if fitted is None else fitted.decision
+        answers = ["predicted"] if decision is None else ["predicted", "decision"]
+        pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
+    if not pairs.height:
+        raise DataError.no_rows("the test set", "there is nothing to measure")
+    if pairs["actual"].null_count():
+        row = rows.select(pl.col(_ACTUAL).is_null()).collect().to_series().arg_true()[0]
+        raise DataError.null_label(label, row)
+    result = evaluation(pairs, classes)
+    if len(result.unknown_labels) == pairs["actual"].n_unique():
+        raise no_known_label(result.unknown_labels[0], classes)
+    if watch is not None:
+        result = replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
+        watch.novelty.result.warn()
+        watch.coverage.warn()
+    return result.with_decision(pairs, decision)
+
+
+class ScoringWatch:
+    """Counts rows while they are scored: those with new terms, and those without a known term.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    classes : Series
+        Its classes.
+    label : str
+        The column of labels in the rows.
+    """
+
+    def __init__(self, fitted: Fitted, classes: pl.Series, label: str):
+        self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
+        self._classes, self._label = classes, label
+
+    def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
+        self.coverage.add(rows, counts)
+        self.novelty.add(counts, codes_of(rows[self._label], self._classes))
+
+
+def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
+    """Compute the ROC of one class against the rest, by its log-odds, calibrated if the model is.
+
+    Of a model of lists of labels, it is that of the documents with a label against those without.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+    positive : label
+
+    Raises
+    ------
+    ParameterError
+        If ``positive`` is no class of the model.
+    DataError
+        If all rows have that label, or none has.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> frame = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
+    >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
+    1.0
+    """
+    fitted, classes = fitted_texts(model), _classes(model)
+    check_class(classes.to_list(), positive)
+    if fitted is not None:
+        # No calibration of a label changes the order of its scores; temperatures that depend on
+        # the length of a text change the order of texts.
+        calibration = None if fitted.is_multilabel else fitted.calibration
+        return score_held_out(fitted, frame).calibrated(calibration).roc(positive)
+    with reading(frame):
+        rows = scan_for(model, frame)
+        columns = model.input_columns(rows)
+        parts = [(model.predict_joint_log_proba(batch.select(columns)), actual)
+                 for batch, actual in labelled_batches(
+                     rows, columns, model.label_column, classes, text=())]
+    scores, actual = map(np.concatenate, zip(*parts, strict=True))
+    return HeldOut(model.classes_, scores, actual, np.zeros(len(actual)), UNVERIFIED).roc(positive)
+
+
+def _classes(model: AnyModel) -> pl.Series:
+    fitted = fitted_texts(model)
+    return pl.Series((model.classes_ if fitted is None else fitted.classes).tolist())
+
+
+def _labelled_rows(
+    model: AnyModel, frame: Any, dtype: pl.DataType
+) -> tuple[pl.LazyFrame, str]:
+    """Scan the columns that the model reads, and the labels as `_ACTUAL`; with the label column.
+
+    Other columns are left out, as they could have the names of the columns that scoring adds.
+    """
+    rows, fitted = scan_for(model, frame), fitted_texts(model)
+    label, columns = ((model.label_column, model.input_columns(rows)) if fitted is None
+                      else (fitted.label, fitted.columns))
+    return rows.select(*columns, labels_as(label, rows, dtype).alias(_ACTUAL)), label
+
+
+def mistakes(
+    model: Any, frame: Any, *, within: float | None = None, progress: Progress | None = None
+) -> Any:
+    """Select the labelled rows for which a model's answer is wrong, missing, or nearly so.
+
+    Learning these alone (train on error) keeps a filter small and quick to correct. Its counts are
+    then no sample of the mail: the shares of classes and the frequencies of words are those of the
+    hard messages, so priors and probabilities are biased towards them, and a calibration or
+    guarantee from before no longer holds. All rows are scored by the model as it is, so the result
+    does not depend on their order.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted. If it has a decision, the decision is the answer, and "unsure" is a mistake.
+    frame : table or path
+        With the model's text and label columns.
+    within : float, optional
+        For two classes: select the rows, too, whose answer is right by less than this log-odds
+        (margin, for scores that are none) above the least that the answer needs. Training on these
+        is known as a thick threshold: the bias is less than that of mistakes alone.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    table of the kind that came (see `TextClassifier.predict`)
+        The model's text columns and the label, in order. A label that the model does not know is a
+        mistake, and so is a list that is not predicted as a whole. A row with a null label is kept,
+        so that learning the rows refuses it by name.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> model = TextClassifier().fit(["good", "bad"], ["pos", "neg"])
+    >>> rows = pl.DataFrame({"text": ["good", "bad"], "label": ["pos", "pos"]})
+    >>> mistakes(model, rows).rows()
+    [('bad', 'pos')]
+    """
+    fitted = check_texts(model)
+    if within is not None:
+        check_one_label(fitted, "within")
+        _check_within(within, len(fitted.classes))
+    names, label = fitted.columns, fitted.label
+    lazy = fitted.scan(select_columns(frame, [*names, label]))
+    # Renamed, because a label column named "predicted" would clash with the answer's name.
+    rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type).alias(_ACTUAL))
+    scored: pl.LazyFrame = predict(
+        fitted, rows, Answers(probability=within is not None), progress)
+    # Thresholds of labels are in what is predicted.
+    decides = fitted.decision is not None and not fitted.is_multilabel
+    answer = "decision" if decides else "predicted"
+    right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
+    if within is not None:
+        right = right & (_surplus(fitted, answer) >= within)
+    columns = {**{name: pl.col(name) for name in names}, label: pl.col(_ACTUAL)}
+    return rows_in_kind_of(frame, scored, ~right, columns)
+
+
+def _check_within(within: Any, n_classes: int) -> None:
+    if not is_number(within) or not 0 < within < math.inf:
+        raise ParameterError.out_of_range("within", "log-odds above 0", within)
+    if n_classes != 2:
+        raise ParameterError.naming("{within} is for models of two classes; got {n}", n=n_classes)
+
+
+def _surplus(fitted: Fitted, answer: str) -> pl.Expr:
+    """How far the log-odds of the answer, one of two classes, are above the least it needs."""
+    p = pl.col("probability")
+    odds = p.log() - (1.0 - p).log()
+    # A threshold below 0 gives the class that is less probable.
+    own = pl.when(pl.col(answer) == pl.col("predicted")).then(odds).otherwise(-odds)
+    if fitted.decision is None:
+        return own
+    least = fitted.decision.thresholds
+    return own - pl.col(answer).replace_strict([*least], [*least.values()], default=0.0,
+                                               return_dtype=pl.Float64)
+
+
+class ScoredLists:
+    """The counts of documents with lists of labels, from which scores are computed in blocks.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    actual : Series of lists
+    counts : list of SparseRows
+    textless : int
+    """
+
+    def __init__(
+        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], textless: int
+    ) -> None:
+        self.fitted, self.actual, self.textless = fitted, actual, textless
+        n_labels = len(fitted.labels)
+        step = max(1, _CELLS // n_labels)
+        self._parts = [rows[at:at + step] for rows in counts
+                       for at in range(0, rows.shape[0], step)]
+        self._kept = (list(map_in_threads(fitted.form.scores, self._parts))
+                      if len(actual) * n_labels <= _MOST_KEPT else None)
+
+    def scores(self) -> Iterable[Floats]:
+        """The scores in blocks, not calibrated."""
+        if self._kept is not None:
+            return self._kept
+        return map_in_threads(self.fitted.form.scores, self._parts)
+
+    def posterior_scores(self) -> Iterable[Floats]:
+        """The scores by which labels are ordered, in blocks; calibrated if the model is."""
+        scorer = scorer_of(self.fitted)
+        return (scorer.posterior_scores(rows, scores)
+                for rows, scores in zip(self._parts, self.scores(), strict=True))
+
+    @cached_property
+    def predicted(self) -> Any:
+        """Which labels are predicted: csr_array (n_documents, n_labels)."""
+        labels = self.fitted.labels.to_list()
+        return stack(of_mask(choose_labels(scores, labels, self.fitted.decision))
+                     for scores in self.scores())
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """The documents of which all labels, and no others, are predicted: (n_documents,)."""
+        rows, places = self.predicted.nonzero()
+        said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
+        right: NDArray[np.bool_] = (said == self.actual.list.unique().list.sort()).to_numpy()
+        return right
+
+    @property
+    def evaluation(self) -> LabelEvaluation:
+        """All measures."""
+        return evaluation_of_lists(self.actual, self.fitted.labels, self.posterior_scores,
+                                   self.predicted, textless=self.textless)
+
+
+def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
+    """Count documents with lists of labels, to be scored: see `evaluate`."""
+    coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
+    counts: list[SparseRows] = []
+    lists = [pl.Series(dtype=kind)]
+
+    def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
+        rows = fitted.vocabulary.rows(batch, fitted.columns)
+        coverage.add(batch, rows)
+        return rows, batch[_ACTUAL]
+
+    with reading(frame):
+        rows = fitted.scan(frame)
+        asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
+        for counted, actual in map_in_threads(
+                count, batches(asked, fitted.columns, progress=progress)):
+            counts.append(counted)
+            lists.append(actual)
+    actual = pl.concat(lists)
+    if not len(actual):
+        raise DataError.no_rows("the test set", "there is nothing to measure")
+    faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
+    if faulty.any():
+        raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
+    coverage.warn()
+    return ScoredLists(fitted, actual, counts, coverage.textless)
+
+
