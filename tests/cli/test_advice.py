@@ -93,10 +93,10 @@ def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> Non
         (*train, "--min-df", "9", "--max-df", "2"): "--max-df 2 of 2 documents is fewer than "
                                                     "--min-df 9",
         (*train, "--stop-words", "words.txt", "--analyzer", "char"):
-            "--stop-words are words: they need --analyzer word; got --analyzer char",
+            "--stop-words is for words: it needs --analyzer word; got --analyzer char",
         (*train, "--read", "subfolders=true"):
-            "--read subfolders is for mail, as a Maildir has folders; the source is no mail, or "
-            "needs --input-format mail"}
+            "--read subfolders is for a Maildir, and mail.csv is not one. If it holds mail, say "
+            "--input-format mail"}
     Path("words.txt").write_text("free\n")
     for arguments, message in cases.items():
         assert message in run(*arguments).err

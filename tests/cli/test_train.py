@@ -490,7 +490,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--max-features", "all"], r"Invalid value for '--max-features'"),
     (["--set", "norm=true"], "--set norm belongs to --model complement, complement-tfidf; got "
      "--model multinomial"),
-    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* need --analyzer word"),
+    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* needs --analyzer word"),
     (["--input-format", "xlsx"], r"format: unknown value 'xlsx'"),
     (["--where", "colour = 'red'"], r"--where .*colour.*the columns are text, label, split, id"),
     (["--where", "((("], r"--where '\(\(\('"),
@@ -503,7 +503,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     r"--set fit_prior belongs to --model multinomial"),
     (["--set", "class_weight.spma=3"], r"--set class_weight names 'spma'"),
     (["--pattern", "("], r"--pattern '\(' has a capturing group"),
-    (["--read", "encoding=foo"], r"--read encoding=foo is for a folder"),
+    (["--read", "encoding=foo"], r"--read encoding is for a folder"),
     (["--class-prior", "0.3"], r"--class-prior is a setting that only Python and jobs"),
     (["--text"], r"'--text' requires an argument"),
     (["extra"], r"extra argument"),

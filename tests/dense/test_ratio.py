@@ -238,7 +238,7 @@ def test_weights_are_drawn_towards_their_mean_magnitude(y: Array, beta: float) -
     {"l": 0.0}, {"l": -1.0}, {"l": [1.0, 0.0, 1.0, 1.0]}, {"beta": -0.1}, {"beta": 1.1},
     {"loss": "square"}, {"C": 0.0}, {"C": float("inf")}, {"C": "1"}, {"C": True}, {"tol": 0.0},
     {"tol": float("nan")}, {"tol": "0.1"}, {"max_iter": 0}, {"max_iter": 5.0}, {"max_iter": True},
-    {"max_iter": None}, {"max_iter": 2**31}, {"tol": None}], ids=str)
+    {"max_iter": None}, {"max_iter": 2**31}, {"tol": 0}], ids=str)
 def test_settings_out_of_range(settings: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         NBLogisticRegression(**settings).fit(X, TWO)
