@@ -53,7 +53,8 @@ def test_s3_that_fails(s3: S3, run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "told"), [
-    (["mail.parquet", "--read", "storage_options.aws_region=x"], "--read storage_options is for a URL"),
+    (["mail.parquet", "--read", "storage_options.aws_region=x"],
+     "--read storage_options is for a URL"),
     (["s3://b/k.csv", "--read", "TOPSECRET"], "must be KEY=VALUE"),
     (["s3://b/k.csv", "--read", "storage_options.aws_token=TOPSECRET", "--read",
       "storage_options.aws_token=TOPSECRET"], "aws_token is given twice"),
