@@ -290,3 +290,31 @@ def test_a_model_calibrated_and_with_thresholds_keeps_the_decision() -> None:
     assert model.decision_ == decision
     assert model.predict(TESTED)["predicted"].list.len().max() == 2
     assert textnb.evaluate(model, TESTED).macro_f1 > 0.3
+
+
+@pytest.mark.parametrize("ask", [
+    textnb.reliability, lambda scored: scored.not_judged, lambda scored: scored.odds,
+    lambda scored: scored.log_odds("a"), lambda scored: scored.log_probability(),
+    lambda scored: scored.calibrated(Calibration(2.0, 0.0, 10, "rows given as held out"))])
+def test_what_is_of_one_label_refuses_scores_of_lists(ask: Any) -> None:
+    with pytest.raises(ParameterError):
+        ask(held())
+
+
+def test_what_is_of_lists_refuses_scores_of_one_label() -> None:
+    one = HeldOut(np.array(["a", "b"]), np.zeros((3, 2)), np.zeros(3, dtype=np.int64), np.ones(3),
+                  "by hand")
+    for ask in (one.chosen, one.measure):
+        with pytest.raises(ParameterError, match="one label each"):
+            ask()
+    with pytest.raises(ParameterError, match="unknown value 'c'"):
+        one.log_odds("c")
+
+
+def test_labels_that_are_left_out_are_seen() -> None:
+    rows = pl.DataFrame({"text": ["aa", "bb"], "label": [["a"], ["b"]]})
+    model = textnb.TextClassifier().fit(rows)
+    assert "1 unknown label left out" in repr(textnb.held_out(model, rows.with_columns(
+        label=pl.Series([["a", "new"], ["b"]]))))
+    assert repr(textnb.held_out(model, rows).take(np.array([], dtype=np.int64))).startswith(
+        "HeldOut(0 documents, 2 labels,")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import textnb
@@ -108,7 +109,7 @@ def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> Non
     ran = run("test", "m.textnb", "mail.csv", "--input-format", "binary=True").checked(2)
     assert "--input-format: unknown value 'binary=True'; choose one of" in ran.err
     ran = run("predict", "m.textnb", "mail.csv", "--top-k", "-1").checked(2)
-    assert "error: --top-k must be a number of classes, 0 or more; got -1" in ran.err
+    assert "Invalid value for '--top-k': -1 is not in the range x>=0" in ran.err
 
 
 def test_advice_for_the_verb_at_hand(
@@ -124,3 +125,19 @@ def test_advice_for_the_verb_at_hand(
     ran = run("describe", "m.textnb").checked(1)
     assert "memory ran out while m.textnb was read" in ran.err
     assert "train it with fewer terms (--memory-limit of textnb train)" in ran.err
+
+
+def test_labels_of_any_kind_have_weights(run: Run, tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": ["good film", "bad film"] * 5, "label": ["a.b", "c"] * 5})
+    rows.write_csv(tmp_path / "dots.csv")
+    rows.with_columns(label=pl.Series([1, 2] * 5)).write_parquet(tmp_path / "numbers.parquet")
+    for name, setting in (("dots.csv", 'class_weight."a.b"=3'),
+                          ("numbers.parquet", "class_weight.1=3")):
+        run("train", str(tmp_path / name), "-o", str(tmp_path / "m.textnb"),
+            "--set", setting).checked()
+    twice = ["--set", "class_weight.c=3", "--set", "class_weight=balanced"]
+    assert "given twice" in run("train", str(tmp_path / "dots.csv"), "-o",
+                                str(tmp_path / "n.textnb"), *twice).checked(2).err
+    hidden = run("train", str(tmp_path / "dots.csv"), "-o", str(tmp_path / "n.textnb"), "--read",
+                 ".storage_options.aws_secret=TOPSECRET").checked(2).err
+    assert "TOPSECRET" not in hidden

@@ -144,13 +144,13 @@ def _set_values(group: type, option: str, words: Iterable[str]) -> dict[str, Any
     from textnb.workflow.toml import Table, set_key
 
     table = Table("", {}, {})
-    keys = set()
+    keys: set[tuple[str, ...]] = set()
     for number, word in enumerate(words, start=1):
         if "=" not in word:
             raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
                                  "shown, as it may be a secret)")
         key = set_key(table.values, word, option)
-        if key in keys:
+        if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
     options = table.fill(group, table.values, (option,))

@@ -42,7 +42,8 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
         If it names a file that can't be read.
     """
     match kind.removesuffix(" | None"):
-        case "str" | "bool" | "int" | "float" | "Label" | "Prefixes" | "LowerCase" | "Size":
+        case ("str" | "bool" | "int" | "float" | "Label" | "Place" | "Prefixes" | "LowerCase"
+              | "Size"):
             return typed
         case "list[str]":
             return list(typed)

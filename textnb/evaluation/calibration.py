@@ -125,6 +125,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     >>> found.table["documents"].to_list(), round(found.log_loss, 4), round(found.brier, 4)
     ([0, 3], 0.5228, 0.3579)
     """
+    check_held_out(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
     _check_classes(held)

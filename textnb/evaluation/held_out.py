@@ -121,9 +121,11 @@ class HeldOut:
 
     def __repr__(self) -> str:
         if self.link == "sigmoid":
+            f1 = f"micro F1 {self.measure()['micro_f1']:.4f}, " if len(self) else ""
+            beyond = (f"{quantity(self.unknown, 'unknown label')} left out, " if self.unknown
+                      else "")
             return (f"HeldOut({quantity(len(self), 'document')}, "
-                    f"{quantity(len(self.classes), 'label')}, "
-                    f"micro F1 {self.measure()['micro_f1']:.4f}, {self.method})")
+                    f"{quantity(len(self.classes), 'label')}, {f1}{beyond}{self.method})")
         accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
         calibrated = ", calibrated" if self.is_calibrated else ""
         return (f"HeldOut({quantity(len(self), 'document')}, "
@@ -161,12 +163,22 @@ class HeldOut:
         return answer
 
     def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
-        """Which labels are predicted, of lists of labels: bool (n_documents, n_labels)."""
+        """Which labels are predicted, of lists of labels: bool (n_documents, n_labels).
+
+        Raises
+        ------
+        ParameterError
+            If documents have one label each.
+        """
+        if self.link == "softmax":
+            raise ParameterError("these documents have one label each: `predicted` is their class, "
+                                 "and evaluate(decision) measures a decision")
         return choose_labels(self.scores, self.classes.tolist(), decision)
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
         """The measures of `LabelEvaluation`, by name; labels that are not known are left out."""
-        return measures(of_mask(self.actual), of_mask(self.chosen(decision)))
+        chosen = self.chosen(decision)
+        return measures(of_mask(self.actual), of_mask(chosen))
 
     @property
     def accuracy(self) -> float:
@@ -193,6 +205,7 @@ class HeldOut:
             raise ParameterError("these scores are calibrated already, and would be divided "
                                  "twice: leave calibration= out, or pass the scores before "
                                  "calibration")
+        calibration.check_classes(len(self.classes), self.link == "sigmoid")
         return replace(self, scores=calibration.apply(self.scores, self.lengths),
                        calibration=calibration, posterior=None)
 
@@ -204,6 +217,7 @@ class HeldOut:
     @property
     def probability_scores(self) -> Floats:
         """Scores whose softmax is the probability of each class: (n_documents, n_classes)."""
+        check_held_out(self)
         return self.scores if self.posterior is None else self.posterior
 
     @property
@@ -212,6 +226,7 @@ class HeldOut:
 
         -inf in rows that are impossible under every class.
         """
+        check_held_out(self)
         odds = log_odds(self.scores)
         odds[np.isnan(odds)] = -np.inf
         return odds
@@ -219,17 +234,20 @@ class HeldOut:
     @property
     def fair_odds(self) -> Floats:
         """`odds`, but for rows that are impossible under every class: they favour none."""
+        check_held_out(self)
         impossible = np.isneginf(self.scores).all(axis=1, keepdims=True)
         odds = log_odds(np.where(impossible, 0.0, self.scores))
         return np.where(np.isnan(odds), 0.0, odds)
 
     def log_odds(self, label: Any) -> Floats:
         """The `odds` of one class: (n_documents,)."""
-        return self.odds[:, self.classes.tolist().index(label)]
+        labels = self.classes.tolist()
+        if label not in labels:
+            raise ParameterError.unknown_choice("class", label, [*map(str, labels)])
+        return self.odds[:, labels.index(label)]
 
     def log_probability(self) -> Floats:
         """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
-        check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
         own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
@@ -241,6 +259,7 @@ class HeldOut:
 
         The model that scored them has learned their labels.
         """
+        check_held_out(self)
         known: NDArray[np.bool_] = self.actual != UNKNOWN
         return known if self.without_class is None else known & ~self.without_class
 

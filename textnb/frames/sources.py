@@ -73,6 +73,9 @@ class Reading:
 
     @property
     def is_utf8(self) -> bool:
+        if not isinstance(self.encoding, str):
+            raise ParameterError.out_of_range(
+                "encoding", "the name of an encoding, such as 'latin-1'", self.encoding)
         return self.encoding.lower().replace("-", "").replace("_", "") == "utf8"
 
     @property
@@ -111,7 +114,7 @@ class Source(ABC):
         """Raise ParameterError for a setting that the source, whose name is given, does not take"""
         for setting, purpose in _PURPOSES.items():
             value = getattr(how, setting)
-            if setting in self.takes or value == getattr(Reading, setting) or (
+            if setting in self.takes or value in (getattr(Reading, setting), None, {}) or (
                     setting == "encoding" and how.is_utf8):
                 continue
             raise ParameterError.naming(

@@ -44,7 +44,7 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("mail", "--subfolders"): "say --read subfolders=true",
     ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
     ("export", "--query"): "the rows of --check, which it was for, are gone as well",
-    ("train", "--early-stopping"): "--tol says where the solver ends",
+    ("train", "--early-stopping"): "--set tol=N says where the solver ends",
     ("threshold", "--ledger"): "as INPUT name labelled rows, before update learns them",
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",

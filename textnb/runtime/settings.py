@@ -28,6 +28,7 @@ Words = tuple[str, ...]
 Prefixes = bool | tuple[str, ...]
 LowerCase = bool | str
 Kinds = tuple[str, ...]
+Place = str
 Names = tuple[str, ...]
 Label = str | int | bool
 Costs = tuple[float, float]
@@ -272,11 +273,13 @@ _IN_JSON: Mapping[str, Range] = {
     "Size": Range("a number of bytes from 2**20", lambda v: type(v) is int and 2**20 <= v < 2**63),
     "Columns": Range("a name or several", lambda v: type(v) is str or STRINGS.holds(v)),
     "Names": Range("names", lambda v: STRINGS.holds(v) and len(v) > 0),
+    "Place": Range("a path or URL", lambda v: type(v) is str),
     "Label": Range("a label", lambda v: type(v) in (str, int, bool)),
     "Costs": Range("two numbers", lambda v: type(v) is list and len(v) == 2 and all(
         map(_is_json_number, v))),
-    "Grid": Range("numbers, such as 1,0.1,0.01, or auto", lambda v: v == "auto" or (
-        type(v) is list and all(map(_is_json_number, v)))),
+    "Grid": Range("different numbers >= 0, such as 1,0.1,0.01, or auto", lambda v: v == "auto" or (
+        type(v) is list and 0 < len(v) == len(set(map(str, v))) and all(
+            _is_json_number(l) and l >= 0 for l in v))),
     **{name: _IN_PYTHON[name] for name in ("CountOrShare", "Words", "Kinds", "Prefixes")},
     "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
     "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(

@@ -27,7 +27,7 @@ from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.sinks import ENDINGS
 from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings
 from textnb.models.known import all_models, import_offered, table_models, text_models
-from textnb.runtime.settings import Range, declared, is_number, setting
+from textnb.runtime.settings import Place, Range, declared, is_number, setting
 from textnb.text.token_settings import TokenSettings
 from textnb.workflow.options import (
     CalibrateOptions,
@@ -48,7 +48,6 @@ from textnb.workflow.train import check_training, for_mail, model_of
 # Files that every job writes, in addition to those that it names.
 RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
 # Types of keys: a path or URL, a name in the output folder, and one with the ending of a table.
-Place = str
 FileName = str
 TableName = str
 _SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
@@ -197,10 +196,11 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     table.refuse()
     assert output is not None
     job = _resolve_paths(Job(output=output.output, **sections), Path(path).resolve().parent)
+    named = {*table.values.get("model", {})}
+    job = replace(job, model=for_mail(job.model, named, job.input.train, job.input.format))
     _check(job, table)
     table.refuse()
-    named = {*table.values.get("model", {})}
-    return replace(job, model=for_mail(job.model, named, job.input.train, job.input.format))
+    return job
 
 
 def _exports(table: Table, values: Any) -> Any:
@@ -234,16 +234,28 @@ def _model(table: Table, values: Any) -> Any:
         others = text_models() if kind in table_models() else table_models()
         table.fault((*key, name), f"it belongs to the kinds {', '.join(others)}; kind is {kind!r}")
     options = TrainOptions(kind=kind, parameters=rest, **groups)
-    table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenSettings),
+    table.check(key, lambda: check_training(_as_learned(table, options, {*values})),
+                ((*key, "tokenizer"), TokenSettings),
                 *((key, group) for group in (
                     ColumnSettings, LimitSettings, LearnOptions, all_models()[kind])))
     return options
 
 
+def _as_learned(table: Table, options: TrainOptions, named: set[str]) -> TrainOptions:
+    """The options with the recipe of mail, if the rows are mail and no setting says otherwise."""
+    rows = table.values.get("input")
+    train = rows.get("train") if isinstance(rows, dict) else None
+    if not isinstance(rows, dict) or not isinstance(train, str):
+        return options
+    place = train if train == "-" or "://" in train else str(
+        Path(table.name).resolve().parent / Path(train).expanduser())
+    return for_mail(options, named, place, rows.get("format"))
+
+
 def _check_kind(kind: Any) -> None:
     if isinstance(kind, str):
         import_offered(kind)
-    if kind not in all_models():
+    if not isinstance(kind, str) or kind not in all_models():
         raise ParameterError.unknown_choice("kind", kind, all_models())
 
 
@@ -304,8 +316,11 @@ def _resolve_paths(job: Job, folder: Path) -> Job:
     predictions = job.predictions
     if predictions is not None:
         predictions = replace(predictions, input=place(predictions.input))
-    return replace(job, output=place(job.output), predictions=predictions, input=replace(
-        job.input, train=place(job.input.train), test=place(job.input.test)))
+    learning = replace(job.model.learning, warm_start=place(job.model.learning.warm_start))
+    return replace(
+        job, output=place(job.output), predictions=predictions,
+        model=replace(job.model, learning=learning), input=replace(
+            job.input, train=place(job.input.train), test=place(job.input.test)))
 
 
 def settings_of(options: Any) -> dict[str, Any]:

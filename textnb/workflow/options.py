@@ -20,13 +20,20 @@ from textnb.runtime.settings import (
     Grid,
     Label,
     Names,
+    Place,
+    Range,
     Storage,
+    is_number,
+    is_whole,
     setting,
 )
 
 # Formats that `textnb.frames` reads; a test compares them.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
                  "iceberg")
+_SHARE = Range("a share between 0 and 1", lambda v: is_number(v) and 0 < v < 1)
+_FEEDBACK = Range("a share above 0 and up to 1", lambda v: is_number(v) and 0 < v <= 1)
+_SAMPLE = Range("an int from 2 to 2147483647", lambda v: is_whole(v) and 2 <= v < 2**31)
 # The systems that `textnb.export` writes for; a test holds them to it.
 TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
            "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
@@ -84,13 +91,13 @@ class LearnOptions:
         None, "Feature columns, such as x1,x2.  [default: all numeric ones]", metavar="X,X")
     weight: str | None = setting(
         None, "Column of weights of the documents.", is_common=False, python="sample_weight")
-    warm_start: str | None = setting(
+    warm_start: Place | None = setting(
         None, "Model file (nblinear) from whose weights the solver begins: it ends sooner where "
         "rows are nearly those of that model.", is_common=False, metavar="MODEL")
     keep_sample: int | None = setting(
         None, "Keep the terms, not the text, of the N documents that the model is least sure of "
         "(nblinear without idf, as for mail): update and forget then refit the weights. Only the "
-        "owner may read the file.", metavar="N")
+        "owner may read the file.", metavar="N", range=_SAMPLE)
     false_positives: float | None = setting(
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "
         "spam (nblinear, two classes); 0 for none.  "
@@ -165,7 +172,7 @@ class ValidateOptions:
     delay: int = setting(0, "With --online: rows that come before a row is learned.", least=0,
                          is_common=False)
     feedback: float = setting(1.0, "With --online: share of the rows that are ever learned.",
-                              is_common=False)
+                              is_common=False, range=_FEEDBACK)
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
@@ -220,9 +227,10 @@ class DecideOptions:
         None, "With --costs: empirical (least cost on these rows, the default) or theoretical (by "
         "the probabilities alone).")
     min_precision: float | None = setting(
-        None, "Instead: for every class, the least share of its answers that is right.")
+        None, "Instead: for every class, the least share of its answers that is right.",
+        range=_SHARE)
     min_probability: float | None = setting(
-        None, "Instead: for every class, the least probability of an answer.")
+        None, "Instead: for every class, the least probability of an answer.", range=_SHARE)
     by: str | None = setting(
         None, "Instead, of lists of labels: the best F1 of each label (f1), or of all pairs of a "
         "row and a label (micro-f1).", choices=("f1", "micro-f1"))
@@ -308,9 +316,9 @@ class PredictOptions:
         False, "Add the score of every class: of naive Bayes and feature tables log P(row, "
         "class), up to a constant per row; of complement, complement-tfidf, nblinear and nblr a "
         "margin.", names=("--scores/--no-scores",))
-    explain: int = setting(0, "Add the N terms that decided most.")
+    explain: int = setting(0, "Add the N terms that decided most.", least=0)
     top: int = setting(0, "Add the N most probable classes with their probabilities.",
-                       names=("--top-k",))
+                       names=("--top-k",), least=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -257,9 +257,9 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     {'model': {'l': 0.1}}
     """
     key, found, text = setting.partition("=")
-    parts = key.strip().split(".")
-    if not found or not all(parts):
-        raise ParameterError.out_of_range(option, "key=value, such as model.l=0.1", setting)
+    parts = _parts_of(key) if found and "\n" not in setting else ()
+    if not parts:
+        raise ParameterError(f"{option} must be key=value (it is not shown, as it may be a secret)")
     try:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
@@ -268,8 +268,23 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
         raise ParameterError(f"{option} {key}: {first_line(error)}") from None
     place: Any = values
     for part, following in pairwise(parts):
-        place = _entry_of(place, part, [] if _is_index(following) else {}, f"{option} {key}")
+        # Labels may be numbers; the exports of a job are the one list of tables.
+        new: Any = [] if part == "exports" and _is_index(following) else {}
+        place = _entry_of(place, part, new, f"{option} {key}")
     _entry_of(place, parts[-1], value, f"{option} {key}", replace=True)
+    return tuple(parts)
+
+
+def _parts_of(key: str) -> Key:
+    """The parts of a key as TOML reads it, with quotes around what has dots; none if it is none."""
+    try:
+        table: Any = tomllib.loads(f"{key} = 0")
+    except (ValueError, RecursionError):
+        return ()
+    parts = []
+    while isinstance(table, dict) and len(table) == 1:
+        part, table = next(iter(table.items()))
+        parts.append(part)
     return tuple(parts)
 
 

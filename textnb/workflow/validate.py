@@ -81,7 +81,7 @@ def validate(
         If an option is out of its range, or has no effect.
     """
     options.check()
-    check_one_label(fitted, smoothing=options.smoothing, positive=options.positive)
+    check_one_label(fitted, positive=options.positive)
     if options.smoothing is not None:
         from textnb.evaluation.smoothing import smoothing_path
 
