@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_mail_recipe import box, message, new
 from textnb.filter.learner import learn
-from textnb.learning.ledger import Ledger
+from textnb.filter.ledger import Ledger
 from textnb.storage.textmodel import load_fitted
 
 __all__ = ["box", "new"]

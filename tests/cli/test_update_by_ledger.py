@@ -25,10 +25,10 @@ from textnb import (
     load,
     scan_mail,
 )
-from textnb.learning import ledger as ledgers
-from textnb.learning.by_ledger import keys_of
+from textnb.filter.by_ledger import keys_of
+from textnb.filter.ledger import Ledger, message_key
+from textnb.filter import ledger as ledgers
 from textnb.learning.fitted import check_texts
-from textnb.learning.ledger import Ledger, message_key
 from textnb.mail.columns import message_columns
 from textnb.storage import version2
 
@@ -208,7 +208,7 @@ def loaded_by_update(*options: str) -> tuple[str, str]:
     code = ("import sys; from textnb.cli.main import app\n"
             f"try: app(['update', 'm.textnb', *{options!r}])\n"
             "except SystemExit: pass\n"
-            "heavy = {'textnb.learning.ledger': 'ledger', 'polars': 'polars'}\n"
+            "heavy = {'textnb.filter.ledger': 'ledger', 'polars': 'polars'}\n"
             "print(*(heavy[name] for name in heavy if name in sys.modules))")
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,

@@ -14,9 +14,9 @@ from textnb.errors import quantity
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.learning.by_ledger import Changes
+    from textnb.filter.by_ledger import Changes
+    from textnb.filter.ledger import Ledger
     from textnb.learning.fitted import Fitted
-    from textnb.learning.ledger import Ledger
 
 SUFFIX = ".ledger"
 KNOWN = "learned before, or twice in the input: changed nothing"
@@ -68,7 +68,7 @@ def change_by_ledger(
     """
     from textnb.files.lock import lock_path
     from textnb.filter.learner import check, learn
-    from textnb.learning.ledger import Ledger
+    from textnb.filter.ledger import Ledger
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     if has_ledger(model):
@@ -89,7 +89,7 @@ def change_by_ledger(
 
 def collected(frame: pl.LazyFrame, fitted: Fitted) -> pl.DataFrame:
     """The rows of an input, with the columns that a ledger needs, in memory."""
-    from textnb.learning.by_ledger import MESSAGE_ID
+    from textnb.filter.by_ledger import MESSAGE_ID
 
     schema, wanted = frame.collect_schema(), (*fitted.columns, fitted.label, MESSAGE_ID)
     return frame.select(*dict.fromkeys(name for name in wanted if name in schema)).collect()

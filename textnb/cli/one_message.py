@@ -96,7 +96,7 @@ def _add_by_ledger(
     model: str, known: ModelToExtend, message: Message
 ) -> Updated | Literal["known"] | None:
     # Imported here: without a ledger, SQLite is not loaded.
-    from textnb.learning.ledger import Ledger, message_key
+    from textnb.filter.ledger import Ledger, message_key
 
     key = message_key(message.message_id, message.columns)
     with Ledger(model) as ledger:

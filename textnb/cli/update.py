@@ -48,9 +48,9 @@ from textnb.workflow.results import as_json
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.learning.by_ledger import Changes
+    from textnb.filter.by_ledger import Changes
+    from textnb.filter.ledger import Ledger
     from textnb.learning.fitted import Fitted
-    from textnb.learning.ledger import Ledger
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -176,7 +176,7 @@ def _add_message(
 def _update_by_ledger(
     model: str, source: LabelledRows, how: LearningOptions, done: ChangedModel
 ) -> None:
-    from textnb.learning.by_ledger import learn
+    from textnb.filter.by_ledger import learn
     from textnb.scoring.texts import predict_lazily
 
     def change(fitted: Fitted, ledger: Ledger, rows: pl.DataFrame) -> Changes:
@@ -197,7 +197,7 @@ def _update_by_ledger(
 
 
 def _forget_by_ledger(model: str, source: LabelledRows, done: ChangedModel) -> None:
-    from textnb.learning.by_ledger import forget
+    from textnb.filter.by_ledger import forget
 
     def change(fitted: Fitted, ledger: Ledger, rows: pl.DataFrame) -> Changes:
         with progress("forgetting", "forgot", done.quiet) as advance:

@@ -13,10 +13,10 @@ import polars as pl
 
 from textnb.errors import TextnbError, first_line
 from textnb.files.lock import lock_path
+from textnb.filter.ledger import KEPT, Ledger, Pending, changes
 from textnb.filter.log import log
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
-from textnb.learning.ledger import KEPT, Ledger, Pending, changes
 from textnb.mail.columns import message_columns
 from textnb.storage.textmodel import load_fitted, save_fitted
 

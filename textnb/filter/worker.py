@@ -22,13 +22,13 @@ from typing import Any, NoReturn
 from textnb.errors import TextnbError, first_line
 from textnb.filter import protocol
 from textnb.filter.counters import Counters
+from textnb.filter.ledger import Ledger, message_key
 from textnb.filter.log import log, message_id
 from textnb.filter.marks import Mark, mark_of
 from textnb.filter.models import ServedModel
 from textnb.filter.protocol import Refused, Request
 from textnb.filter.settings import Settings, from_text
 from textnb.filter.verdict import SPAM, Verdict
-from textnb.learning.ledger import Ledger, message_key
 
 READY = b"ready\n"
 # Process, user and group.

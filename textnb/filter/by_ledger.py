@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import DataError
+from textnb.filter.ledger import Ledger, message_key
 from textnb.frames.batches import Progress
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
-from textnb.learning.ledger import Ledger, message_key
 
 # A column of a table of mail that is taken from other tables too.
 MESSAGE_ID = "message_id"
