@@ -25,9 +25,9 @@ from textnb import (
     load,
     scan_mail,
 )
+from textnb.filter import ledger as ledgers
 from textnb.filter.by_ledger import keys_of
 from textnb.filter.ledger import Ledger, message_key
-from textnb.filter import ledger as ledgers
 from textnb.learning.fitted import check_texts
 from textnb.mail.columns import message_columns
 from textnb.storage import version2

@@ -9,6 +9,7 @@ and values without a type of Polars (enumerations, JSON, UUIDs) come as text fro
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,9 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "varchar": (1043, pl.String(), None), "date": (1082, pl.Date(), None),
     "timestamp": (1114, pl.Datetime("us"), None),
     "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
+# A query that reads, after comments and parentheses: a driver may run any other at once.
+_READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table|from)\b",
+                    re.IGNORECASE | re.DOTALL)
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
 
@@ -91,8 +95,10 @@ def scan_database(
     >>> scan_database("SELECT 'free money' AS text, 1 AS spam", engine).collect().to_dicts()
     [{'text': 'free money', 'spam': 1}]
     """
-    if not isinstance(query, str) or not query.strip():
-        raise ParameterError.out_of_range("query", "a SELECT", query)
+    if not isinstance(query, str) or not _READS.match(query):
+        raise ParameterError.out_of_range(
+            "query", "a SELECT (or WITH, VALUES, TABLE, FROM): what changes a database is not run",
+            query)
     reader = _reader(query.strip().rstrip(";").rstrip(), connection)
     with reader.name_failures():
         types = reader.types()
