@@ -263,7 +263,8 @@ def test_a_source_with_a_query(sqlite: str) -> None:
 
 @pytest.mark.parametrize(("query", "connection"), [
     ("", "sqlite://"), (None, "sqlite://"), ("SELEC 1", "sqlite://"), ("SHOW ALL", "sqlite://"),
-    ("DROP TABLE mail", "sqlite://"), ("-- select\nDELETE FROM mail", "sqlite://"), ("SELECT 1", "host=h password=PASSW0RD"),
+    ("DROP TABLE mail", "sqlite://"), ("-- select\nDELETE FROM mail", "sqlite://"),
+    ("SELECT 1", "host=h password=PASSW0RD"),
     ("SELECT 1", "s3://bucket/PASSW0RD"), ("SELECT 1", 3), ("SELECT 1", None)])
 def test_what_is_no_query_or_connection(query: Any, connection: Any) -> None:
     with pytest.raises(ParameterError, match=r"query must be|connection must be") as caught:

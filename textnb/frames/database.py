@@ -44,7 +44,7 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "timestamp": (1114, pl.Datetime("us"), None),
     "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
 # A query that reads, after comments and parentheses: a driver may run any other at once.
-_READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table|from)\b",
+_READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values|table|from)\b",
                     re.IGNORECASE | re.DOTALL)
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
