@@ -79,11 +79,6 @@ class LeaveOneOutReader:
         reader._two_classes(0) if statistics.is_multilabel else reader._whole(statistics)
         return reader
 
-    @property
-    def classes(self) -> pl.Series:
-        """In the type that labels are read in."""
-        return pl.Series(self.statistics.classes.tolist())
-
     def leave_out(
         self, documents: LabelledBatches, smoothing: Sequence[Smoothing]
     ) -> Iterator[LeftOut]:
