@@ -99,20 +99,6 @@ def calibration_words(calibration: Calibration) -> str:
     return f"{formula} ({calibration.method}, {quantity(calibration.documents, 'document')})"
 
 
-def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict[str, float]]:
-    """Log loss, Brier score and expected calibration error, before and after."""
-    from textnb.evaluation.calibration import reliability
-
-    before, after = reliability(held), reliability(held.calibrated(calibration))
-    return {name: {"before": getattr(before, name), "after": getattr(after, name)}
-            for name in ("log_loss", "brier", "expected_calibration_error")}
-
-
-def log_loss_table(held: HeldOut, calibration: Calibration) -> dict[str, dict[str, float]]:
-    """Log loss of all pairs of a document and a label, before and after."""
-    return {"log_loss": {"before": held.log_loss, "after": held.calibrated(calibration).log_loss}}
-
-
 def not_judged_words(held: HeldOut) -> Iterator[str]:
     """A line on the documents that are in no figure of probabilities, if there are any."""
     if held.not_judged:

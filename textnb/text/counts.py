@@ -184,12 +184,6 @@ def null_in_labels(column: str, row: int) -> DataError:
         f"write such lists without nulls; --where '{column} IS NOT NULL' drops null lists")
 
 
-def check_label_column(labels: pl.Series, first_row: int) -> None:
-    """`check_labels` of a column of labels or of lists of them."""
-    each, rows = each_label(labels)
-    check_labels(each if rows is None else each.rank("dense"), rows, labels.name, first_row)
-
-
 def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
     """Raise DataError for a null label, or one that is twice in a list; its row is named."""
     if labels.null_count():
