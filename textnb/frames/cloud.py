@@ -98,6 +98,9 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
                 key, value = own, (float if own == "retry_base_multiplier" else int)(value)
             except (TypeError, ValueError):
                 raise ParameterError(f"storage option {key} must be a number") from None
+        elif not isinstance(value, str):
+            # Polars takes strings alone, and TOML has true and numbers.
+            value = str(value).lower()
         checked[key] = value
     return checked or None
 
