@@ -56,7 +56,7 @@ class LabelCounter:
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
         self._counting: Counting | None = None
-        # Codes of labels begin at 1: of lists of labels, 0 is that of all documents.
+        # Of lists of labels, codes begin at 1: 0 is that of all documents.
         self._of_lists = False
         self.rows = self._first_row = first_row
 
@@ -85,7 +85,7 @@ class LabelCounter:
             check_labels(labels, rows, self._spec.label, self.rows)
             self.rows += height
             codes = labels.to_numpy()
-            self._labels.note_codes(codes - 1)
+            self._labels.note_codes(codes - self._of_lists)
             self._class_count = add_at(self._class_count, codes if rows is None else np.append(
                 codes, np.zeros(height, dtype=np.int64)))
 
@@ -93,14 +93,14 @@ class LabelCounter:
     def size(self) -> tuple[int, int]:
         """The number of labels, and an upper bound of the number of terms."""
         terms = 0 if self._counting is None else len(self._counting)
-        return max(0, len(self._class_count) - 1), terms
+        return max(0, len(self._class_count) - self._of_lists), terms
 
     def counts(self) -> Counts:
         """The counts, sorted; no batch can be read after this."""
         if self._label_type is None or self._counting is None or self.rows == self._first_row:
             raise DataError.no_rows("the input")
         names = _as_labels(self._labels.strings(), self._label_type)
-        codes = names.arg_sort().cast(pl.Int64).to_numpy() + 1
+        codes = names.arg_sort().cast(pl.Int64).to_numpy() + self._of_lists
         classes = names.sort().to_numpy()
         with clear_memory_errors(lambda: self.size):
             if not self._of_lists:
@@ -123,7 +123,7 @@ class LabelCounter:
         each, rows = each_label(labels)
         self._label_type, self._of_lists = each.dtype, rows is not None
         codes = each.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
-        return codes + 1, rows
+        return codes + int(self._of_lists), rows
 
 
 def each_label(labels: pl.Series) -> tuple[pl.Series, Ints | None]:
