@@ -249,7 +249,7 @@ def lowest_threshold_of_precision(
     Returns
     -------
     dict
-        ``label``, ``threshold`` (None where it can't be shown), ``answered``, ``correct``,
+        ``label``, ``threshold`` (None if it can't be shown), ``answered``, ``correct``,
         ``precision_bound``, ``candidates``, ``starts``.
     """
     own = odds >= floor

@@ -76,7 +76,7 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
 
 
 def check_one_label(model: AnyModel, **settings: Any) -> None:
-    """Raises ParameterError for settings that are not None where rows have lists of labels."""
+    """Raises ParameterError for settings that are given if rows have lists of labels."""
     for name, value in settings.items():
         if value is not None and holds_lists(model):
             raise ParameterError.naming(

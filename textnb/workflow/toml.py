@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -134,7 +135,7 @@ class Table:
         for each, facts in declared(group):
             if each.name in values:
                 found[each.name] = self.check(
-                    (*key, each.name), lambda: _value(group, each, facts, values[each.name]))  # noqa: B023 - it is called now
+                    (*key, each.name), partial(_value, group, each, facts, values[each.name]))
         return None if len(self.faults) > before else found
 
     def unknown(self, key: Key, *groups: type) -> None:
@@ -174,7 +175,7 @@ def substitute_variables(value: Any) -> Any:
     if "\0" in value:
         raise ValueError("a path without the character NUL")
 
-    def found(match: re.Match[str]) -> str:
+    def variable(match: re.Match[str]) -> str:
         name, default = match.groups()
         known = os.environ.get(name) or default
         if known is None:
@@ -182,7 +183,7 @@ def substitute_variables(value: Any) -> Any:
                              f"${{{name}:-default}}")
         return known
 
-    return _VARIABLE.sub(found, value)
+    return _VARIABLE.sub(variable, value)
 
 
 def _storage(value: Any) -> Any:
