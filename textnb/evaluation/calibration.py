@@ -293,13 +293,20 @@ def scores_of_learned(
     subtracted because the model learns from all rows at once, and of lists of labels.
     """
     fitted = check_texts(model)
-    if fitted.is_multilabel:
-        # The models of the folds need no thresholds.
-        settings = replace(fitted.settings, model=fitted.model.without_choices())
-        return cross_validate(replace(fitted, settings=settings), frame, progress=progress)
-    if fitted.model.from_counts:
+    if fitted.model.from_counts and not fitted.is_multilabel:
         return leave_one_out(model, frame, progress=progress)
-    return cross_validate(model, frame, progress=progress)
+    return scores_by_folds(model, frame, progress=progress)
+
+
+def scores_by_folds(
+    model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None, **folds: Any
+) -> Any:
+    """As `cross_validate`, by models that choose no thresholds of labels."""
+    fitted = check_texts(model)
+    if fitted.is_multilabel:
+        settings = replace(fitted.settings, model=fitted.model.without_choices())
+        model = replace(fitted, settings=settings)
+    return cross_validate(model, frame, progress=progress, **folds)
 
 
 def link_of(model: TextClassifier | Fitted) -> str:

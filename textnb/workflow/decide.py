@@ -11,10 +11,14 @@ import polars as pl
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.evaluation.binomial import check_share
-from textnb.evaluation.calibration import fit_calibration, link_of, reliability
+from textnb.evaluation.calibration import (
+    fit_calibration,
+    link_of,
+    reliability,
+    scores_by_folds,
+)
 from textnb.evaluation.class_thresholds import choose_class_thresholds
 from textnb.evaluation.decisions import Goal, choose_threshold
-from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import HeldOut, held_out
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.novelty import evidence_of
@@ -43,13 +47,10 @@ def scores_of(
     """
     if scored is None:
         return held_out(fitted, frame, progress=progress)
-    if fitted.is_multilabel:
-        # The models of the folds need no thresholds.
-        fitted = replace(fitted, settings=replace(
-            fitted.settings, model=fitted.model.without_choices()))
-    elif scored == "leave-one-out":
+    if scored == "leave-one-out" and not fitted.is_multilabel:
         return leave_one_out(fitted, frame, progress=progress)
-    return cross_validate(fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
+    return scores_by_folds(
+        fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
 
 
 def scored_to_calibrate(fitted: Fitted) -> str:
