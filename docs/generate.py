@@ -42,10 +42,13 @@ def write_generated_pages(docs: Path) -> None:
 
 
 def commands_page() -> str:
-    """Each verb with its help text, as the program prints it."""
+    """Each verb with its help text, as the program prints it, in the groups of ``textnb help``."""
+    from textnb.cli.main import GROUPS
+
     parts = ["# The command line\n"]
-    for verb in verbs():
-        parts += [f"\n## textnb {verb}\n\n```text\n{help_text(verb)}\n```\n"]
+    for group, verbs in GROUPS.items():
+        parts += [f"\n## {group.capitalize()}\n"]
+        parts += [f"\n### textnb {verb}\n\n```text\n{help_text(verb)}\n```\n" for verb in verbs]
     return "".join(parts)
 
 
@@ -56,13 +59,6 @@ def explained_text() -> str:
 
     model = TextClassifier(MultinomialNB(l="auto")).fit(news(900))
     return model.highlight(news(2, seed=1)["text"][0])._repr_html_()
-
-
-def verbs() -> list[str]:
-    """The names of all commands."""
-    from textnb.cli.main import VERBS
-
-    return sorted(VERBS)
 
 
 def help_text(verb: str) -> str:

@@ -111,7 +111,7 @@ class Roff(click.HelpFormatter):
         self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
         for name, text in rows:
-            self.write(f".TP\n.B {escaped(name)}\n{wrapped(text)}")
+            self.write(f".TP\n.B {escaped(name.rstrip())}\n{wrapped(text)}")
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
@@ -136,7 +136,8 @@ def page(verb: str = "") -> str:
 
     command = command_of(verb) if verb else app
     assert command is not None
-    context = click.Context(command, info_name=f"textnb {verb}".rstrip())
+    context = click.Context(
+        command, info_name=f"textnb {verb}".rstrip(), **command.context_settings)
     context.meta["textnb.all"] = True
     name, roff = f"textnb-{verb}".rstrip("-"), Roff()
     says = re.split("[,:.]", VERBS[verb][1])[0] if verb else "Text classification and mail filter"

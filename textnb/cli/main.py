@@ -14,52 +14,66 @@ import click
 from textnb.cli.options import WIDTH
 from textnb.errors import suggestion
 
-# The module of each verb in `textnb.cli` (and its function, where that has another name), and its
-# line in `textnb --help`, in its order: help imports no module of a verb.
-VERBS = {
-    "train": ("train", "Learn a classifier from labelled rows and write its model file."),
-    "test": ("test:run_test",
-        "Score labelled rows: accuracy, and precision, recall and F1 per class."),
-    "predict": ("predict", "Write the input with a column for the predicted class, in order."),
-    "top": ("predict", "Show the terms that distinguish each class best."),
-    "explain": ("predict", "Show what decides one text, or one mail message, term by term."),
-    "mail": ("mail",
-        "Write mail as a table, a row per message; malformed messages too, with what is "
-        "wrong."),
-    "filter": ("filter:filter_mail",
-        "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."),
-    "serve": ("serve", "Judge messages over a socket, in the protocol of SpamAssassin's spamd."),
-    "run": ("run",
-        "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
-        "go."),
-    "update": ("update",
-        "Learn more labelled rows: the model is that of one training on all rows."),
-    "forget": ("update",
-        "Take learned rows out again: the model is that of a training without them."),
-    "merge": ("update", "Add models: the result is that of one training on the documents of all."),
-    "diff": ("update",
-        "Show how two models differ: classes, terms that moved most, decisions that change."),
-    "calibrate": ("calibrate",
-        "Fit a temperature, so that probabilities mean what they say, and keep it in the "
-        "model."),
-    "threshold": ("threshold",
-        "Choose the scores from which a class is answered, and keep them in the model."),
-    "drift": ("drift",
-        'Tell whether mail or other documents have changed: exit code 3 for "choose again".'),
-    "validate": ("validate",
-        "Cross-validate a model's settings: its tokenizer, limits and estimator are fitted "
-        "again."),
-    "tune": ("tune",
-        "Search for the settings that classify labelled rows best, and train a model with "
-        "them."),
-    "duplicates": ("duplicates",
-        "Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."),
-    "export": ("export",
-        "Write a model for another system: weights, tokenizer, and golden rows to prove it."),
-    "verify": ("export",
-        "Run golden rows through the real engine and compare; exit code 1 on any difference."),
-    "describe": ("export", "Show a model's settings, classes and guarantees."),
+# The groups of verbs in `textnb help`, in their order; then each verb's module in `textnb.cli` (and
+# its function, where that has another name), and its line: help imports no module of a verb.
+GROUPS = {
+    "learn": {
+        "train": ("train", "Learn a classifier from labelled rows and write its model file."),
+        "tune": ("tune",
+            "Search for the settings that classify labelled rows best, and train a model with "
+            "them."),
+        "run": ("run",
+            "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
+            "go."),
+        "update": ("update",
+            "Learn more labelled rows: the model is that of one training on all rows."),
+        "forget": ("update",
+            "Take learned rows out again: the model is that of a training without them."),
+        "merge": ("update",
+            "Add models: the result is that of one training on the documents of all."),
+    },
+    "judge": {
+        "predict": ("predict",
+            "Write the input with a column for the predicted class, in order."),
+        "test": ("test:run_test",
+            "Score labelled rows: accuracy, and precision, recall and F1 per class."),
+        "validate": ("validate",
+            "Cross-validate a model's settings: its tokenizer, limits and estimator are fitted "
+            "again."),
+        "calibrate": ("calibrate",
+            "Fit a temperature, so that probabilities mean what they say, and keep it in the "
+            "model."),
+        "threshold": ("threshold",
+            "Choose the scores from which a class is answered, and keep them in the model."),
+    },
+    "examine": {
+        "describe": ("export", "Show a model's settings, classes and guarantees."),
+        "top": ("predict", "Show the terms that distinguish each class best."),
+        "explain": ("predict", "Show what decides one text, or one mail message, term by term."),
+        "diff": ("update",
+            "Show how two models differ: classes, terms that moved most, decisions that change."),
+        "drift": ("drift",
+            'Tell whether mail or other documents have changed: exit code 3 for "choose again".'),
+        "duplicates": ("duplicates",
+            "Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."),
+    },
+    "export": {
+        "export": ("export",
+            "Write a model for another system: weights, tokenizer, and golden rows to prove it."),
+        "verify": ("export",
+            "Run golden rows through the real engine and compare; exit code 1 on any difference."),
+    },
+    "mail": {
+        "mail": ("mail",
+            "Write mail as a table, a row per message; malformed messages too, with what is "
+            "wrong."),
+        "filter": ("filter:filter_mail",
+            "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."),
+        "serve": ("serve",
+            "Judge messages over a socket, in the protocol of SpamAssassin's spamd."),
+    },
 }
+VERBS = {verb: facts for group in GROUPS.values() for verb, facts in group.items()}
 
 
 def command_of(verb: str) -> click.Command | None:
@@ -90,16 +104,25 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help":
+            if args == ["help"] and not ctx.resilient_parsing:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:2], "--help", *args[2:]]
         name = args[0]
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}{suggestion(name, [*VERBS])}")
+            near = suggestion(name, [*VERBS, "help"]) or "; textnb help lists all"
+            ctx.fail(f"No such command {name!r}{near}")
         if name == "train":
             _import_model(args[1:])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+        # One width of names, so that the lines of all groups are aligned.
+        width = max(map(len, VERBS))
+        for group, verbs in GROUPS.items():
+            with formatter.section(group.capitalize()):
+                formatter.write_dl([(verb.ljust(width), line) for verb, (_, line) in verbs.items()])
 
 
 def _import_model(args: list[str]) -> None:
@@ -133,6 +156,7 @@ app = Verbs(
     params=[click.Option(["--version", "-V"], is_flag=True, is_eager=True, expose_value=False,
                          callback=_show_version, help="Show the version and exit.")],
     help="Text classification from a table of documents: train, test, predict, explain.",
-    epilog="TEXTNB_KERNEL=off in the environment reads texts without the compiled kernel, with the "
+    epilog="textnb help VERB shows the options of a verb. "
+           "TEXTNB_KERNEL=off in the environment reads texts without the compiled kernel, with the "
            "same results, more slowly; --version says whether it is there.",
 )

@@ -38,7 +38,7 @@ from textnb.runtime.gone import OPTIONS, gone
 from textnb.runtime.settings import Setting, declared, setting, type_of
 from textnb.text.token_settings import TokenSettings
 
-WIDTH = {"max_content_width": 100}
+WIDTH = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 # Where a context holds the flags that were typed: setting to (option, value).
 _FLAGS = "textnb.flags"
 # Settings of models that are options; the others are typed as --set NAME=VALUE.

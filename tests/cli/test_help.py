@@ -1,0 +1,51 @@
+"""Help: the verbs in groups, the options of one verb, and completion."""
+
+from __future__ import annotations
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from tests.cli.conftest import Run
+from textnb.cli.main import GROUPS, VERBS, app
+
+
+def test_the_verbs_stand_in_five_groups(run: Run) -> None:
+    assert [*GROUPS] == ["learn", "judge", "examine", "export", "mail"]
+    assert sum(map(len, GROUPS.values())) == len(VERBS) == 22
+    shown = run("help").checked()
+    at = [shown.out.index(f"\n{group.capitalize()}:\n") for group in GROUPS]
+    assert at == sorted(at)
+    assert all(f"\n  {verb} " in shown.out for verb in VERBS)
+    for spelling in ("-h", "--help"):
+        assert run(spelling) == shown
+    # Without a verb nothing was done.
+    assert run().checked(2).out == shown.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_for_a_verb(run: Run, verb: str) -> None:
+    shown = run("help", verb).checked()
+    assert shown.out.startswith(f"Usage: textnb {verb} ")
+    assert run(verb, "--help") == run(verb, "-h") == shown
+
+
+def test_help_for_settings(run: Run) -> None:
+    assert run("help", "train", "set").checked() == run("train", "--help", "set")
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["help", "trian"], "No such command 'trian' - did you mean 'train'?"),
+    (["help", "nonsense"], "No such command 'nonsense'; textnb help lists all"),
+    (["hlep"], "No such command 'hlep' - did you mean 'help'?"),
+])
+def test_a_verb_that_is_not_known(run: Run, arguments: list[str], said: str) -> None:
+    assert run(*arguments).checked(2).err.endswith(f"Error: {said}\n")
+
+
+@pytest.mark.parametrize(("words", "typed", "offered"), [
+    ([], "dr", {"drift"}), (["help"], "dr", {"drift"}), (["help"], "", {*VERBS}),
+    (["drift"], "--ref", {"--reference", "--reference-where"}),
+])
+def test_completion(words: list[str], typed: str, offered: set[str]) -> None:
+    complete = ShellComplete(app, {}, "textnb", "_TEXTNB_COMPLETE")
+    assert {item.value for item in complete.get_completions(words, typed)} == offered
