@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from textnb import (
     TableClassifier,
     TextClassifier,
     Tokenizer,
+    load,
 )
 from textnb.scoring.texts import score_batch
 
@@ -117,9 +117,10 @@ def test_thresholds(saved: Path) -> None:
     odds = plain.judge(MESSAGES[0]).log_odds
     for low, high, expected in ((odds - 1, odds, "spam"), (odds - 1, odds + 1, "unsure"),
                                 (odds, odds + 1, "ham")):
-        assert replace(plain, cutoffs=(low, high)).judge(MESSAGES[0]).status == expected
-        decision = Decision({"spam": high, "ham": -low}, "spam")
-        assert replace(plain, decision=decision).judge(MESSAGES[0]).status == expected
+        model, path = load(saved), saved.with_name("decided.textnb")
+        model.set_decision(Decision({"spam": high, "ham": -low}, "spam")).save(path)
+        for judge in (MailFilter.load(saved, cutoffs=(low, high)), MailFilter.load(path)):
+            assert judge.judge(MESSAGES[0]).status == expected
 
 
 def test_the_class_that_is_spam(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_the_class_that_is_spam(tmp_path: Path) -> None:
         MailFilter.load(tmp_path / "m.textnb")
     assert MailFilter.load(tmp_path / "m.textnb", spam="junk").judge(b"\n\npills").status == "spam"
     model.set_decision(Decision({"ham": 0.0, "junk": 0.0}, "junk")).save(tmp_path / "m.textnb")
-    assert MailFilter.load(tmp_path / "m.textnb").spam == "junk"
+    assert MailFilter.load(tmp_path / "m.textnb").judging.spam == "junk"
 
 
 def test_several_kinds_of_ham(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from textnb.bayes.features import (
     presence_map,
 )
 from textnb.filter.mailfilter import MailFilter
+from textnb.filter.verdict import Judging
 from textnb.scoring.columns import Answers
 from textnb.scoring.scorer import Scorer
 from textnb.text.matrix import Vocabulary
@@ -144,7 +145,8 @@ def test_contributions_sum_to_the_score(name: str, classes: int) -> None:
 @pytest.mark.parametrize("name", MAPS)
 def test_a_filter_scores_as_the_form_does(name: str) -> None:
     form = form_of(MAPS[name], 2)
-    mail_filter = MailFilter(form, TERMS, Tokenizer(), ["body"], {"ham": 20, "spam": 20}, "spam")
+    mail_filter = MailFilter(
+        form, TERMS, Tokenizer(), ["body"], Judging({"ham": 20, "spam": 20}, "spam"))
     for row in COUNTS.toarray()[:5]:
         text = " ".join(np.repeat(TERMS.to_numpy(), row))
         scores = form.scores(sp.csr_array(row[None, :]))[0]
@@ -238,7 +240,8 @@ EXECUTORS = {
         Vocabulary(Tokenizer(), TERMS), form, pl.Series(form.classes.tolist()), ["text"]).frame(
             pl.LazyFrame({"text": ["t01 t02"]}), Answers(explain=1)).collect(),
     "filter": lambda form: MailFilter(
-        form, TERMS, Tokenizer(), ["body"], {"ham": 20, "spam": 20, "other": 3}, "spam").judge(
+        form, TERMS, Tokenizer(), ["body"],
+        Judging({"ham": 20, "spam": 20, "other": 3}, "spam")).judge(
             b"Subject: x\n\nt01"),
 }
 

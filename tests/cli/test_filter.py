@@ -159,7 +159,7 @@ def test_thresholds(run: Run, model: Path) -> None:
 
 def test_a_wrong_count_names_its_option(run: Run, model: Path) -> None:
     ran = run("filter", model, "--min-learned", "-5", input=SPAM).checked(3)
-    assert "--min-learned must be a count; got -5" in ran.err
+    assert "Invalid value for '--min-learned': -5 is not in the range x>=0." in ran.err
     for seconds in ("inf", "nan", "-1"):
         assert "--timeout must be seconds from 0" in run(
             "filter", model, "--timeout", seconds, input=SPAM).checked(3).err

@@ -325,7 +325,10 @@ def test_thresholds_of_the_model_are_those_of_the_score(tmp_path: Path) -> None:
     (["m.textnb", "--listen", "x", "--user", "eve=none.textnb"], 1, "no such model file"),
     (["m.textnb", "--listen", "x", "--timeout", "0"], 2, "--timeout"),
     (["m.textnb", "--listen", "x", "--max-bytes", "many"], 2, "--max-bytes"),
-    (["m.textnb", "--listen", "x", "--spam-class", "junk"], 1, "no class 'junk'"),
+    (["m.textnb", "--listen", "x", "--spam-class", "junk"], 2, "no class 'junk'"),
+    (["m.textnb", "--listen", "x", "--ham-class", "junk"], 2,
+     "has no class 'junk' that is not spam; its classes are 'ham', 'spam', and 'spam' is spam"),
+    (["m.textnb", "--listen", "x", "--ham-class", "spam"], 2, "has no class 'spam' that is not"),
     (["junk.textnb", "--listen", "x"], 1, "junk.textnb"),
     (["m.textnb"], 2, "--listen")])
 def test_what_can_not_be_served_is_said_at_once(

@@ -23,9 +23,11 @@ from textnb.cli.verdicts import (
     LONGEST_SECONDS,
     TIMEOUT_SECONDS,
     log_odds_of,
+    notes_on,
     status_line,
     verdict_as_dict,
 )
+from textnb.filter.verdict import LEAST_LEARNED
 from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
@@ -46,7 +48,18 @@ class VerdictOptions:
         "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
     min_learned: int = option(
         "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
-        default=10, python="least_learned")
+        default=LEAST_LEARNED, least=0, python="least_learned")
+
+    def judging(self) -> dict[str, Any]:
+        """The settings of `MailFilter.load`."""
+        return {"spam": self.spam_class, "least_learned": self.min_learned,
+                "cutoffs": log_odds_of(self.spam_cutoff, self.ham_cutoff)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OneVerdict(VerdictOptions):
+    """Verdict."""
+
     timeout: float | None = option(
         "Seconds after which judging one message fails; 0 is no limit.  "
         f"[default: {TIMEOUT_SECONDS:.0f}]")
@@ -81,21 +94,17 @@ class FilterOutput(Results):
 
 @judging_verb
 def filter_mail(
-    file: ModelFile, how: VerdictOptions, many: MaildirOptions, done: FilterOutput
+    file: ModelFile, how: OneVerdict, many: MaildirOptions, done: FilterOutput
 ) -> None:
     """Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."""
     from textnb.errors import ParameterError
 
     model, format, passthrough, exit_zero = (
         file.model, done.results_format, done.passthrough, done.exit_zero)
-    min_learned, timeout, maildir = how.min_learned, how.timeout, many.maildir
+    timeout, maildir, settings = how.timeout, many.maildir, how.judging()
     if many.spam_folder == "":
         raise ParameterError.out_of_range("--spam-folder", "the name of a folder", "")
     spam_folder, unsure_folder, dry_run = many.spam_folder, many.unsure_folder, many.dry_run
-    if min_learned < 0:
-        raise ParameterError.out_of_range("--min-learned", "a count", min_learned)
-    settings = {"spam": how.spam_class, "least_learned": min_learned,
-                "cutoffs": log_odds_of(how.spam_cutoff, how.ham_cutoff)}
     if maildir is not None:
         for name, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
                               ("--timeout", timeout is not None)):
@@ -126,9 +135,8 @@ def _judge(
     stream.limit(seconds)
     judge = _load(model, settings)
     verdict = judge.judge(message)
-    if verdict.reason:
-        note(f"note: unsure, as {verdict.reason}")
-    _note_stale(judge)
+    for words in notes_on(judge.judging, [verdict.reason]):
+        note(words)
     code = 0 if exit_zero else CODES[verdict.status]
     if passthrough:
         at, line = status_line(message, verdict)
@@ -138,22 +146,6 @@ def _judge(
                  f"{verdict.status} {verdict.log_odds:.6f}")
         stream.answer(f"{shown}\n".encode("utf-8", "backslashreplace"), None)
     raise click.exceptions.Exit(code)
-
-
-def _note_stale(judge: MailFilter) -> None:
-    """Note what is stale in the model; its decision only if the verdict depends on it."""
-    decision = judge.decision if judge.cutoffs is None else None
-    stale = [chosen for chosen in (judge.calibration, decision)
-             if chosen is not None and chosen.stale]
-    if stale:
-        from textnb.cli.evidence import stale_words
-
-        for line in stale_words(judge.calibration, decision):
-            note(f"note: {line}")
-    if judge.since_fit:
-        from textnb.filter.verdict import since_fit_words
-
-        note(f"note: {since_fit_words(judge.since_fit)}")
 
 
 def _load(model: str, settings: dict[str, Any]) -> MailFilter:
@@ -243,9 +235,8 @@ def _file(
             (before, "judged before"), (gone, "gone meanwhile"),
             (failures, "could not be judged or filed"),
             *((n, what) for what, n in skipped.items())) if n]))
-    for reason in sorted(reasons - {""}):
-        note(f"note: unsure, as {reason}")
-    _note_stale(judge)
+    for line in notes_on(judge.judging, sorted(reasons)):
+        note(line)
     if failures:
         raise click.exceptions.Exit(FAILED)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from textnb.cli.stream import Stream
 from textnb.cli.verdicts import (
@@ -18,6 +18,7 @@ from textnb.cli.verdicts import (
     LONGEST_SECONDS,
     TIMEOUT_SECONDS,
     log_odds_of,
+    notes_on,
     status_line,
     verdict_as_dict,
 )
@@ -81,7 +82,6 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
     # Imported here, so that an unknown option does not pay for these imports.
     from textnb.files.require import Unsupported
     from textnb.filter.quick import QuickFilter
-    from textnb.filter.verdict import since_fit_words
 
     try:
         message = stream.message()
@@ -89,9 +89,8 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
         cutoffs = log_odds_of(*(
             options.numbers.get(name) for name in ("spam_cutoff", "ham_cutoff")))
         with QuickFilter(options.model, spam=options.texts.get("spam_class"),
-                         least_learned=options.min_learned, cutoffs=cutoffs,
-                         takes_stale=True) as judge:
-            verdict, stale = judge.judge(message), judge.stale
+                         least_learned=options.min_learned, cutoffs=cutoffs) as judge:
+            verdict, judging = judge.judge(message), judge.judging
     except (Unsupported, TextnbError):
         # The full command reports what is wrong.
         return None
@@ -106,23 +105,10 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
         text = f"{shown}\n".encode("utf-8", "backslashreplace")
     else:
         text = f"{verdict.status} {verdict.log_odds:.6f}\n".encode()
-    if verdict.reason:
-        tell(f"note: unsure, as {verdict.reason}")
-    if stale:
-        _tell_stale(stale, has_cutoffs=cutoffs is not None)
-    if verdict.since_fit:
-        tell(f"note: {since_fit_words(verdict.since_fit)}")
+    for line in notes_on(judging, [verdict.reason]):
+        tell(line)
     stream.answer(text, at)
     return code
-
-
-def _tell_stale(stale: Mapping[str, str], has_cutoffs: bool) -> None:
-    """As `textnb.cli.filter` notes it: the decision only if the verdict depends on it."""
-    from textnb.cli.evidence import stale_line
-
-    for name, verb in (("calibration", "calibrate"), ("decision", "threshold")):
-        if name in stale and not (name == "decision" and has_cutoffs):
-            tell(f"note: {stale_line(name, verb, stale[name])}")
 
 
 def _set_value(options: Options, name: str, value: str) -> bool:

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from textnb.cli import signals
+from textnb.cli.filter import VerdictOptions
 from textnb.cli.inputs import ModelFile
 from textnb.cli.options import option, verb
-from textnb.cli.verdicts import LONGEST_SECONDS, log_odds_of
+from textnb.cli.verdicts import LONGEST_SECONDS
 from textnb.errors import ParameterError
 
 _SOCKET = "textnb.sock"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Verdicts:
+class Verdicts(VerdictOptions):
     """Verdict."""
 
-    spam_class: str | None = option(
-        "Class that is spam.  [default: the class of the model's decision, else spam]",
-        metavar="CLASS")
-    spam_cutoff: float | None = option(
-        "Judge as spam from this probability on, instead of by the model's decision.")
-    ham_cutoff: float | None = option(
-        "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
-    min_learned: int = option(
-        "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
-        default=10)
     user: list[str] | None = option(
         "Judge the mail of a user by a model file of its own; repeat it for several. The mail of "
         "all other users is judged by MODEL.", metavar="NAME=FILE")
@@ -85,13 +75,8 @@ def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) 
         if not 0.0 < value <= LONGEST_SECONDS:
             raise ParameterError.out_of_range(
                 name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
-    if how.min_learned < 0:
-        raise ParameterError.out_of_range("--min-learned", "a count", how.min_learned)
-    judging: dict[str, Any] = {
-        "spam": how.spam_class, "least_learned": how.min_learned,
-        "cutoffs": log_odds_of(how.spam_cutoff, how.ham_cutoff)}
     settings = Settings(
-        model=os.path.abspath(file.model), users=_users(how.user or []), judging=judging,
+        model=os.path.abspath(file.model), users=_users(how.user or []), judging=how.judging(),
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from textnb.errors import ParameterError
-from textnb.filter.verdict import Verdict
+from textnb.filter.verdict import Judging, Verdict, since_fit_words
 
 STATUS = "X-Textnb-Status"
 # What comes before the name of a header of a verdict that the sender has forged.
@@ -15,6 +16,8 @@ _OTHER_NAME = b"X-Original-"
 # A message takes milliseconds, a hostile one seconds. An engine that could not start all its
 # threads may wait for them without end.
 TIMEOUT_SECONDS, LONGEST_SECONDS = 60.0, 86_400.0
+# The verbs that choose what may be stale.
+_CHOOSING = {"calibration": "calibrate", "decision": "threshold"}
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
@@ -57,6 +60,20 @@ def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
             "probability": verdict.probability, "calibrated": verdict.calibrated,
             "reason": verdict.reason, "errors": list(verdict.errors),
             "since_fit": verdict.since_fit}
+
+
+def notes_on(judging: Judging, reasons: Iterable[str]) -> list[str]:
+    """What to note beside verdicts: why they are unsure, and what is stale in the model."""
+    lines = [f"unsure, as {reason}" for reason in reasons if reason]
+    for part, reason in judging.stale.items():
+        # A decision that cutoffs take the place of has no part in the verdict.
+        if part != "decision" or judging.cutoffs is None:
+            from textnb.cli.evidence import stale_line
+
+            lines.append(stale_line(part, _CHOOSING[part], reason))
+    if judging.since_fit:
+        lines.append(since_fit_words(judging.since_fit))
+    return [f"note: {line}" for line in lines]
 
 
 def log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:

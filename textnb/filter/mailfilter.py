@@ -9,9 +9,7 @@ and neither scikit-learn nor SciPy is imported.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +17,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.decision import Decision, log_odds
+from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES
-from textnb.filter.deciding import deciding_terms
-from textnb.filter.verdict import LEAST_LEARNED, SPAM, Judging, Verdict, default_spam
+from textnb.filter.verdict import (
+    LEAST_LEARNED,
+    Cutoffs,
+    Judging,
+    Verdict,
+    deciding_terms,
+    judging_of,
+)
 from textnb.mail.columns import message_columns
 from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
 from textnb.storage.textmodel import is_table_model, read_model, unpack_text
@@ -43,21 +47,9 @@ class MailFilter:
     tokenizer : Tokenizer
     columns : list of str
         Columns of a mail table (see `scan_mail`); other names are names of headers.
-    learned : dict
-        Messages learned per class.
-    spam : label
+    judging : Judging
+        The class that is spam, the messages learned per class, thresholds, and what is stale.
     calibration : Calibration or None
-    decision : Decision or None
-        Without one, a message is spam if its log-odds are above 0.
-    least_learned : int
-        With fewer messages of spam or of the rest, every verdict is "unsure".
-    cutoffs : (float, float) or None
-        In place of the decision: ham up to the first log-odds of spam, spam from the second on,
-        unsure between them.
-    measure : {"log-odds", "margin"}
-        The measure of its verdicts.
-    since_fit : int
-        Documents learned or forgotten since the weights were fitted: no verdict knows them.
 
     Examples
     --------
@@ -75,19 +67,11 @@ class MailFilter:
     terms: pl.Series
     tokenizer: Tokenizer
     columns: list[str]
-    learned: Mapping[Any, int]
-    spam: Any
+    judging: Judging
     calibration: Calibration | None = None
-    decision: Decision | None = None
-    least_learned: int = LEAST_LEARNED
-    cutoffs: tuple[float, float] | None = None
-    measure: str = "log-odds"
-    since_fit: int = 0
 
     def __repr__(self) -> str:
-        learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
-        return (f"MailFilter(spam={self.spam!r}, {quantity(len(self.terms), 'term')}, learned "
-                f"{learned})")
+        return f"MailFilter({quantity(len(self.terms), 'term')}, {self.judging})"
 
     @classmethod
     def load(
@@ -96,7 +80,7 @@ class MailFilter:
         *,
         spam: Any = None,
         least_learned: int = LEAST_LEARNED,
-        cutoffs: tuple[float, float] | None = None,
+        cutoffs: Cutoffs | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> Self:
         """The filter of a model file.
@@ -128,41 +112,17 @@ class MailFilter:
             raise ModelFileError(f"{name} is a model of feature tables, and a filter needs one of "
                                  "texts: name another file, or train one of mail (textnb train)")
         fitted = unpack_text(name, document, arrays, max_bytes)
-        counts, decision = fitted.counts, fitted.decision
+        counts = fitted.counts
         if counts.is_multilabel:
             raise ParameterError.multilabel("a mail filter")
-        learned = dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True))
-        wanted = spam if spam is not None else default_spam(
-            learned, None if decision is None else decision.positive)
-        if wanted is None:
-            assert decision is not None
-            raise ParameterError.with_advice(
-                f"{name}: the model's decision was chosen for the class {decision.positive!r}, and "
-                f"it has a class {SPAM!r} too. Say which of them is filtered out",
-                f" (spam={SPAM!r}), or choose the thresholds for {SPAM!r}",
-                f" (--spam-class {SPAM}), or choose the thresholds for it (textnb threshold "
-                f"--class {SPAM})")
-        if wanted not in learned:
-            raise ParameterError(
-                f"{name} has no class {wanted!r}; its classes are "
-                f"{', '.join(repr(label) for label in learned)}. Say which one is spam")
-        if type(least_learned) is not int or least_learned < 0:
-            raise ParameterError.out_of_range("least_learned", "a count", least_learned)
-        logs = fitted.model.scores_are_log_probabilities or fitted.calibration is not None
-        return cls(fitted.form, fitted.terms, fitted.settings.tokenizer, fitted.columns, learned,
-                   wanted, fitted.calibration, decision, least_learned, cutoffs,
-                   "log-odds" if logs else "margin",
-                   0 if fitted.since_fit is None else fitted.since_fit.documents)
-
-    @cached_property
-    def judging(self) -> Judging:
-        """How scores become a verdict."""
-        if self.decision is not None:
-            self.decision.check_classes(list(self.learned))
-        return Judging(
-            self.learned, self.spam, self.least_learned, self.cutoffs,
-            None if self.decision is None else self.decision.thresholds,
-            self.calibration is not None, self.measure, self.since_fit)
+        judging = judging_of(
+            name, dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True)),
+            fitted.calibration, fitted.decision,
+            are_log_probabilities=fitted.model.scores_are_log_probabilities,
+            since_fit=0 if fitted.since_fit is None else fitted.since_fit.documents,
+            spam=spam, least_learned=least_learned, cutoffs=cutoffs)
+        return cls(fitted.form, fitted.terms, fitted.settings.tokenizer, fitted.columns, judging,
+                   fitted.calibration)
 
     @property
     def lists(self) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from textnb.errors import SourceError, TextnbError, first_line
+from textnb.errors import ParameterError, SourceError, TextnbError, first_line
 from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter
 from textnb.filter.verdict import Verdict
@@ -27,7 +27,7 @@ class ServedModel:
     Parameters
     ----------
     path : str
-    settings : dict
+    settings : mapping
         ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
     note : callable
         Is called with the name of an event and its facts.
@@ -42,7 +42,9 @@ class ServedModel:
         If the file can't be read at first, or is no model of mail.
     """
 
-    def __init__(self, path: str, settings: dict[str, Any], note: Callable[..., object]) -> None:
+    def __init__(
+        self, path: str, settings: Mapping[str, Any], note: Callable[..., object]
+    ) -> None:
         self.path, self._settings, self._note = path, settings, note
         self._quick: QuickFilter | None = None
         self._whole: MailFilter | None = None
@@ -100,13 +102,24 @@ class ServedModel:
         told : {"spam", "ham"}
         ham : str or None
             The class of ham, where there are several that are not spam.
+
+        Raises
+        ------
+        ParameterError
+            If the model has no such class of ham.
         """
         judging = self._model.judging
         if told == "spam":
             return judging.spam
-        others = [label for label in judging.learned
-                  if label != judging.spam and ham in (None, str(label))]
-        return others[0] if len(others) == 1 else None
+        others = [label for label in judging.learned if label != judging.spam]
+        if ham is None:
+            return others[0] if len(others) == 1 else None
+        for label in others:
+            if str(label) == ham:
+                return label
+        raise ParameterError(
+            f"--ham-class: {self.path} has no class {ham!r} that is not spam; its classes are "
+            f"{', '.join(map(repr, judging.learned))}, and {judging.spam!r} is spam")
 
     @property
     def _model(self) -> QuickFilter | MailFilter:
@@ -121,8 +134,7 @@ class ServedModel:
         """Open the file. What was open is given up only then."""
         quick, whole = None, None
         try:
-            quick = QuickFilter(self.path, **self._settings, remembered=REMEMBERED,
-                                takes_stale=True)
+            quick = QuickFilter(self.path, remembered=REMEMBERED, **self._settings)
         except Unsupported:
             whole = self._load_whole()
         if self._quick is not None:

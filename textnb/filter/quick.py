@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from textnb.files.require import Unsupported
-from textnb.filter.deciding import deciding_terms
-from textnb.filter.verdict import Cutoffs, Judging, Verdict, default_spam
+from textnb.filter.verdict import Verdict, deciding_terms, judging_of
 from textnb.mail.columns import message_columns
 from textnb.mail.message import MAX_MESSAGE
 from textnb.storage.terms_reader import TermsReader, Weights, tokens_of
@@ -33,12 +32,16 @@ class QuickFilter:
     ----------
     path : str
         A model file. Close the filter, or use it as a context manager.
-    spam, least_learned, cutoffs
-        As of `MailFilter.load`.
     remembered : int
         How many terms' weights it keeps in memory for the messages that follow.
-    takes_stale : bool
-        Judge by a stale calibration or decision too, for a caller that says so itself.
+    **judging
+        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+
+    Attributes
+    ----------
+    columns, lists : list of str
+        The columns of a table of mail that are judged, and those that hold lists of tokens.
+    judging : Judging
 
     Raises
     ------
@@ -46,47 +49,29 @@ class QuickFilter:
         If this module can't judge with the model or the settings; it says why.
     ModelFileError, SourceError
         If the file can't be read, or the part that was read is damaged.
+    ParameterError
+        As `MailFilter.load`.
     """
 
-    def __init__(
-        self, path: str, *, spam: str | None = None, least_learned: int = 10,
-        cutoffs: Cutoffs | None = None, remembered: int = 0, takes_stale: bool = False,
-    ) -> None:
+    def __init__(self, path: str, *, remembered: int = 0, **judging: Any) -> None:
         self._remembered: dict[str, Weights | None] = {}
         self._most = remembered
         self._reader = reader = TermsReader(path)
         try:
-            self._columns, self._plan = reader.columns, reader.plan
+            self.columns, self._plan = reader.columns, reader.plan
             self.lists = [name for name, is_list in zip(
-                self._columns, self._plan.hold_tokens(self._columns), strict=True) if is_list]
-            # Why the two are stale, if they are.
-            self.stale = {
-                name: chosen.stale for name, chosen in (
-                    ("calibration", reader.calibration), ("decision", reader.decision))
-                if chosen is not None and chosen.stale}
-            if self.stale and not takes_stale:
-                raise Unsupported(f"a {' and a '.join(self.stale)} that is stale")
+                self.columns, self._plan.hold_tokens(self.columns), strict=True) if is_list]
+            self._calibration = reader.calibration
             if reader.calibration is not None and reader.calibration.link != "softmax":
                 raise Unsupported(f"a calibration of {reader.calibration.link}")
-            self._calibration = reader.calibration
-            decision, calibrated = reader.decision, reader.calibration is not None
-            wanted = spam if spam is not None else default_spam(
-                reader.labels, None if decision is None else decision.positive)
-            if not any(type(label) is type(wanted) and label == wanted for label in reader.labels):
-                raise Unsupported(f"the class {wanted!r}, which the model does not have")
-            self.judging = Judging(
-                dict(zip(reader.labels, reader.documents, strict=True)), wanted, least_learned,
-                cutoffs, None if decision is None else decision.thresholds, calibrated,
-                "log-odds" if calibrated or reader.are_log_probabilities else "margin",
-                sum((reader.document.get("since_fit") or {}).values()))
+            self.judging = judging_of(
+                path, dict(zip(reader.labels, reader.documents, strict=True)),
+                reader.calibration, reader.decision,
+                are_log_probabilities=reader.are_log_probabilities,
+                since_fit=sum((reader.document.get("since_fit") or {}).values()), **judging)
         except BaseException:
             reader.close()
             raise
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of a table of mail that are judged."""
-        return list(self._columns)
 
     def close(self) -> None:
         self._reader.close()
@@ -109,7 +94,7 @@ class QuickFilter:
         """
         if len(message) > MAX_MESSAGE:
             raise Unsupported("a message beyond 64 MiB")
-        texts, parsed = message_columns(message, self._columns, self.lists)
+        texts, parsed = message_columns(message, self.columns, self.lists)
         scores, length, largest = self._scores(tokens_of(self._plan, texts))
         if self._calibration is not None:
             by = self._divisor(length)
@@ -119,7 +104,7 @@ class QuickFilter:
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide a verdict: as `MailFilter.deciding_terms`."""
-        texts, _ = message_columns(message, self._columns, self.lists)
+        texts, _ = message_columns(message, self.columns, self.lists)
         counts = Counter(tokens_of(self._plan, texts))
         found = self._values((counts[term], (term, weights))
                              for term, weights in self._weights(counts))
@@ -181,18 +166,12 @@ class QuickFilter:
                 if (weights := remembered[term]) is not None]
 
 
-def judge(
-    path: str, message: bytes, *, spam: str | None = None, least_learned: int = 10,
-    cutoffs: Cutoffs | None = None,
-) -> Verdict:
+def judge(path: str, message: bytes, **judging: Any) -> Verdict:
     """The verdict on one message, as `MailFilter.load(path, ...).judge(message)` gives it.
 
     See `QuickFilter`.
     """
-    if len(message) > MAX_MESSAGE:
-        raise Unsupported("a message beyond 64 MiB")
-    with QuickFilter(path, spam=spam, least_learned=least_learned,
-                     cutoffs=cutoffs) as mail_filter:
+    with QuickFilter(path, **judging) as mail_filter:
         return mail_filter.judge(message)
 
 

@@ -28,7 +28,7 @@ from textnb.errors import ParameterError, SourceError, TextnbError
 from textnb.filter.counters import Counters, size
 from textnb.filter.log import log
 from textnb.filter.settings import Settings
-from textnb.filter.worker import READY
+from textnb.filter.worker import BAD_SETTINGS, READY
 
 _BACKLOG = 256
 _SOCKET_MODE = 0o660
@@ -264,8 +264,9 @@ def _wait_for(worker: subprocess.Popen[bytes]) -> None:
         block = os.read(worker.stdout.fileno(), 1 << 12)
         if not block:
             code = worker.wait()
-            raise SourceError(said.decode("utf-8", "replace").strip()
-                              or f"a worker ended with code {code} before it was ready")
+            kind = ParameterError if code == BAD_SETTINGS else SourceError
+            raise kind(said.decode("utf-8", "replace").strip()
+                       or f"a worker ended with code {code} before it was ready")
         said += block
 
 

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from textnb.errors import ParameterError
 from textnb.files.require import Unsupported
 from textnb.runtime.values import Value
 
 Cutoffs = tuple[float, float]
+Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
 # Messages of either kind. With fewer, priors and rare words decide, and the filter would give every
 # message the class that it has learned more of.
@@ -86,7 +88,7 @@ def since_fit_words(documents: int) -> str:
 
 
 class Judging(Value):
-    """How the scores of a message become a verdict.
+    """How the scores of a message become a verdict; `judging_of` makes one for a model.
 
     Attributes
     ----------
@@ -103,6 +105,8 @@ class Judging(Value):
     calibrated : bool
     measure, since_fit
         As in `Verdict`.
+    stale : mapping of str to str
+        Which of the model's calibration and decision no longer hold, and why.
     """
 
     learned: Mapping[Any, int]
@@ -113,6 +117,11 @@ class Judging(Value):
     calibrated: bool = False
     measure: str = "log-odds"
     since_fit: int = 0
+    stale: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
+        return f"spam={self.spam!r}, learned {learned}"
 
     @property
     def place(self) -> int:
@@ -191,7 +200,100 @@ class Judging(Value):
         return SPAM if accepted[0][2] == self.spam else HAM
 
 
+def judging_of(
+    name: str, learned: Mapping[Any, int], calibration: Any, decision: Any, *,
+    are_log_probabilities: bool, since_fit: int, spam: Any = None,
+    least_learned: int = LEAST_LEARNED, cutoffs: Cutoffs | None = None,
+) -> Judging:
+    """How the scores of a model become verdicts.
+
+    Parameters
+    ----------
+    name : str
+        The model's file, for errors.
+    learned : mapping of label to int
+    calibration : Calibration or None
+    decision : Decision or None
+    are_log_probabilities : bool
+        Whether scores are log P(text, class), up to a constant per text.
+    since_fit : int
+    spam : label, optional
+        By default what `default_spam` says.
+    least_learned, cutoffs
+        As in `Judging`.
+
+    Raises
+    ------
+    ParameterError
+        If the model has no such class, or it is not clear which of its classes is spam.
+    """
+    if type(least_learned) is not int or least_learned < 0:
+        raise ParameterError.out_of_range("least_learned", "a count", least_learned)
+    positive = None if decision is None else decision.positive
+    wanted = spam if spam is not None else default_spam(learned, positive)
+    if wanted is None:
+        raise ParameterError.with_advice(
+            f"{name}: the model's decision was chosen for the class {positive!r}, and it has a "
+            f"class {SPAM!r} too. Say which of them is filtered out",
+            f" (spam={SPAM!r}), or choose the thresholds for {SPAM!r}",
+            f" (--spam-class {SPAM}), or choose the thresholds for it (textnb threshold --class "
+            f"{SPAM})")
+    if wanted not in learned:
+        raise ParameterError(f"{name} has no class {wanted!r}; its classes are "
+                             f"{', '.join(map(repr, learned))}. Say which one is spam")
+    calibrated = calibration is not None
+    chosen = {"calibration": calibration, "decision": decision}
+    return Judging(
+        learned, wanted, least_learned, cutoffs,
+        None if decision is None else decision.thresholds, calibrated,
+        "log-odds" if calibrated or are_log_probabilities else "margin", since_fit,
+        {part: one.stale for part, one in chosen.items() if one is not None and one.stale})
+
+
 def _check_apart(near: float | None, what: str, *differences: float) -> None:
     """Raise Unsupported if rounding could change the sign of a difference."""
     if near is not None and any(abs(difference) <= near for difference in differences):
         raise Unsupported(what)
+
+
+def deciding_terms(
+    found: Sequence[tuple[float, tuple[str, Weights]]], intercept: Weights, spam: int,
+    divisor: float, k: int,
+) -> list[tuple[str, float]]:
+    """The terms that move the log-odds of spam most.
+
+    Parameters
+    ----------
+    found : sequence of (value, (term, weights))
+        The terms of a message that the model has, with what its feature map makes of their counts.
+    intercept : sequence of float
+        One per class.
+    spam : int
+        The index of the class of spam.
+    divisor : float
+        What calibration divides scores by.
+    k : int
+        The number of terms.
+
+    Returns
+    -------
+    list of (term, points)
+        The contribution of each to the log-odds of spam against the most probable other class, base
+        e, the largest first.
+
+    Examples
+    --------
+    >>> deciding_terms([(1.0, ("a", [0.5, 0.0])), (2.0, ("b", [0.0, 1.5]))], [0.0, 0.0], 0, 1.0, 9)
+    [('b', -3.0), ('a', 0.5)]
+    """
+    scores = [start + sum(value * weights[at] for value, (_, weights) in found)
+              for at, start in enumerate(intercept)]
+    others = [at for at in range(len(scores)) if at != spam]
+    if not others:
+        return []
+    other = max(others, key=scores.__getitem__)
+    points = [(term, value * (weights[spam] - weights[other]) / divisor)
+              for value, (term, weights) in found]
+    # Not comparable where every class finds the term impossible (l = 0).
+    points = [one for one in points if one[1] == one[1]]
+    return sorted(points, key=lambda one: (-abs(one[1]), one[0]))[:k]

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from textnb.errors import TextnbError, first_line
+from textnb.errors import ParameterError, TextnbError, first_line
 from textnb.filter import protocol
 from textnb.filter.counters import Counters
 from textnb.filter.ledger import Ledger, message_key
@@ -31,6 +31,8 @@ from textnb.filter.settings import Settings, from_text
 from textnb.filter.verdict import SPAM, Verdict
 
 READY = b"ready\n"
+# The code of a worker that ends as the settings don't go with a model.
+BAD_SETTINGS = 2
 # Process, user and group.
 _PEER = struct.Struct("iII")
 # Terms in a report.
@@ -53,10 +55,9 @@ class Worker:
 
     def __init__(self, settings: Settings, counters: Counters) -> None:
         self._settings, self._counters = settings, counters
-        judging = dict(settings.judging)
-        if judging.get("cutoffs") is not None:
-            judging["cutoffs"] = tuple(judging["cutoffs"])
-        models = {path: ServedModel(path, judging, log) for path in settings.models}
+        models = {path: ServedModel(path, settings.judging, log) for path in settings.models}
+        for model in models.values():
+            model.label_of("ham", settings.ham)
         self._default = models[settings.model]
         self._users = {user: models[path] for user, path in settings.users.items()}
         self._ledgers: dict[str, Ledger] = {}
@@ -181,13 +182,13 @@ class Worker:
         if _user_of(connection) not in self._settings.tellers:
             raise Refused("EX_NOPERM", "this user may not tell what a message is")
         told, model = protocol.told_of(request), self._model_of(request)
-        label = None if told is None else model.label_of(told, self._settings.ham)
-        if told is not None and label is None:
-            raise Refused("EX_UNAVAILABLE", "the model has several classes that are not spam: "
-                                            "start the server with --ham-class")
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
         try:
+            label = None if told is None else model.label_of(told, self._settings.ham)
+            if told is not None and label is None:
+                raise Refused("EX_UNAVAILABLE", "the model has several classes that are not spam: "
+                                                "start the server with --ham-class")
             key = message_key(*model.judged_texts(message))
             changed = self._ledger_of(model).add(key, label, message)
         except TextnbError as error:
@@ -311,8 +312,8 @@ def main(arguments: Sequence[str]) -> None:
     try:
         worker = Worker(values, Counters(int(shared), values.workers, int(number)))
     except TextnbError as error:
-        os.write(1, f"{error}".encode("utf-8", "backslashreplace"))
-        sys.exit(1)
+        os.write(1, error.command_line.encode("utf-8", "backslashreplace"))
+        sys.exit(BAD_SETTINGS if isinstance(error, ParameterError) else 1)
     listeners = [socket.socket(fileno=int(descriptor)) for descriptor in descriptors]
     for listener in listeners:
         listener.setblocking(False)
