@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from textnb import EngineError, ModelFileError, TextClassifier
-from textnb.errors import TextnbError
+from textnb import ModelFileError, TextClassifier
+from textnb.errors import EngineError, TextnbError
 from textnb.files.require import reading_errors
 from textnb.frames.failures import reading
 from textnb.runtime import engine

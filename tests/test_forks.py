@@ -14,7 +14,8 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 import textnb
-from textnb import ForkError, MultinomialNB, TextClassifier
+from textnb import MultinomialNB, TextClassifier
+from textnb.errors import ForkError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -120,7 +121,7 @@ import textnb
 def work(text):
     try:
         return model.predict([text]).tolist()
-    except textnb.ForkError as error:
+    except textnb.errors.ForkError as error:
         return "refused"
 
 model = None

@@ -169,7 +169,7 @@ def _foreign(module: str, targets: set[str]) -> list[str]:
 
 def beyond_reexports(source: str) -> list[str]:
     """Statements of an ``__init__`` that do more than name what is elsewhere."""
-    allowed_functions = {"__getattr__", "__dir__"}
+    allowed_functions = {"__getattr__", "__dir__", "_homes"}
 
     def fine(node: ast.stmt) -> bool:
         match node:
@@ -178,7 +178,7 @@ def beyond_reexports(source: str) -> list[str]:
             case ast.Expr(value=ast.Constant(value=str())):
                 return True
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                return name in ("__all__", "_HOME") and _literal(value)
+                return name in ("__all__", "__version__") and _literal(value)
             case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=[]):
                 return all(isinstance(inner, ast.ImportFrom) for inner in body)
             case ast.FunctionDef(name=name):
@@ -294,7 +294,7 @@ def test_init_files_only_reexport() -> None:
 
 
 @pytest.mark.parametrize("statement", [
-    "def load(path):\n    return path", "x = 1", "_HOME = dict(a=1)", "class A:\n    pass",
+    "def load(path):\n    return path", "x = 1", "__all__ = list(a)", "class A:\n    pass",
     "print('hello')", "for x in ():\n    pass", "if TYPE_CHECKING:\n    x = 1",
     "if x:\n    from a import b",
 ])

@@ -22,8 +22,8 @@ from textnb import (
     NBLogisticRegression,
     ParameterError,
     TextClassifier,
-    VocabularyError,
 )
+from textnb.errors import VocabularyError
 
 MIB = 1 << 20
 

@@ -15,13 +15,15 @@ import textnb
 from textnb import (
     BernoulliNB,
     ComplementNB,
-    ImpossibleRowError,
     MultinomialNB,
     NBLogisticRegression,
     ParameterError,
     TextClassifier,
     Tokenizer,
 )
+from textnb.errors import ImpossibleRowError
+from textnb.evaluation.evaluate import evaluate_roc
+from textnb.mail.message import parse_message
 from textnb.runtime import notebook
 
 HOSTILE = "</td><script>alert(1)</script>\"'&<b>"
@@ -160,13 +162,13 @@ def results() -> dict[str, Any]:
     return {
         "Duplicates": textnb.find_duplicates(ROWS, label="label"),
         "HeldOut": held, "Evaluation": textnb.evaluate(model, ROWS), "Decision": decision,
-        "Reliability": textnb.reliability(held), "Roc": textnb.evaluate_roc(model, ROWS, POSITIVE),
+        "Reliability": textnb.reliability(held), "Roc": evaluate_roc(model, ROWS, POSITIVE),
         "SmoothingPath": textnb.smoothing_path(model, ROWS, [0.1, 1.0]),
         "Comparison": textnb.compare_models(model, TextClassifier().fit(ROWS.head(3)), ROWS),
         "LinearForm": model.linear_form(), "QuadraticForm": dense._form,
         "Counts": model.statistics_,
         "MomentStatistics": dense.statistics_, "MailFilter": judge, "Verified": verified,
-        "MailMessage": textnb.parse_message(b"Subject: hello\nFrom: a@b\n\n" + b"body\n" * 999),
+        "MailMessage": parse_message(b"Subject: hello\nFrom: a@b\n\n" + b"body\n" * 999),
         "Explanation": model.highlight("good film"), "Calibration": textnb.calibrate(model, ROWS),
     }
 

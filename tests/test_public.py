@@ -24,85 +24,7 @@ from textnb.runtime.native import PACKAGES
 ROOT = Path(__file__).parents[1]
 CHANGELOG = ROOT / "CHANGELOG.md"
 
-SURFACE = [
-    "BernoulliNB",
-    "Calibration",
-    "CategoricalNB",
-    "ComplementNB",
-    "Counts",
-    "DataError",
-    "Decision",
-    "Drift",
-    "DriftMeasure",
-    "EngineError",
-    "ExportError",
-    "ForkError",
-    "GaussianNB",
-    "HeldOut",
-    "HistogramDensity",
-    "ImpossibleRowError",
-    "LearnedRowsWarning",
-    "LinearDiscriminantAnalysis",
-    "LinearForm",
-    "LogCountRatio",
-    "MailFilter",
-    "ModelFileError",
-    "MomentStatistics",
-    "MultinomialNB",
-    "NBLinear",
-    "NBLogisticRegression",
-    "NearestCentroid",
-    "OnlineResult",
-    "ParameterError",
-    "PlugInBayes",
-    "QuadraticDiscriminantAnalysis",
-    "QuadraticForm",
-    "RegularizedDiscriminantAnalysis",
-    "Reliability",
-    "SchemaError",
-    "SmoothingPath",
-    "SourceError",
-    "TableClassifier",
-    "TextClassifier",
-    "TextnbError",
-    "TextnbWarning",
-    "TfidfComplementNB",
-    "Tokenizer",
-    "Tuned",
-    "UnknownTermsWarning",
-    "VocabularyError",
-    "calibrate",
-    "choose_class_thresholds",
-    "choose_threshold",
-    "compare_models",
-    "cross_validate",
-    "describe_model",
-    "drift",
-    "evaluate",
-    "evaluate_roc",
-    "export_model",
-    "find_duplicates",
-    "fit_calibration",
-    "held_out",
-    "leave_one_out",
-    "list_labels",
-    "load",
-    "mail_classifier",
-    "mail_errors",
-    "mail_tokens",
-    "mistakes",
-    "parse_message",
-    "reliability",
-    "roc",
-    "scan",
-    "scan_database",
-    "scan_mail",
-    "smoothing_path",
-    "tune",
-    "validate_online",
-    "verify_export",
-    "write_report",
-]
+SURFACE = textnb.__all__
 ERRORS = [name for name in SURFACE if name.endswith(("Error", "Warning"))]
 DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
 
@@ -141,30 +63,37 @@ def examples() -> list[doctest.DocTest]:
 # The surface
 
 
-def test_the_public_names_are_pinned() -> None:
-    assert textnb.__all__ == SURFACE
+def test_there_are_few_names_and_those_that_are_promised() -> None:
+    assert len(SURFACE) <= 60
     assert dir(textnb) == SURFACE
+    kept = (
+        "TextClassifier TableClassifier Tokenizer load LinearForm export_model verify_export "
+        "cross_validate leave_one_out calibrate choose_threshold find_duplicates scan scan_mail "
+        "MailFilter tune write_report MultinomialNB BernoulliNB ComplementNB CategoricalNB "
+        "TfidfComplementNB NBLinear NBLogisticRegression LogCountRatio GaussianNB "
+        "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis RegularizedDiscriminantAnalysis "
+        "NearestCentroid PlugInBayes")
+    assert {*kept.split()} - {*SURFACE} == set()
 
 
 @pytest.mark.parametrize("name", SURFACE)
 def test_a_public_name_resolves_to_its_home(name: str) -> None:
     value = getattr(textnb, name)
     assert value.__name__ == name
-    home = f"textnb.{textnb._HOME[name]}"
+    home = textnb._homes()[name]
     # A package gives what its modules hold.
     assert value.__module__ == home or value.__module__.startswith(f"{home}.")
     assert value is getattr(importlib.import_module(home), name)
     assert value is getattr(textnb, name)
 
 
-def test_the_lazy_table_and_the_type_checker_agree() -> None:
-    tree = ast.parse(inspect.getsource(textnb))
-    typed = {alias.name: node.module
-             for block in tree.body if isinstance(block, ast.If)
-             for node in block.body if isinstance(node, ast.ImportFrom)
-             for alias in node.names}
-    assert typed == {name: f"textnb.{home}" for name, home in textnb._HOME.items()}
-    assert sorted(typed) == SURFACE
+def test_the_stub_is_what_the_program_reads() -> None:
+    stub = (ROOT / "textnb" / "__init__.pyi").read_text("utf-8")
+    typed = {alias.name: (node.module, alias.asname) for node in ast.parse(stub).body
+             if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == {name: (home, name) for name, home in textnb._homes().items()} | {
+        "__version__": ("textnb.runtime", "__version__")}
+    assert len(typed) == stub.count("\nfrom ")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -177,8 +106,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_is_gone_says_what_to_use_instead(name: str) -> None:
     assert name not in SURFACE
-    with pytest.raises(AttributeError, match=re.escape(f"textnb.{name} is gone: {NAMES[name]}")):
-        getattr(textnb, name)
+    for statement in (f"textnb.{name}", f"from textnb import {name}"):
+        with pytest.raises(ImportError, match=re.escape(NAMES[name])):
+            exec(statement, {"textnb": textnb})
 
 
 # Documentation
@@ -246,9 +176,10 @@ def test_an_example_in_a_docstring_is_true(test: doctest.DocTest) -> None:
 
 
 def test_the_changelog_has_the_version() -> None:
-    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), flags=re.M)
-    assert version is not None
-    assert version[1] in CHANGELOG.read_text("utf-8")
+    newest = re.search(r"^## (\S+)", CHANGELOG.read_text("utf-8"), flags=re.M)
+    assert newest is not None
+    assert newest[1] == textnb.__version__
+    assert f"\nversion: {newest[1]}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 # Errors
@@ -278,13 +209,13 @@ def test_the_errors_are_those_of_the_drawing() -> None:
     assert {name: tuple(base.__name__ for base in kind.__bases__)
             for name, kind in classes.items()} == {name: bases for name, (bases, _) in
                                                    drawn().items()}
-    assert set(drawn()) == set(ERRORS)
+    assert set(drawn()) >= set(ERRORS)
 
 
 @pytest.mark.parametrize("name", [
-    name for name in ERRORS if name not in ("TextnbError", "TextnbWarning")])
+    name for name in drawn() if name not in ("TextnbError", "TextnbWarning")])
 def test_an_error_means_what_the_drawing_says(name: str) -> None:
-    doc, meaning = getattr(textnb, name).__doc__, drawn()[name][1]
+    doc, meaning = getattr(errors, name).__doc__, drawn()[name][1]
     assert doc.splitlines()[0] == f"{meaning[0].upper()}{meaning[1:]}."
 
 

@@ -14,15 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from textnb import (
-    DataError,
-    MultinomialNB,
-    ParameterError,
-    TextClassifier,
-    evaluate,
-    evaluate_roc,
-    roc,
-)
+from textnb import DataError, MultinomialNB, ParameterError, TextClassifier, evaluate, roc
+from textnb.evaluation.evaluate import evaluate_roc
 from textnb.evaluation.roc import Rates
 
 MAIL = pl.DataFrame({

@@ -33,6 +33,7 @@ from textnb import (
     leave_one_out,
 )
 from textnb.filter.mailfilter import MailFilter
+from textnb.models.histogram import HistogramDensity
 from textnb.storage.textmodel import read_model
 
 RANDOM = np.random.default_rng(3)
@@ -329,7 +330,7 @@ def test_one_text_is_answered_by_the_list_to_pass(text: str, ask: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB,
-                                  NBLogisticRegression, LogCountRatio, textnb.HistogramDensity])
+                                  NBLogisticRegression, LogCountRatio, HistogramDensity])
 def test_alpha_is_answered_by_its_name_here(kind: Any) -> None:
     said = f"{kind.__name__} has no parameter alpha: the smoothing parameter is l here"
     with pytest.raises(ParameterError, match=said):

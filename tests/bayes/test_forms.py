@@ -16,13 +16,13 @@ from textnb import (
     BernoulliNB,
     CategoricalNB,
     ComplementNB,
-    ImpossibleRowError,
     LinearForm,
     MultinomialNB,
     ParameterError,
     TextClassifier,
 )
 from textnb.bayes.special_forms import RequiredTermsForm
+from textnb.errors import ImpossibleRowError
 
 Array = np.ndarray[Any, Any]
 MODELS = {

@@ -37,6 +37,7 @@ from textnb import (
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.label_thresholds import best_threshold
+from textnb.evaluation.evaluate import evaluate_roc
 from textnb.files.require import Unsupported
 from textnb.learning.fitted import Fitted
 from textnb.storage.terms_reader import TermsReader
@@ -578,7 +579,7 @@ JUDGING: dict[str, Callable[[TextClassifier, pl.DataFrame], object]] = {
     "evaluate": textnb.evaluate, "mistakes": textnb.mistakes,
     "score": lambda model, rows: model.score(rows), "held_out": textnb.held_out,
     "drift": lambda model, rows: textnb.drift(model, rows, rows),
-    "evaluate_roc": lambda model, rows: textnb.evaluate_roc(model, rows, "corn"),
+    "evaluate_roc": lambda model, rows: evaluate_roc(model, rows, "corn"),
 }
 
 
@@ -613,7 +614,7 @@ def test_the_curve_of_a_label_is_that_of_the_documents_with_it() -> None:
     scores = model.decision_function(TESTED)
     for k, label in enumerate(TOPICS):
         has = TESTED["label"].list.contains(label).to_numpy()
-        assert textnb.evaluate_roc(model, TESTED, label).auc == pytest.approx(
+        assert evaluate_roc(model, TESTED, label).auc == pytest.approx(
             roc_auc_score(has, scores[:, k]), abs=1e-12)
 
 

@@ -20,12 +20,12 @@ from textnb import (
     TextClassifier,
     load,
     mail_classifier,
-    mail_tokens,
     scan_mail,
     validate_online,
 )
 from textnb.filter.quick import judge
 from textnb.learning.settings import MAIL_OPTIONS, MAIL_RECIPE, mail_recipe
+from textnb.mail.tokens import mail_tokens
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
 from textnb.storage.textmodel import load_fitted

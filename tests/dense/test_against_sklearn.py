@@ -18,7 +18,6 @@ from tests.oracles import gaussian
 from tests.oracles.scikit_learn import expected_failures
 from textnb import (
     GaussianNB,
-    HistogramDensity,
     LinearDiscriminantAnalysis,
     LogCountRatio,
     NBLogisticRegression,
@@ -27,6 +26,7 @@ from textnb import (
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
 )
+from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
 Data = tuple[Array, Array]

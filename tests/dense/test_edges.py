@@ -19,11 +19,8 @@ from sklearn.pipeline import make_pipeline
 from textnb import (
     DataError,
     GaussianNB,
-    HistogramDensity,
-    ImpossibleRowError,
     LinearDiscriminantAnalysis,
     LogCountRatio,
-    MomentStatistics,
     MultinomialNB,
     NearestCentroid,
     ParameterError,
@@ -36,6 +33,9 @@ from textnb import (
 from textnb.bayes.covariance import ledoit_wolf_shrinkage
 from textnb.bayes.gaussian import far_scores
 from textnb.bayes.histogram import MOST_BINS, bins_per_column
+from textnb.bayes.moments import MomentStatistics
+from textnb.errors import ImpossibleRowError
+from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
 LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis

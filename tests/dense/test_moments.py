@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from tests.oracles import gaussian
 from tests.tiers import examples
-from textnb import DataError, MomentStatistics
+from textnb import DataError
 from textnb.bayes.covariance import dependent_columns
+from textnb.bayes.moments import MomentStatistics
 
 Array = NDArray[Any]
 of = MomentStatistics.from_matrix

@@ -16,14 +16,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
 from tests.oracles import gaussian
-from textnb import (
-    DataError,
-    GaussianNB,
-    HistogramDensity,
-    ParameterError,
-    PlugInBayes,
-    QuadraticDiscriminantAnalysis,
-)
+from textnb import DataError, GaussianNB, ParameterError, PlugInBayes, QuadraticDiscriminantAnalysis
+from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
 

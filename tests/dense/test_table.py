@@ -23,7 +23,6 @@ from tests.storage.members import arrays_of, with_array, with_value
 from textnb import (
     DataError,
     GaussianNB,
-    HistogramDensity,
     LinearDiscriminantAnalysis,
     ModelFileError,
     MultinomialNB,
@@ -36,6 +35,7 @@ from textnb import (
     TableClassifier,
 )
 from textnb.cli.main import app
+from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
 LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis

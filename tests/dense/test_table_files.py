@@ -16,7 +16,6 @@ import textnb
 from tests.storage.members import with_value
 from textnb import (
     GaussianNB,
-    HistogramDensity,
     LinearDiscriminantAnalysis,
     ModelFileError,
     ParameterError,
@@ -24,6 +23,7 @@ from textnb import (
     TableClassifier,
 )
 from textnb.bayes.histogram import MOST_BINS
+from textnb.models.histogram import HistogramDensity
 
 MIXTURE = PlugInBayes(GaussianMixture(2, random_state=0))
 SEARCH = PlugInBayes(KernelDensity(), search={"bandwidth": [0.3, 1.0]}, cv=3)

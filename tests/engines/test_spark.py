@@ -36,11 +36,11 @@ from textnb import (
     TableClassifier,
     TextClassifier,
     Tokenizer,
-    VocabularyError,
 )
 from textnb.engines.spark import columns, fit, predict
 from textnb.engines.spark.counts import count_rows
 from textnb.engines.spark.predicting import BroadcastModel
+from textnb.errors import VocabularyError
 
 ROWS = pl.DataFrame({
     "text": ["Chinese Beijing Chinese", "Chinese Chinese Shanghai", None, "Chinese Macao", "",

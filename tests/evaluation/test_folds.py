@@ -31,13 +31,13 @@ from textnb import (
     TableClassifier,
     TextClassifier,
     Tokenizer,
-    VocabularyError,
     cross_validate,
     evaluate,
     held_out,
     reliability,
 )
 from textnb.bayes.forms import log_posterior
+from textnb.errors import VocabularyError
 from textnb.evaluation import folds as folds_module
 from textnb.evaluation.held_out import HeldOut
 from textnb.scoring.texts import score_batch

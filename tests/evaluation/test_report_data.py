@@ -18,8 +18,8 @@ from textnb import (
     MultinomialNB,
     TextClassifier,
     evaluate,
-    evaluate_roc,
 )
+from textnb.evaluation.evaluate import evaluate_roc
 from textnb.report import data as report_data
 from textnb.report.findings import findings
 from textnb.report.text import names_of, visible

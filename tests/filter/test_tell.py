@@ -19,10 +19,11 @@ import polars as pl
 import pytest
 
 from tests.filter.server import HAM, HERE, SPAM, Server, saved
-from textnb import NBLinear, SourceError, TextClassifier, load, mail_tokens
+from textnb import NBLinear, SourceError, TextClassifier, load
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
 from textnb.filter.ledger import Ledger, changes, message_key
+from textnb.mail.tokens import mail_tokens
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 NEW = b"Message-ID: <1@a>\n\nbrand new watches\n"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from textnb import DataError, ParameterError, SchemaError, TextClassifier, list_labels
+from textnb import DataError, ParameterError, SchemaError, TextClassifier
+from textnb.frames.label_lists import list_labels
 
 ROWS = pl.DataFrame({
     "text": ["wheat and corn", "the bank", "a film"], "corn": [True, False, False],

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import textnb
 from tests.tiers import examples
 from textnb.errors import ParameterError
 from textnb.frames.mail import scan_mail
@@ -190,7 +189,7 @@ def test_a_column_of_tokens(tmp_path: Path) -> None:
         b"From a@b.org Sat Jan  3 01:05:34 1996\n" + MESSAGE + b"\n")
     table = scan_mail(tmp_path, tokens=True)
     assert table.collect_schema()["tokens"] == pl.List(pl.String)
-    expected = textnb.mail_tokens(MESSAGE)
+    expected = mail_tokens(MESSAGE)
     assert table.select("tokens").collect()["tokens"].to_list() == [expected] * 2
     assert "tokens" not in scan_mail(tmp_path).collect_schema()
 

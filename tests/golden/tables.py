@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import textnb
 from textnb import TableClassifier
+from textnb.models.histogram import HistogramDensity
 
 from . import samples
 from .cell import Answers, Cell, each, estimator_answers
@@ -18,7 +19,7 @@ from .cell import Answers, Cell, each, estimator_answers
 def _densities() -> dict[str, dict[str, Callable[[], Any]]]:
     from sklearn.neighbors import KernelDensity
 
-    kernel, bins = KernelDensity(bandwidth=0.8), textnb.HistogramDensity(bins=6)
+    kernel, bins = KernelDensity(bandwidth=0.8), HistogramDensity(bins=6)
     plugin = textnb.PlugInBayes
     return {"plugin": {
         "plain": lambda: plugin(kernel), "naive": lambda: plugin(kernel, naive=True),

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from textnb import ComplementNB, MultinomialNB, TextClassifier, VocabularyError
+from textnb import ComplementNB, MultinomialNB, TextClassifier
+from textnb.errors import VocabularyError
 
 Floats = np.ndarray[Any, Any]
 

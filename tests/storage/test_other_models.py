@@ -18,7 +18,6 @@ import textnb
 from tests.storage.members import document_of, with_document, with_value
 from textnb import (
     GaussianNB,
-    HistogramDensity,
     LinearDiscriminantAnalysis,
     ModelFileError,
     MultinomialNB,
@@ -33,6 +32,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.models.histogram import HistogramDensity
 
 Load = Callable[..., Any]
 REFUSED = (ModelFileError, SourceError)

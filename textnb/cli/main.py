@@ -141,12 +141,13 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     import platform
     from importlib.metadata import version
 
+    from textnb.runtime import __version__
     from textnb.runtime.native import KERNEL, build
 
     found = build(KERNEL)
     kernel = ("with the compiled kernel" if found.kernel is not None
               else f"without the compiled kernel: {found.reason}")
-    click.echo(f"textnb {version('textnb')} (Python {platform.python_version()}, Polars "
+    click.echo(f"textnb {__version__} (Python {platform.python_version()}, Polars "
                f"{version('polars')}, {kernel})")
     ctx.exit()
 

@@ -7,7 +7,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from textnb.files.archive import (
 )
 from textnb.files.replace import guard_folder, replace_file, replace_folder, report_write_errors
 from textnb.files.require import reading_errors, require
+from textnb.runtime import __version__
 from textnb.text.tokens import Tokenizer
 
 # Version 2 added feature maps other than presence, and version 3 lists of labels. Bundles without
@@ -58,7 +58,7 @@ def write_tables(
     features = bundle.form.features
     version_of_form = VERSION if bundle.is_multilabel else 1 if features.is_simple else 2
     text = write_document(FORMAT, version_of_form, {
-        "textnb": version("textnb"),
+        "textnb": __version__,
         "target": target, "reads": bundle.reads,
         "classes": write_labels(bundle.labels),
         "positive": bundle.positive,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from textnb.export.bundle import provenance
 from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
+from textnb.runtime import __version__
 from textnb.text.compiled import reading
 
 
@@ -94,7 +94,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                             else fitted.calibration.to_dict()),
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),
         }
-    return {**card, "format": VERSION, "textnb": version("textnb")}
+    return {**card, "format": VERSION, "textnb": __version__}
 
 
 def _label_log_priors(fitted: Fitted) -> list[float] | None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from textnb.filter.verdict import SPAM, Verdict
+from textnb.runtime import __version__
 from textnb.runtime.values import Value
 
 THRESHOLD = 5.0
@@ -107,7 +107,7 @@ def _shown(term: str) -> str:
 
 def marks_of(mark: Mark) -> list[str]:
     """The headers of a verdict, a line each."""
-    name = f"textnb {version('textnb')}"
+    name = f"textnb {__version__}"
     stars = "*" * max(0, min(_MOST_STARS, int(mark.score)))
     return [
         f"X-Spam-Checker-Version: {name}",

@@ -6,11 +6,11 @@ imports it inside the method, so that an import of an estimator costs no more th
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any, Self, TypeVar
 
 from textnb.errors import ParameterError, TextnbWarning
+from textnb.runtime import __version__
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import check_smoothing_name, with_checked_names
 
@@ -88,15 +88,15 @@ class Parameters:
         return str(estimator_html_repr(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), _VERSION: _version()}
+        return {**vars(self), _VERSION: __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         version = state.pop(_VERSION, "an earlier version")
-        if version != _version():
+        if version != __version__:
             warn_caller(f"this {type(self).__name__} was pickled by textnb {version}, and this is "
-                        f"{_version()}: it may answer otherwise or fail. A model file (save, load) "
-                        "is read by every later version", TextnbWarning)
+                        f"{__version__}: it may answer otherwise or fail. A model file (save, "
+                        "load) is read by every later version", TextnbWarning)
         vars(self).update(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -207,13 +207,6 @@ def _copy_of(value: Any) -> Any:
 def _names(kind: type) -> list[str]:
     """The names of a class's parameters, sorted."""
     return sorted(inspect.signature(kind).parameters)
-
-
-@functools.cache
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("textnb")
 
 
 def check_fitted(estimator: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from textnb.report.findings import Finding, copies
 from textnb.report.sections import Table
 from textnb.report.terms import Bar, bars_of, shown_term, shown_texts
 from textnb.report.text import names_of, number, percent, visible
+from textnb.runtime import __version__
 
 # Bins of a label's chart, and its size.
 _BINS, _WIDTH, _HEIGHT = 30, 180, 60
@@ -90,7 +90,7 @@ def label_page(
     left = result.labels.height - len(cards)
     return result, {
         "title": visible(title), "date": None if date is None else date.isoformat(),
-        "version": version("textnb"), "tiles": _tiles(result), "findings": [
+        "version": __version__, "tiles": _tiles(result), "findings": [
             *_findings(model, result, scored), *copies(model, scored.right, frame, train)],
         "header": ["label", "tested", "learned", "predicted", "precision", "recall", "F1",
                    "avg. precision", "threshold"],
@@ -332,5 +332,5 @@ def _card(model: TextClassifier) -> Table:
             ["Decision", "scores above 0" if model.decision_ is None else
              visible(", ".join(f"{name} {value}" for name, value in
                                model.decision_.evidence.items())) or "thresholds that were given"],
-            ["textnb", version("textnb")]]
+            ["textnb", __version__]]
     return Table("What was tested", ["", ""], rows)

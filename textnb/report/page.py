@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,7 @@ from textnb.report.sections import (
 )
 from textnb.report.terms import mistake_section, term_section
 from textnb.report.text import number, percent, visible
+from textnb.runtime import __version__
 
 
 def write_report(
@@ -166,7 +166,7 @@ def _render(
         unit=unit,
         tiles=_tiles(model, scored, answers, unit),
         findings=findings(model, scored, frame, train),
-        version=version("textnb"),
+        version=__version__,
         confusion=confusion_section(scored.evaluation),
         classes=class_section(model, scored),
         decision=decision_section(model, scored, answers, positive),
@@ -249,7 +249,7 @@ def _card(model: Model) -> Table:
     else:
         rows.append(["Features", f"{len(model.feature_names_):,}"])
     rows += [["Probabilities", "yes" if has_probabilities(model) else
-              "none: the scores only rank"], ["textnb", version("textnb")]]
+              "none: the scores only rank"], ["textnb", __version__]]
     return Table("What was tested", ["", ""], rows)
 
 

@@ -68,8 +68,18 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 SETTINGS: dict[str, str] = dict.fromkeys(
     ("time", "period", "keep_periods", "half_life", "drop_before"),
     "models keep no periods: learn the rows of a window, such as date >= '2025-06-01'")
-# By the name that the package had in Python.
+# By the name that the package had in Python: where it is now, or what to use instead.
+_MOVED = {
+    "Drift": "evaluation.drift", "DriftMeasure": "evaluation.drift",
+    "OnlineResult": "evaluation.online", "SmoothingPath": "evaluation.smoothing",
+    "Reliability": "evaluation.calibration", "Tuned": "selection.search",
+    "evaluate_roc": "evaluation.evaluate", "MomentStatistics": "bayes.moments",
+    "HistogramDensity": "models.histogram", "list_labels": "frames.label_lists",
+    "mail_errors": "frames.mail", "mail_tokens": "mail.tokens", "parse_message": "mail.message",
+    **dict.fromkeys(("EngineError", "ForkError", "ImpossibleRowError", "VocabularyError"),
+                    "errors")}
 NAMES: dict[str, str] = {
+    **{name: f"import it from textnb.{module}" for name, module in _MOVED.items()},
     "HeldOutLabels": "HeldOut holds scores of both kinds of labels",
     "accuracy_by_fold": "held.accuracy_by_fold(), of the scores that cross_validate gives",
     "evaluation_of": "held.evaluate()",

@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.since_fit import SinceFit
 from textnb.files.archive import MAX_BYTES
 from textnb.files.require import Unsupported, reading_errors, require
+from textnb.runtime import __version__
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
@@ -144,7 +144,7 @@ class ModelToExtend:
         basic = _with_counts(arrays, sorted(counts.items()), code, presence, not beside)
         updated = (_count_since_fit if beside else _mark_stale)(
             document, found, len(basic["terms/ends"]))
-        document["textnb"] = version("textnb")
+        document["textnb"] = __version__
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
         version2.write(target, document, stored_arrays(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.models.known import import_offered, text_models
+from textnb.runtime import __version__
 from textnb.runtime.forks import check_fork
 from textnb.runtime.memory import free_memory
 from textnb.storage import version2
@@ -176,7 +176,7 @@ def begin_document(
     weight = parameters.pop(CLASS_WEIGHT, None)
     settings = {**settings, CLASS_WEIGHT: _pack_class_weight(weight)}
     return {
-        "textnb": version("textnb"), "kind": kind,
+        "textnb": __version__, "kind": kind,
         "estimator": {"name": model.name, "parameters": plain(parameters)},
         "settings": {name: plain(value) for name, value in settings.items()
                      if value is not None or name not in OPTIONAL},

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from textnb.frames.failures import reading
 from textnb.learning.fitted import Fitted
 from textnb.learning.memory_limit import byte_words
 from textnb.learning.parameters import plain
+from textnb.runtime import __version__
 from textnb.scoring import texts
 from textnb.workflow.decide import (
     calibrate,
@@ -156,7 +156,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.rmdir()
         (folder / RECORD).write_text(record({
             "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
-            "textnb": version("textnb"), "job": _record_of_job(job),
+            "textnb": __version__, "job": _record_of_job(job),
             "rows": {"learned": rows.learned, "tested": rows.tested,
                      "malformed": rows.malformed}}) + "\n", "utf-8")
     return Path(job.output)

@@ -11,13 +11,13 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import resources
-from importlib.metadata import version
 from math import inf
 from typing import Any
 
 from textnb.export.bundle import Bundle
 from textnb.export.portable import EVERYTHING
 from textnb.export.targets.packed import pack_weights
+from textnb.runtime import __version__
 
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
@@ -64,7 +64,7 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         own |= {"fields", "fieldwords" if words else "fieldcharacters"} if fields else {"field"}
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
                            if own & set(tags.split()))
-    texts |= {"VERSION": version("textnb"),
+    texts |= {"VERSION": __version__,
               "UNPACK": templates.joinpath("unpack.txt").read_text("utf-8").rstrip("\n")}
     pieces = _MARK.split(kept)
     pieces[1::2] = [texts[mark] for mark in pieces[1::2]]
