@@ -1,4 +1,4 @@
-"""The pages that are read off the program: its commands, the keys of jobs, and the rooms.
+"""The pages that are read off the program: its commands, the keys of jobs, what is gone, the rooms.
 
 They are written into `docs/generated` when the pages are built, and are not kept.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -37,6 +38,7 @@ def write_generated_pages(docs: Path) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "commands.md").write_text(commands_page(), "utf-8")
     (folder / "jobs.md").write_text(jobs_page(), "utf-8")
+    (folder / "from_0_1.md").write_text(from_0_1_page(), "utf-8")
     (folder / "rooms.svg").write_text(rooms_picture(), "utf-8")
     (folder / "explained.html").write_text(explained_text(), "utf-8")
 
@@ -71,6 +73,36 @@ def help_text(verb: str) -> str:
         [sys.executable, "-c", code, verb, option], capture_output=True, text=True, check=True,
         env={**os.environ, "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
     return done.stdout.strip("\n")
+
+
+def from_0_1_page() -> str:
+    """What each old spelling is now: the tables by which the program answers it."""
+    from textnb.runtime import gone
+
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for (verb, option), advice in gone.OPTIONS.items():
+        verbs.setdefault((option, advice), []).append(verb)
+    tables = {
+        "Options": {f"{', '.join(names)}: `{option}`": advice
+                    for (option, advice), names in verbs.items()},
+        "Names of `textnb` in Python": gone.NAMES,
+        "Settings of classifiers, in Python and in `[model]` of jobs": gone.SETTINGS,
+        "Keys of jobs": gone.KEYS,
+        "Targets of exports": gone.TARGETS}
+    parts = ["# From 0.1\n\nWhat 0.1, or an earlier state of 0.2, had and this release has not. The "
+             "program answers each old spelling with the same words, for one release. What else "
+             "changed is in [the changelog](../changelog.md).\n"]
+    for title, entries in tables.items():
+        parts.append(f"\n## {title}\n\n| old | now |\n|---|---|\n")
+        parts += [f"| {old if '`' in old else f'`{old}`'} | {_as_cell(advice)} |\n"
+                  for old, advice in entries.items()]
+    return "".join(parts)
+
+
+def _as_cell(text: str) -> str:
+    """An advice in a cell, with what is typed marked as code."""
+    typed = r"--[a-z][\w-]*(?: (?:\"[^\"]*\"|'[^']*'|[\w.]+=\S+))?|textnb\.[\w.]+\w"
+    return re.sub(f"({typed})", r"`\1`", text).replace("|", "\\|")
 
 
 def jobs_page() -> str:

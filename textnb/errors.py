@@ -295,7 +295,7 @@ class SourceError(DataError):
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:
         return cls.with_advice(
             f"can't tell the format of {path!r} from its name; known endings: {', '.join(known)}. "
-            "Say it with ", "format=...", "--input-format")
+            "Say it with ", "format=...", "--read format=csv, say")
 
 
 class SchemaError(DataError):
@@ -325,7 +325,7 @@ class SchemaError(DataError):
         return cls.with_advice(
             f"{role} column {column!r} must be {expected}; it is {got}. ",
             f"Cast it: frame.with_columns(pl.col({column!r}).cast({to}))",
-            "Write it as such in the file, or cast it in the --query")
+            "Write it as such in the file, or cast it in the query")
 
     @classmethod
     def mixed_types(cls, column: str, role: str) -> SchemaError:
@@ -351,7 +351,7 @@ class VocabularyError(DataError):
             f"{quantity(documents, 'document')}. "
             "The default pattern keeps words of two characters or more; for one-letter words use ",
             f"Tokenizer(pattern=r'{one_letter}){shorten}",
-            f"textnb train --pattern '{one_letter}{shorten}")
+            f"textnb train --set 'pattern={one_letter}{shorten}")
 
     @classmethod
     def all_pruned(

@@ -39,7 +39,7 @@ def test_the_command_line_has_its_own_advice(run: Run, folder: Path) -> None:
         ("predict", "m.textnb", "none.csv"): "no such file or folder: 'none.csv'\n",
         ("update", "m.textnb", "more.csv"): "say --new-class NAME for each that is new\n",
         ("train", "null.csv", "-o", "n.textnb"): "--where 'label IS NOT NULL'\n",
-        ("train", "mail.what", "-o", "n.textnb"): "Say it with --input-format\n",
+        ("train", "mail.what", "-o", "n.textnb"): "Say it with --read format=csv, say\n",
         ("train", "mail.csv", "--text", "txt", "-o", "n.textnb"):
             "say which with --text, here or to textnb train\n",
         ("train", "short.csv", "-o", "n.textnb"): "shorten the list\n",
@@ -56,9 +56,10 @@ def test_the_command_line_has_its_own_advice(run: Run, folder: Path) -> None:
     (SourceError.not_found("x"), "pass a list", None),
     (DataError.unseen_labels(["a"], ["b"]), "pass classes=['a']", "--new-class"),
     (DataError.null_label("kind", 3), "frame.filter(", "--where 'kind IS NOT NULL'"),
-    (SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns", "--query"),
+    (SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns",
+     "in the query"),
     (SchemaError.column_exists("predicted"), "frame.drop", None),
-    (VocabularyError.no_tokens("x", 2), "Tokenizer(pattern=r'[", "--pattern '["),
+    (VocabularyError.no_tokens("x", 2), "Tokenizer(pattern=r'[", "--set 'pattern=["),
     (ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
     (ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
 def test_python_has_its_own(error: TextnbError, python: str, command: str | None) -> None:
@@ -91,13 +92,13 @@ def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> Non
         (*train, "--model", "complement", "--set", "norm=true", "--l", "auto"):
             "which --set norm=true does not allow: give --l as a number, or --set norm=false",
         (*train, "--min-df", "-1"): "--min-df must be a count",
-        (*train, "--min-df", "9", "--max-df", "2"): "--max-df 2 of 2 documents is fewer than "
-                                                    "--min-df 9",
+        (*train, "--min-df", "9", "--set", "max_df=2"):
+            "--set max_df=2 of 2 documents is fewer than --min-df 9",
         (*train, "--stop-words", "words.txt", "--analyzer", "char"):
             "--stop-words is for words: it needs --analyzer word; got --analyzer char",
         (*train, "--read", "subfolders=true"):
             "--read subfolders is for a Maildir, and mail.csv is not one. If it holds mail, say "
-            "--input-format mail"}
+            "--read format=mail"}
     Path("words.txt").write_text("free\n")
     for arguments, message in cases.items():
         assert message in run(*arguments).err
@@ -106,8 +107,8 @@ def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> Non
     ran = run(*train, "--label", "binary=True").checked(1)
     assert "no column 'binary=True'" in ran.err
     run(*train).checked()
-    ran = run("test", "m.textnb", "mail.csv", "--input-format", "binary=True").checked(2)
-    assert "--input-format: unknown value 'binary=True'; choose one of" in ran.err
+    ran = run("test", "m.textnb", "mail.csv", "--read", "format=binary=True").checked(2)
+    assert "--read format: unknown value 'binary=True'; choose one of" in ran.err
     ran = run("predict", "m.textnb", "mail.csv", "--top-k", "-1").checked(2)
     assert "Invalid value for '--top-k': -1 is not in the range x>=0" in ran.err
 

@@ -26,7 +26,7 @@ def test_what_was_chosen_is_told_and_kept(run: Run, mail: Path) -> None:
 
 def test_standard_input_is_read_twice(run: Run, mail: Path) -> None:
     run("train", mail, "-o", "file.textnb", "--l", "auto").checked()
-    run("train", "-", "-o", "stdin.textnb", "--l", "auto", "--input-format", "ndjson",
+    run("train", "-", "-o", "stdin.textnb", "--l", "auto", "--read", "format=ndjson",
         input=MAIL.write_ndjson()).checked()
     assert Path("stdin.textnb").read_bytes() == Path("file.textnb").read_bytes()
 

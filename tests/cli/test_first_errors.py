@@ -60,7 +60,6 @@ def test_a_file_without_rows_blames_no_condition(run: Run, folder: Path, trained
      "--max-false-negatives must be a number above 0 and below 1; got 0.0"),
     (("--class", "spam", "--costs", "1"), "--costs must be two numbers, such as 10,1; got '1'"),
     (("--class", "spam", "--costs", "1,-1"), "--costs must be two numbers above 0"),
-    (("--class", "spam", "--costs", "1,1", "--method", "best"), "--method: unknown value 'best'"),
     (("--min-precision", "1"), "--min-precision must be a number above 0 and below 1"),
     (("--min-precision", "0.9", "--confidence", "95"), "--confidence must be a number above 0")])
 def test_thresholds_are_refused_before_rows_are_scored(

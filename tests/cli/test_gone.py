@@ -2,25 +2,114 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 
 import click
 import pytest
 
+import textnb
 from tests.cli.conftest import Run
-from textnb import TextClassifier
-from textnb.cli.main import command_of
+from textnb import HeldOut, TextClassifier
+from textnb.cli.main import VERBS, command_of
+from textnb.cli.options import Command
 from textnb.errors import ParameterError
 from textnb.export.targets.known import TARGETS, target_of
-from textnb.runtime.gone import KEYS, OPTIONS, SETTINGS
+from textnb.runtime.gone import KEYS, NAMES, OPTIONS, SETTINGS
 from textnb.runtime.gone import TARGETS as GONE
+from textnb.runtime.settings import declared
+
+# What 0.1 had, by verb.
+ROWS = "--where --input-format --storage-option --query --encoding"
+OLD = {
+    "train": f"--output -o --model --label --text --l --fit-prior --uniform-prior --norm --C "
+             f"--beta --loss --tol --max-iter --early-stopping --ngrams --analyzer --pattern "
+             f"--sklearn-tokens --lowercase --normalize --strip-accents --stop-words "
+             f"--field-prefix --min-df --max-df --max-features --binary --memory-limit --features --shrinkage "
+             f"--alpha --gamma --var-smoothing --shared-variance --allow-singular {ROWS} "
+             f"--on-unreadable --quiet -q",
+    "test": f"--positive --report --train --train-where --format {ROWS} --on-unreadable --quiet -q",
+    "predict": f"--output -o --probability --scores --explain --top-k --output-format {ROWS} "
+               f"--on-unreadable --quiet -q",
+    "top": "--class -c -k --format", "explain": "--column -k --format",
+    "mail": "--output -o --header --errors --output-format --format --quiet -q",
+    "filter": "--passthrough -p --exit-zero -e --spam-class --spam-cutoff --ham-cutoff "
+              "--min-learned --maildir --spam-folder --unsure-folder --dry-run --format",
+    "run": "--set --check --quiet -q",
+    "update": f"--output -o --as --new-class --on-error {ROWS} --on-unreadable --quiet -q",
+    "forget": f"--output -o --as {ROWS} --on-unreadable --quiet -q",
+    "merge": "--output -o --quiet -q", "diff": f"-k --format {ROWS}",
+    "calibrate": f"--output -o --held-out --no-length --format {ROWS} --quiet -q",
+    "threshold": f"--class -c --max-false-positives --max-false-negatives --costs --method "
+                 f"--min-precision --confidence --leave-one-out --output -o --dry-run --clear "
+                 f"--format {ROWS} --quiet -q",
+    "validate": f"--folds --groups --time --seed --leave-one-out --smoothing --positive --format "
+                f"{ROWS} --quiet -q",
+    "duplicates": f"--text --label --near --exact --show --format --test-where {ROWS}",
+    "export": "--to --output -o --positive --input --top --max-bytes --check --storage-option "
+              "--query --quiet -q",
+    "verify": f"--format {ROWS}", "describe": "--format"}
+OLD_NAMES = (
+    "BernoulliNB Calibration CategoricalNB ComplementNB CountStatistics DataError Decision "
+    "ExportError GaussianNB HeldOut HistogramDensity ImpossibleRowError LinearDiscriminantAnalysis "
+    "LinearForm LogCountRatio MailFilter ModelFileError MomentStatistics MultinomialNB "
+    "NBLogisticRegression NearestCentroid ParameterError PlugInBayes QuadraticDiscriminantAnalysis "
+    "QuadraticForm RegularizedDiscriminantAnalysis Reliability SchemaError SmoothingPath "
+    "SourceError TableClassifier TextClassifier TextnbError Tokenizer VocabularyError "
+    "accuracy_by_fold calibrate choose_class_thresholds choose_threshold compare_models "
+    "cross_validate describe_model evaluate evaluate_roc evaluation_of export_model "
+    "find_duplicates fit_calibration held_out leave_one_out load mail_errors mistakes "
+    "operating_points parse_message reliability roc roca scan scan_database scan_mail "
+    "smoothing_path verify_export write_report")
+
+
+def command(verb: str) -> Command:
+    found = command_of(verb)
+    assert isinstance(found, Command)
+    return found
+
+
+def options_of(verb: str) -> set[str]:
+    return {name for param in command(verb).params
+            for name in (*param.opts, *param.secondary_opts) if name.startswith("-")}
+
+
+def test_there_are_few_options() -> None:
+    options = [param for verb in VERBS for param in command(verb).params
+               if isinstance(param, click.Option) and param.name != "help_all"]
+    assert len(options) <= 190
+
+
+def test_everything_of_0_1_is_there_or_in_the_tables() -> None:
+    assert {(verb, option) for verb, options in OLD.items() for option in options.split()
+            if option not in options_of(verb)} <= {*OPTIONS}
+    assert {*OLD_NAMES.split()} - {*textnb.__all__} <= {*NAMES}
+
+
+@pytest.mark.parametrize(("verb", "option"), OPTIONS)
+def test_what_replaces_an_option_is_there(verb: str, option: str) -> None:
+    advice = OPTIONS[verb, option]
+    # What an option takes as KEY=VALUE is a setting of the verb.
+    for under, key in re.findall(r"--(read|set) [\"']?(\w+)", advice):
+        assert key in {field.name for group in command(verb).groups
+                       for field, facts in declared(group) if facts.under == under}
+    assert {*re.findall(r"--[a-z][\w-]*", advice)} <= options_of(verb)
+    assert {*re.findall(r"textnb (\w+)", advice)} <= {*VERBS}
+    assert all(hasattr(textnb, name) for name in re.findall(r"(\w+)\(\w+=", advice))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_replaces_a_name_is_there(name: str) -> None:
+    for module in re.findall(r"import it from (textnb[\w.]+)", NAMES[name]):
+        assert hasattr(importlib.import_module(module), name)
+    assert all(hasattr(textnb, new) for new in re.findall(r"textnb\.([A-Z]\w+)", NAMES[name]))
+    assert all(hasattr(HeldOut, new) for new in re.findall(r"held\.(\w+)\(", NAMES[name]))
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS)
 def test_options(run: Run, verb: str, option: str) -> None:
-    command = command_of(verb)
-    assert isinstance(command, click.Command)
-    assert option not in {name for param in command.params for name in param.opts}
+    assert option not in options_of(verb)
     ran = run(verb, option, "x").checked(3 if verb == "filter" else 2)
     assert ran.err.endswith(f"Error: {option} is gone: {OPTIONS[verb, option]}\n")
 

@@ -61,18 +61,18 @@ def test_tokens_are_the_same_from_everywhere(run: Run, box: Path, folder: Path) 
 
 
 def test_a_model_of_tokens(run: Run, box: Path) -> None:
-    run("train", box, "--input-format", "mail", "--text", "tokens", "-o", "m.textnb",
+    run("train", box, "--read", "format=mail", "--text", "tokens", "-o", "m.textnb",
         "--binary").checked()
     model = load("m.textnb")
     assert isinstance(model, TextClassifier)
     assert "subject:free" in model.vocabulary_
-    run("predict", "m.textnb", box, "--input-format", "mail", "-o", "p.csv").checked()
+    run("predict", "m.textnb", box, "--read", "format=mail", "-o", "p.csv").checked()
     assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
 
 
 def test_a_filter_judges_and_learns_tokens(run: Run, box: Path, folder: Path) -> None:
     raw = (folder / "mail/spam/1.eml").read_bytes()
-    run("train", box, "--input-format", "mail", "--text", "tokens", "-o", "m.textnb").checked()
+    run("train", box, "--read", "format=mail", "--text", "tokens", "-o", "m.textnb").checked()
     ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
     assert ran.out.startswith("spam ")
     quick = judge("m.textnb", raw, least_learned=1)
@@ -166,11 +166,11 @@ def test_what_goes_wrong_is_one_line(
 
 def test_a_model_of_mail(run: Run, box: Path) -> None:
     run("train", box, "--text", "subject", "--text", "body", "--text", "x-mailer",
-        "--field-prefix", "--input-format", "mail", "-o", "spam.textnb").checked()
+        "--set", "field_prefix=true", "--read", "format=mail", "-o", "spam.textnb").checked()
     assert "subject:free" in run("top", "spam.textnb").checked().out
     assert "accuracy 1.0000" in run("test", "spam.textnb", box).checked().out
     message = b"Subject: Free\n\nmoney"
-    ran = run("predict", "spam.textnb", "-", "--input-format", "mail", input=message).checked()
+    ran = run("predict", "spam.textnb", "-", "--read", "format=mail", input=message).checked()
     assert json.loads(ran.out)["predicted"] == "spam"
     os.remove("spam.textnb")
     run("train", box, "-o", "spam.textnb").checked()
@@ -189,14 +189,14 @@ def classes(folder: Path) -> Path:
 
 def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, classes: Path) -> None:
     model, broken = classes.parent / "m.textnb", classes / "ham" / "a.eml"
-    arguments = ["--input-format", "mail", "--text", "body"]
+    arguments = ["--read", "format=mail", "--text", "body"]
     run("train", classes, *arguments, "-o", model).checked()
-    run("update", model, classes, "--input-format", "mail").checked()
+    run("update", model, classes, "--read", "format=mail").checked()
     before = model.read_bytes()
     broken.symlink_to("nowhere")
     for call in (["train", classes, *arguments, "-o", model],
-                 ["update", model, classes, "--input-format", "mail"],
-                 ["forget", model, classes, "--input-format", "mail"]):
+                 ["update", model, classes, "--read", "format=mail"],
+                 ["forget", model, classes, "--read", "format=mail"]):
         refused = run(*call).checked(1)
         assert f"{broken}" in refused.err.replace("'", "")
         assert "No model was written" in refused.err
@@ -206,7 +206,7 @@ def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, classe
     broken.write_bytes(b"Subject: x\nDate: soon\n\nlunch at noon")
     for verb in ("update", "forget"):
         assert "1 message is malformed" in run(
-            verb, model, classes, "--input-format", "mail").checked().err
+            verb, model, classes, "--read", "format=mail").checked().err
     assert model.read_bytes() == before
 
 

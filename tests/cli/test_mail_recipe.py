@@ -71,7 +71,7 @@ def settings_of(path: str) -> dict[str, Any]:
             "model": fitted.model.kind}
 
 
-@pytest.mark.parametrize("arguments", [[], ["--input-format", "mail"], ["--label", "label"]])
+@pytest.mark.parametrize("arguments", [[], ["--read", "format=mail"], ["--label", "label"]])
 def test_mail_is_learned_by_its_recipe(run: Run, box: Path, arguments: list[str]) -> None:
     ran = run("train", box, "-o", "m.textnb", *arguments).checked()
     assert MAIL_RECIPE.items() <= settings_of("m.textnb").items()
@@ -177,7 +177,7 @@ def test_the_threshold_is_an_option(run: Run, box: Path) -> None:
             (["--spam-class", "x"], "--spam-class"),
             (["--model", "multinomial", "--false-positives", "0.1"], "is for --model nblinear"),
             (["--model", "multinomial", "--spam-class", "x"], "go with --false-positives"),
-            (["--confidence", "1"], "--confidence must be")):
+            (["--set", "confidence=1"], "confidence must be")):
         ran = run("train", box, "-o", "n.textnb", *arguments).checked(2)
         assert message in ran.err
     assert not Path("n.textnb").exists()

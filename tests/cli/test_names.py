@@ -20,7 +20,7 @@ ROOT = Path(textnb.__file__).parent
 PYTHON_ALONE = {
     "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
-    "density", "estimator", "fourth", "kind", "link", "min_categories", "n_components",
+    "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n_components",
     "name", "prune", "raw", "search", "shingle", "sigmoids", "stale",
     "step of a feature map", "steps", "target", "text column", "tokenizer", "weights",
     "y"}

@@ -96,7 +96,7 @@ def test_lines_of_text_are_documents(run: Run, folder: Path, trained: Path) -> N
                 {"text": "lunch, friend", "predicted": "ham"}]
     ran = run("predict", trained, "mail.txt").checked()
     assert [json.loads(line) for line in ran.out.splitlines()] == expected
-    ran = run("predict", trained, "-", "--input-format", "lines",
+    ran = run("predict", trained, "-", "--read", "format=lines",
               input="free money\n\nlunch, friend\n").checked()
     assert [json.loads(line) for line in ran.out.splitlines()] == expected
 

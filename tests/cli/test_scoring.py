@@ -157,7 +157,7 @@ def test_a_confusion_wider_than_a_screen_is_left_to_json(run: Run, folder: Path)
 @pytest.mark.parametrize(("options", "told"), [
     (["--format", "yaml"], "--format: unknown value 'yaml'; choose one of text, json"),
     (["--where", "nope = 1"], "--where 'nope = 1'"),
-    (["--input-format", "doc"], "format: unknown value 'doc'")])
+    (["--read", "format=doc"], "format: unknown value 'doc'")])
 def test_bad_usage_names_the_option(
     run: Run, mail: Path, trained: Path, options: list[str], told: str
 ) -> None:

@@ -58,12 +58,12 @@ def test_s3_that_fails(s3: S3, run: Run, folder: Path) -> None:
     (["s3://b/k.csv", "--read", "TOPSECRET"], "must be KEY=VALUE"),
     (["s3://b/k.csv", "--read", "storage_options.aws_token=TOPSECRET", "--read",
       "storage_options.aws_token=TOPSECRET"], "aws_token is given twice"),
-    (["mail.parquet", "--query", "SELECT 1"], "--query is for a database"),
-    (["postgresql://me:TOPSECRET@h/d"], "is a database: say which rows with --query"),
-    (["postgresql://me:TOPSECRET@h/d", "--query", ""], "query must be a SELECT"),
-    (["postgresql://me:TOPSECRET@h/d", "--query", "SELECT 1", "--input-format", "csv"],
+    (["mail.parquet", "--read", "query=SELECT 1"], "--read query is for a database"),
+    (["postgresql://me:TOPSECRET@h/d"], "is a database: say which rows with --read query"),
+    (["postgresql://me:TOPSECRET@h/d", "--read", "query="], "query must be a SELECT"),
+    (["postgresql://me:TOPSECRET@h/d", "--read", "query=SELECT 1", "--read", "format=csv"],
      "are for files"),
-    (["postgresql://me:TOPSECRET@h/d", "--query", "SELECT 1", "--read",
+    (["postgresql://me:TOPSECRET@h/d", "--read", "query=SELECT 1", "--read",
     "storage_options.a=TOPSECRET"],
      "are for files")])
 def test_options_that_do_not_go_together(
@@ -76,8 +76,8 @@ def test_options_that_do_not_go_together(
 
 
 def test_options_for_what_is_not_named(run: Run, mail: Path, trained: Path) -> None:
-    for arguments in (["diff", trained, trained, "--query", "SELECT 1"],
-                      ["verify", "w", "--query", "SELECT 1"]):
+    for arguments in (["diff", trained, trained, "--read", "query=SELECT 1"],
+                      ["verify", "w", "--read", "query=SELECT 1"]):
         assert "name" in run(*arguments).checked(2).err
     for arguments in (["test", trained, mail], ["duplicates", mail, mail]):
         failed = run(*arguments, "--read", "storage_options.aws_region=x").checked(2)
@@ -91,10 +91,10 @@ def test_a_lake(run: Run, mail: Path, folder: Path) -> None:
     deltalake.write_deltalake(folder / "lake", pl.read_parquet(mail))
     deltalake.DeltaTable(folder / "lake").delete("split = 'test'")
     run("train", mail, "--where", "split = 'train'", "-o", "file.textnb", "-q").checked()
-    for given in ([], ["--input-format", "delta"]):
+    for given in ([], ["--read", "format=delta"]):
         run("train", "lake", "-o", "lake.textnb", "-q", *given).checked()
         assert (folder / "lake.textnb").read_bytes() == (folder / "file.textnb").read_bytes()
-    failed = run("train", "lake", "--input-format", "iceberg", "-o", "m.textnb").checked(1)
+    failed = run("train", "lake", "--read", "format=iceberg", "-o", "m.textnb").checked(1)
     assert "no Iceberg table" in failed.err or "textnb[iceberg]" in failed.err
 
 
@@ -114,7 +114,7 @@ def test_a_database(
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO cli_mail VALUES (%s, %s, %s, %s)",
                                pl.read_parquet(mail).rows())
-    given = ["postgresql://", "--query", "SELECT * FROM cli_mail ORDER BY array_position("
+    given = ["postgresql://", "--read", "query=SELECT * FROM cli_mail ORDER BY array_position("
              "ARRAY[3, 1, 4, 15, 9, 2], id)"]
     run("train", mail, "--where", "split = 'train'", "-o", "file.textnb", "-q").checked()
     run("train", *given, "--where", "split = 'train'", "-o", "base.textnb", "-q").checked()
@@ -125,12 +125,14 @@ def test_a_database(
     for verb in ("test", "update", "validate"):
         run(verb, "base.textnb", *given, *(["--folds", "2"] if verb == "validate" else [])
             ).checked()
-    failed = run("test", "file.textnb", "postgresql://", "--query", "SELECT nope FROM cli_mail")
+    failed = run("test", "file.textnb", "postgresql://", "--read",
+                 "query=SELECT nope FROM cli_mail")
     assert "the query 'SELECT nope FROM cli_mail' at postgresql://" in failed.checked(1).err
-    failed = run("train", "postgresql://", "--query", "SELECT text FROM cli_mail", "-o", "m.textnb")
+    failed = run("train", "postgresql://", "--read", "query=SELECT text FROM cli_mail",
+                 "-o", "m.textnb")
     assert "no column 'label'" in failed.checked(1).err
-    failed = run("train", "postgresql://", "--query", "SELECT * FROM cli_mail WHERE false", "-o",
-                 "m.textnb")
+    failed = run("train", "postgresql://", "--read", "query=SELECT * FROM cli_mail WHERE false",
+                 "-o", "m.textnb")
     assert "no rows" in failed.checked(1).err
 
 

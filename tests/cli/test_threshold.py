@@ -218,8 +218,8 @@ def test_every_class(run: Run, model: Path, held: Path) -> None:
 
 
 def test_leave_one_out(run: Run, model: Path, mail: Path) -> None:
-    ran = run("threshold", model, mail, "--leave-one-out", "--costs", "1,1", "-c", "spam",
-              "--method", "theoretical", "--format", "json", "-q").checked()
+    ran = run("threshold", model, mail, "--scored", "leave-one-out", "--costs", "1,1", "-c", "spam",
+              "--format", "json", "-q").checked()
     assert json.loads(ran.out)["evidence"]["scored"] == "leave-one-out"
 
 
@@ -239,8 +239,6 @@ def test_clear(run: Run, model: Path, held: Path) -> None:
     (["held.parquet", "--costs", "1,1"], "--costs needs --class"),
     (["held.parquet", "--costs", "1", "-c", "spam"], "--costs must be two numbers"),
     (["held.parquet", "--min-precision", "0.9", "-c", "spam"], "--class does not go with --min-"),
-    (["held.parquet", "--max-false-positives", "0.1", "-c", "spam", "--method", "empirical"],
-     "--method does not go with --max-false-positives"),
     (["held.parquet", "--costs", "1,1", "-c", "smap"], "did you mean 'spam'"),
     (["held.parquet", "--costs", "1,1", "-c", "spam", "--dry-run", "-o", "x"], "out --output"),
     (["--costs", "1,1", "-c", "spam"], "name an INPUT, or --clear"),
@@ -273,8 +271,8 @@ def test_what_is_no_log_odds_is_called_a_margin(run: Run, folder: Path) -> None:
     for name, estimator, word in (("c", ComplementNB(), "margin is"),
                                   ("m", MultinomialNB(), "log-odds are")):
         TextClassifier(estimator).fit(rows).save(f"{name}.textnb")
-        ran = run("threshold", f"{name}.textnb", "rows.parquet", "--leave-one-out", "--class",
-                  "pos", "--max-false-positives", "0.1").checked()
+        ran = run("threshold", f"{name}.textnb", "rows.parquet", "--scored", "leave-one-out",
+                  "--class", "pos", "--max-false-positives", "0.1").checked()
         assert f"'pos' where its {word} at least" in ran.out
         told = run("describe", f"{name}.textnb").checked().out
         assert f"'pos' where its {word} at least" in told

@@ -43,4 +43,4 @@ def test_texts_in_place_of_lists(run: Run, tmp_path: Path) -> None:
     assert "'tokens' must be List(String), lists of tokens; it is String" in run(
         "predict", model, texts).checked(1).err
     assert "pattern='[a-z]+' is for texts" in run(
-        "train", table, "--text", "tokens", "--pattern", "[a-z]+", "-o", model).checked(2).err
+        "train", table, "--text", "tokens", "--set", "pattern=[a-z]+", "-o", model).checked(2).err

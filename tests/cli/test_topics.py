@@ -173,15 +173,15 @@ def thresholds_of(name: str) -> dict[str, float]:
 @pytest.mark.parametrize(("goal", "settings"), [
     (["--by", "f1"], {"by": "f1"}),
     (["--by", "micro-f1", "--at-least", "1"], {"by": "micro-f1", "at_least": 1}),
-    (["--costs", "1,5", "--at-most", "2"], {"costs": (1, 5), "at_most": 2}),
-    (["--costs", "1,5", "--method", "theoretical"], {"costs": (1, 5), "method": "theoretical"})])
+    (["--costs", "1,5", "--at-most", "2"], {"costs": (1, 5), "at_most": 2})])
 def test_thresholds_are_those_of_python(
     run: Run, files: Path, goal: list[str], settings: dict[str, Any]
 ) -> None:
     model = TextClassifier().fit(NEWS)
     scores = {"held": (["tested.csv", "--read", "label_separator=,"], textnb.held_out(model,
     TESTED)),
-              "folds": (["news.parquet", "--leave-one-out"], textnb.cross_validate(model, NEWS))}
+              "folds": (["news.parquet", "--scored", "leave-one-out"],
+                        textnb.cross_validate(model, NEWS))}
     for rows, held in scores.values():
         result = run("threshold", "topics.textnb", *rows, *goal, "-o", "out.textnb").checked()
         assert "micro F1" in result.out
@@ -324,7 +324,8 @@ def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
                "3").checked().out == shown.out
     shown = run("validate", "topics.textnb", "news.parquet", "--leave-one-out").checked().out
     assert "labels with scores above 0, leave-one-out" in shown
-    shown = run("validate", "topics.textnb", "news.parquet", "--online", "--block", "20").checked()
+    shown = run("validate", "topics.textnb", "news.parquet", "--online", "--set",
+                "block=20").checked()
     assert "labels with scores above 0, online, blocks of 20" in shown.out
     shown = run("validate", "topics.textnb", "news.parquet", "--smoothing", "1,0.1").checked().out
     assert "leave-one-out" in shown

@@ -33,7 +33,7 @@ from textnb import (
     Tokenizer,
 )
 from textnb.cli.main import VERBS, command_of
-from textnb.models.known import all_models
+from textnb.cli.options import Command
 from textnb.runtime.settings import declared
 
 # The command notes this warning; where warnings are errors, it would have nothing to note.
@@ -149,27 +149,27 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--analyzer", "char"], token("analyzer"), "char"),
     (["--analyzer", "char_wb", "--ngrams", "2,4"], token("analyzer"), "char_wb"),
     ([], token("pattern"), Tokenizer().pattern),
-    (["--pattern", r"\S+"], token("pattern"), r"\S+"),
-    (["--sklearn-tokens"], token("pattern"), Tokenizer.sklearn().pattern),
+    (["--set", r"pattern=\S+"], token("pattern"), r"\S+"),
+    (["--set", "sklearn_tokens=true"], token("pattern"), Tokenizer.sklearn().pattern),
     ([], token("lowercase"), True),
-    (["--no-lowercase"], token("lowercase"), False),
-    (["--lowercase-tr"], token("lowercase"), "tr"),
-    (["--lowercase-az"], token("lowercase"), "az"),
-    (["--normalize", "NFKC"], token("normalize"), "NFKC"),
-    (["--strip-accents", "ascii"], token("strip_accents"), "ascii"),
-    (["--strip-accents", "unicode"], token("strip_accents"), "unicode"),
+    (["--set", "lowercase=false"], token("lowercase"), False),
+    (["--set", "lowercase=tr"], token("lowercase"), "tr"),
+    (["--set", "lowercase=az"], token("lowercase"), "az"),
+    (["--set", "normalize=NFKC"], token("normalize"), "NFKC"),
+    (["--set", "strip_accents=ascii"], token("strip_accents"), "ascii"),
+    (["--set", "strip_accents=unicode"], token("strip_accents"), "unicode"),
     (["--stop-words", "stop.txt"], token("stop_words"), ("at", "you", "日本")),
-    (["--field-prefix"], token("field_prefix"), True),
-    (["--keep", "symbols, emoji"], token("keep"), ("emoji", "symbols")),
+    (["--set", "field_prefix=true"], token("field_prefix"), True),
+    (["--set", "keep=symbols,emoji"], token("keep"), ("emoji", "symbols")),
     ([], token("unspaced"), "pairs"),
-    (["--unspaced", "whole"], token("unspaced"), "whole"),
-    (["--sklearn-tokens"], token("unspaced"), "whole"),
+    (["--set", "unspaced=whole"], token("unspaced"), "whole"),
+    (["--set", "sklearn_tokens=true"], token("unspaced"), "whole"),
     ([], outer("min_df"), 1),
     (["--min-df", "2"], outer("min_df"), 2),
     (["--min-df", "0.3"], outer("min_df"), 0.3),
     ([], outer("max_df"), 1.0),
-    (["--max-df", "3"], outer("max_df"), 3),
-    (["--max-df", "0.9"], outer("max_df"), 0.9),
+    (["--set", "max_df=3"], outer("max_df"), 3),
+    (["--set", "max_df=0.9"], outer("max_df"), 0.9),
     (["--max-features", "4"], outer("max_features"), 4),
     (["--binary"], outer("binary"), True),
     ([], documents, 6),
@@ -342,10 +342,10 @@ def test_every_option_of_train_is_tested() -> None:
     tested = {option for options, *_ in [*OPTIONS, *TABLE_OPTIONS] for option in options
               if option.startswith("--")}
     # What says where rows come from, and where notes go, is tested below and above.
-    tested |= {"--output", "-o", "--features", "--input-format", "--read", "--quiet", "-q",
-               "--lowercase", "--query", "--weight", "--help-all", "--warm-start",
+    tested |= {"--output", "-o", "--features", "--read", "--quiet", "-q",
+               "--weight", "--help-all", "--warm-start",
                # In test_mail_recipe.py and test_keep_sample.py.
-               "--false-positives", "--spam-class", "--confidence", "--keep-sample"}
+               "--false-positives", "--spam-class", "--keep-sample"}
     command = command_of("train")
     assert command is not None
     offered = {name for option in command.params if option.param_type_name == "option"
@@ -353,10 +353,11 @@ def test_every_option_of_train_is_tested() -> None:
     assert offered == tested
     named = {word.split("=")[0].split(".")[0] for options, *_ in [*OPTIONS, *TABLE_OPTIONS]
              for option, word in pairwise(options) if option == "--set"}
-    # In test_class_weight.py.
-    assert named | {"class_weight"} == {
-        field.name for group in all_models().values() for field, facts in declared(group)
-        if facts.is_option} - {"l"}
+    # In test_class_weight.py, and test_mail_recipe.py.
+    assert isinstance(command, Command)
+    assert named | {"class_weight", "confidence"} == {
+        field.name for group in command.groups for field, facts in declared(group)
+        if facts.under == "set"}
 
 
 def test_stop_words_leave(run: Run, mail: Path) -> None:
@@ -369,7 +370,7 @@ def test_field_prefixes_tell_columns_apart(run: Run, folder: Path) -> None:
     pl.DataFrame({"subject": ["free", "free"], "body": ["free", "lunch"], "label": ["a", "b"]}
                  ).write_parquet("mail.parquet")
     run("train", "mail.parquet", "-o", "m.textnb", "--text", "subject", "--text", "body",
-        "--field-prefix").checked()
+        "--set", "field_prefix=true").checked()
     assert textnb.load("m.textnb").vocabulary_ == ["body:free", "body:lunch", "subject:free"]
 
 
@@ -414,7 +415,7 @@ def test_every_format_is_read_from_stdin(run: Run, folder: Path, format: str) ->
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_format_may_be_said(run: Run, folder: Path, format: str) -> None:
     Path("mail").write_bytes(written(MAIL, format))
-    run("train", "mail", "-o", "m.textnb", "--input-format", format).checked()
+    run("train", "mail", "-o", "m.textnb", "--read", f"format={format}").checked()
     assert Path("m.textnb").read_bytes() == expected_bytes(folder)
 
 
@@ -429,7 +430,7 @@ def test_gzip_is_read(run: Run, folder: Path, format: str) -> None:
 @pytest.mark.parametrize("format", ["csv", "tsv", "ndjson"])
 def test_gzip_is_read_from_stdin(run: Run, folder: Path, format: str) -> None:
     packed = gzip.compress(written(MAIL, format))
-    run("train", "-", "-o", "m.textnb", "--input-format", format, input=packed).checked()
+    run("train", "-", "-o", "m.textnb", "--read", f"format={format}", input=packed).checked()
     assert Path("m.textnb").read_bytes() == expected_bytes(folder)
 
 
@@ -473,25 +474,26 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--ngrams", "0,1"], r"ngram.* must be.*1 <= least.*got \(0, 1\)"),
     (["--ngrams", "1,999999999"], r"ngram.* must be"),
     (["--analyzer", "words"], r"analyzer: unknown value 'words' - did you mean 'word'\?"),
-    (["--pattern", "("], r"pattern '\('"),
-    (["--pattern", "a*"], r"pattern 'a\*' matches the empty string"),
-    (["--pattern", "(a)(b)"], r"pattern .* has a capturing group"),
-    (["--pattern", "a", "--sklearn-tokens"], r"--sklearn-tokens and --pattern exclude each other"),
-    (["--normalize", "nfkc"], r"normalize: unknown value 'nfkc'"),
-    (["--strip-accents", "all"], r"--strip-accents: unknown value 'all'"),
+    (["--set", "pattern=("], r"pattern '\('"),
+    (["--set", "pattern=a*"], r"pattern 'a\*' matches the empty string"),
+    (["--set", "pattern=(a)(b)"], r"pattern .* has a capturing group"),
+    (["--set", "pattern=a", "--set", "sklearn_tokens=true"],
+     r"--set sklearn_tokens and --set pattern exclude each other"),
+    (["--set", "normalize=nfkc"], r"normalize: unknown value 'nfkc'"),
+    (["--set", "strip_accents=all"], r"--set strip_accents: unknown value 'all'"),
     (["--min-df", "few"], r"--min-df must be a count \(2\) or a share.*got 'few'"),
     (["--min-df", "0"], r"--min-df must be a count \(int >= 1\).*got 0"),
     (["--min-df", "1.5"], r"--min-df must be .*got 1\.5"),
     (["--min-df", "nan"], r"--min-df must be .*got nan"),
-    (["--max-df", "all"], r"--max-df must be .*got 'all'"),
-    (["--max-df", "-1"], r"--max-df must be .*got -1"),
-    (["--min-df", "5", "--max-df", "2"], r"--max-df 2 .* is fewer than --min-df 5"),
+    (["--set", "max_df=all"], r"--set max_df.* must be .*got 'all'"),
+    (["--set", "max_df=-1"], r"--set max_df.* must be .*got -1"),
+    (["--min-df", "5", "--set", "max_df=2"], r"--set max_df=2 .* is fewer than --min-df 5"),
     (["--max-features", "0"], r"--max-features must be .*got 0"),
     (["--max-features", "all"], r"Invalid value for '--max-features'"),
     (["--set", "norm=true"], "--set norm belongs to --model complement, complement-tfidf; got "
      "--model multinomial"),
     (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* needs --analyzer word"),
-    (["--input-format", "xlsx"], r"format: unknown value 'xlsx'"),
+    (["--read", "format=xlsx"], r"format: unknown value 'xlsx'"),
     (["--where", "colour = 'red'"], r"--where .*colour.*the columns are text, label, split, id"),
     (["--where", "((("], r"--where '\(\(\('"),
     (["--where", ""], r"--where ''"),
@@ -502,7 +504,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--model", "nblinear", "--set", "fit_prior=true"],
     r"--set fit_prior belongs to --model multinomial"),
     (["--set", "class_weight.spma=3"], r"--set class_weight names 'spma'"),
-    (["--pattern", "("], r"--pattern '\(' has a capturing group"),
+    (["--set", "pattern=("], r"--set pattern '\(' has a capturing group"),
     (["--read", "encoding=foo"], r"--read encoding is for a folder"),
     (["--class-prior", "0.3"], r"--class-prior is a setting that only Python and jobs"),
     (["--text"], r"'--text' requires an argument"),

@@ -69,7 +69,7 @@ def test_a_message_is_learned_once_and_forgotten_without_its_class(run: Run, mod
     Path("box").mkdir()
     Path("box/new.eml").write_bytes(b"Received: by a third host\n" + NEW)
     Path("box/other.eml").write_bytes(NEW.replace(b"1@a", b"2@a"))
-    ran = run("forget", model, "box", "--input-format", "mail", "--where",
+    ran = run("forget", model, "box", "--read", "format=mail", "--where",
               "message_id = '<1@a>'").checked()
     assert "1 document forgotten" in ran.err
     assert model.read_bytes() == before

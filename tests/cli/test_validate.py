@@ -254,12 +254,12 @@ def in_order() -> pl.DataFrame:
 def test_rows_in_order(run: Run, tmp_path: Path) -> None:
     in_order().write_parquet(tmp_path / "rows.parquet")
     run("train", tmp_path / "rows.parquet", "-o", tmp_path / "m.textnb").checked()
-    done = run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", "--online", "--block",
-               40, "--time", "day").checked()
+    done = run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", "--online", "--set",
+               "block=40", "--time", "day").checked()
     assert "160 documents, online, blocks of 40" in done.out
     assert "1-ROCA" in done.out
     shown = run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", "--online",
-                "--format", "json", "--positive", "ham", "--delay", 10).checked()
+                "--format", "json", "--positive", "ham", "--set", "delay=10").checked()
     assert '"positive": "ham"' in shown.out
     assert "at log-odds 0:" in done.out
     run("train", tmp_path / "rows.parquet", "-o", tmp_path / "n.textnb", "--model", "nblinear",
@@ -267,6 +267,7 @@ def test_rows_in_order(run: Run, tmp_path: Path) -> None:
     decided = run("validate", tmp_path / "n.textnb", tmp_path / "rows.parquet",
                   "--online").checked()
     assert "at thresholds for 20 % false positives:" in decided.out
-    for wrong in (["--block", 10], ["--online", "--folds", 3], ["--online", "--leave-one-out"],
-                  ["--online", "--positive", "eggs"], ["--online", "--feedback", 2]):
+    for wrong in (["--set", "block=10"], ["--online", "--folds", 3],
+                  ["--online", "--leave-one-out"],
+                  ["--online", "--positive", "eggs"], ["--online", "--set", "feedback=2"]):
         run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", *wrong).checked(2)

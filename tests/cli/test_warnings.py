@@ -18,10 +18,10 @@ def test_commands_say_so(run: Run, folder: Path) -> None:
     phrases(100, 1).write_parquet("rows.parquet")
     UNKNOWN.write_parquet("unknown.parquet")
     WORDS.save("words.textnb")
-    whole = ["train", "rows.parquet", "-o", "m.textnb", "-q", "--unspaced", "whole"]
+    whole = ["train", "rows.parquet", "-o", "m.textnb", "-q", "--set", "unspaced=whole"]
     ran = run(*whole).checked()
     assert ran.err.startswith("warning: 100% of the tokens are of terms that occur once")
-    assert "--unspaced pairs" in ran.err
+    assert "--set unspaced=pairs" in ran.err
     for words in (["predict", "words.textnb", "unknown.parquet", "-o", "out.csv", "-q"],
                   ["test", "words.textnb", "unknown.parquet", "-q"]):
         ran = run(*words).checked()
@@ -54,6 +54,6 @@ def test_learned_rows_are_not_called_held_out(folder: Path) -> None:
     answer = json.loads(finished(start(
         "test", "m.textnb", "a.parquet", "--format", "json")).checked().out)
     assert answer["novelty"]["verdict"] == "learned"
-    told = finished(start("threshold", "m.textnb", "a.parquet", "--leave-one-out",
+    told = finished(start("threshold", "m.textnb", "a.parquet", "--scored", "leave-one-out",
                           *threshold[1:])).checked()
     assert "probably learned" not in told.err + told.out

@@ -95,7 +95,14 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("scripts")
 def test_pages_are_generated_from_the_program() -> None:
-    from generate import explained_text, help_text, jobs_page, order, rooms_picture
+    from generate import (
+        explained_text,
+        from_0_1_page,
+        help_text,
+        jobs_page,
+        order,
+        rooms_picture,
+    )
 
     assert "--where" in help_text("train")
     page = jobs_page()
@@ -103,6 +110,9 @@ def test_pages_are_generated_from_the_program() -> None:
     assert "## `[[exports]]`" in page
     assert "<function" not in page
     assert "<mark" in explained_text()
+    page = from_0_1_page()
+    assert "| train: `--pattern` | say `--set 'pattern=[a-z]+'` |" in page
+    assert "| `Drift` | import it from `textnb.evaluation.drift` |" in page
     picture = rooms_picture()
     assert all(f">{room}/</text>" in picture for layer in order() for room in layer
                if room not in ("errors", "gone"))

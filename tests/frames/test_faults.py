@@ -57,7 +57,7 @@ def test_another_separator_is_seen_and_can_be_said(tmp_path: Path, mark: str) ->
     path.write_text(f"text{mark}label\ngood, film{mark}b\n", "utf-8")
     with pytest.raises(SchemaError, match="the fields seem to be separated by") as caught:
         textnb.scan(path, text="text")
-    assert ("--input-format tsv" if mark == "\t" else f"--read separator='{mark}'"
+    assert ("--read format=tsv" if mark == "\t" else f"--read separator='{mark}'"
             ) in caught.value.command_line
     frame = textnb.scan(path, text="text", label="label", separator=mark).collect()
     assert frame.rows() == [("good, film", "b")]

@@ -212,7 +212,7 @@ class TestCommand:
 
     @pytest.mark.sweep(1)
     @pytest.mark.parametrize(("arguments", "given"), [
-        (["a.eml"], ""), (["-", "--input-format", "mail"], "a.eml")])
+        (["a.eml"], ""), (["-", "--read", "format=mail"], "a.eml")])
     def test_one_message_needs_no_polars(
         self, arguments: list[str], given: str, folder: Path
     ) -> None:
@@ -242,7 +242,7 @@ class TestCommand:
         assert (folder / "quick.textnb").read_bytes() == (folder / "slow.textnb").read_bytes()
 
     def test_a_mailbox_on_standard_input_is_read_again(self, folder: Path) -> None:
-        said, polars = self.run(folder, "update", "m.textnb", "-", "--input-format", "mail", "--as",
+        said, polars = self.run(folder, "update", "m.textnb", "-", "--read", "format=mail", "--as",
                                 "ham", given="box.mbox")
         assert polars
         assert "learned from 2 documents" in said

@@ -93,8 +93,8 @@ def test_a_job_writes_what_the_verbs_write(
     validated = verb("validate", "m.textnb", "rows.parquet", "--folds", "3", "--positive", "spam",
                      "--format", "json")
     verb("calibrate", "m.textnb", "rows.parquet", "--no-length")
-    verb("threshold", "m.textnb", "rows.parquet", "--leave-one-out", "--class", "spam", "--costs",
-         "10,1")
+    verb("threshold", "m.textnb", "rows.parquet", "--scored", "leave-one-out", "--class", "spam",
+         "--costs", "10,1")
     tested = verb("test", "m.textnb", "test.parquet", "--positive", "spam", "--format", "json")
     verb("predict", "m.textnb", "test.parquet", "--probability", "--scores", "-o", "p.parquet")
     verb("export", "m.textnb", "--positive", "spam", "--top", "50", "-o", "spam.json")

@@ -94,7 +94,7 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
 
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
-        raise ParameterError("--query and --read are for the rows of INPUT: name them")
+        raise ParameterError("--where and --read are for the rows of INPUT: name them")
     frame = None if input is None else rows(input, source, None)
     with reading(input or path), steps("verifying", done.quiet) as progress:
         found = verify_export(path, frame, progress=progress)

@@ -29,8 +29,8 @@ class ModelFile:
 _WHERE = "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\"."
 _KINDS_OF_INPUT = (
     "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
-    "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - for "
-    "standard input.")
+    "folder per class, URL (s3://...), Delta or Iceberg table, database with --read query=..., or "
+    "- for standard input.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -19,6 +19,7 @@ types that a field may have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, make_dataclass
 from functools import partial
@@ -39,8 +40,6 @@ from textnb.runtime.settings import Setting, declared, setting, type_of
 from textnb.text.token_settings import TokenSettings
 
 WIDTH = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
-# Where a context holds the flags that were typed: setting to (option, value).
-_FLAGS = "textnb.flags"
 # Settings of models that are options; the others are typed as --set NAME=VALUE.
 _OPTIONS_OF_MODELS = ("l",)
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
@@ -90,7 +89,7 @@ def _command(
 
     def run(**typed: Any) -> None:
         def work() -> None:
-            values = TypedOptions(_values(groups, _with_flags(typed)))
+            values = TypedOptions(_values(groups, typed))
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
@@ -201,17 +200,15 @@ class Command(click.Command):
                     params.append(_argument(field))
                     self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
                 elif facts.is_option and not facts.under:
-                    own = [_option(field, facts),
-                           *(_flag(field.name, *flag) for flag in facts.flags)]
-                    params += own
-                    for option in own:
-                        self.titles[str(option.name)] = _title(group)
-                        self.rare |= set() if facts.is_common else {str(option.name)}
+                    params.append(_option(field, facts))
+                    self.titles[field.name] = _title(group)
+                    self.rare |= set() if facts.is_common else {field.name}
         for under in _unders(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
-            self.titles[under] = next(
-                _title(group) for group in groups
-                for _, facts in declared(group) if facts.under == under)
+            # It stands in the group that most of its settings are of.
+            titles = Counter(_title(group) for group in groups
+                             for _, facts in declared(group) if facts.under == under)
+            self.titles[under] = titles.most_common(1)[0][0]
         if self.rare:
             params.append(click.Option(
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
@@ -331,24 +328,6 @@ def _option(field: Field[Any], facts: Setting) -> click.Option:
         type=None if is_flag(kind) else (
             click.IntRange(min=least) if least is not None else _NUMBERS.get(plain, click.STRING)),
         shell_complete=_completion(facts.choices))
-
-
-def _flag(name: str, option: str, value: str, help: str) -> click.Option:
-    """An option without a value that gives a setting one value."""
-    def put(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-        if asked:
-            ctx.meta.setdefault(_FLAGS, {}).setdefault(name, []).append((option, value))
-
-    return click.Option([option], is_flag=True, expose_value=False, callback=put, help=help)
-
-
-def _with_flags(typed: dict[str, Any]) -> dict[str, Any]:
-    """What was typed, and the values of the flags that were."""
-    flags = click.get_current_context().meta.get(_FLAGS, {})
-    for name, given in flags.items():
-        if len(given) > 1 or typed.get(name) is not None:
-            raise ParameterError(f"{given[0][0]} excludes every other option for {name}")
-    return {**typed, **{name: given[0][1] for name, given in flags.items()}}
 
 
 def _metavar(kind: str, facts: Setting) -> str | None:

@@ -49,8 +49,8 @@ def _models_with(parameter: str) -> tuple[str, ...]:
 def _option(name: str, value: Any) -> str:
     """The option that gives a setting a value."""
     groups = (ColumnSettings, TokenSettings, LimitSettings)
-    names = {field.name: facts.names for group in groups for field, facts in declared(group)}
-    if _models_with(name):
+    facts = {field.name: facts for group in groups for field, facts in declared(group)}
+    if _models_with(name) or (name in facts and facts[name].under):
         return option_of_model(name)
-    own = names.get(name, ())
+    own = facts[name].names if name in facts else ()
     return own[0].split("/")[0 if value else -1] if own else f"--{name.replace('_', '-')}"

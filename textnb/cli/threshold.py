@@ -31,7 +31,7 @@ class ThresholdInput(LabelledRowOptions):
     """Input."""
 
     input: str | None = argument(
-        "Labelled rows that MODEL has not learned (except with --leave-one-out): a file, glob, "
+        "Labelled rows that MODEL has not learned (except with --scored): a file, glob, "
         "folder, URL, or - for standard input.", None)
 
 

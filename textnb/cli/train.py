@@ -36,7 +36,7 @@ class TokenOptions(TokenSettings):
     """Tokens."""
 
     sklearn_tokens: bool = setting(
-        False, "The tokens of scikit-learn's CountVectorizer.", is_common=False)
+        False, "The tokens of scikit-learn's CountVectorizer.", under="set")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

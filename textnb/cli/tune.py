@@ -168,8 +168,8 @@ def _threshold_command(
         return ""
     assert found.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_options_of(LabelledInput, typed), "--leave-one-out",
-        "--by", found.fitted.decision.evidence["by"]])
+        "textnb", "threshold", output, input, *_options_of(LabelledInput, typed), "--scored",
+        "leave-one-out", "--by", found.fitted.decision.evidence["by"]])
 
 
 def _options_of(group: type, typed: Mapping[str, Any]) -> list[str]:

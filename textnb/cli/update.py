@@ -338,7 +338,7 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
         frame = rows(input, source, columns)
     elif source.where is not None or source.query is not None or source.storage_options:
-        raise ParameterError("--where, --query and --read are for the rows of INPUT: "
+        raise ParameterError("--where and --read are for the rows of INPUT: "
                              "name one")
     with reading(input or source.a):
         result = compare_models(first, second, frame, k=shown.k)

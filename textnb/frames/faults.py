@@ -64,7 +64,7 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
     error = WrongSeparator.with_advice(
         f"no column {column!r} (the {role} column): the only column is {alone!r}, so that the "
         f"fields seem to be separated by {mark!r}. ", f"Say so: scan(path, separator={mark!r})",
-        "Say so with " + (f"--read separator='{mark}'" if mark != "\t" else "--input-format tsv"))
+        "Say so with " + (f"--read separator='{mark}'" if mark != "\t" else "--read format=tsv"))
     error.separator = mark
     return error
 

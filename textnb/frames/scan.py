@@ -188,7 +188,7 @@ class Database(SourceOfRows):
         if how.query is None:
             raise ParameterError.with_advice(
                 f"{hide_secrets(source)} is a database: say which rows with ",
-                "textnb.scan(url, query='SELECT ...')", "--query 'SELECT ...'")
+                "textnb.scan(url, query='SELECT ...')", "--read 'query=SELECT ...'")
         return scan_database(how.query, source)
 
 

@@ -38,7 +38,7 @@ class LimitSettings:
     min_df: CountOrShare = setting(
         1, "Keep terms in at least N documents (2), or in such a share of them (0.01).")
     max_df: CountOrShare = setting(
-        1.0, "Keep terms in at most N documents, or in such a share of them.", is_common=False)
+        1.0, "Keep terms in at most N documents, or in such a share of them.", under="set")
     max_features: int | None = setting(None, "Keep the N most frequent terms.", range=COUNT)
     binary: bool = setting(False, "Count a term once per document.")
     memory_limit: Size | None = setting(

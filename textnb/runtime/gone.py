@@ -1,12 +1,14 @@
-"""What the last release had and this one has not, with what to use instead.
+"""What 0.1 had, or an earlier state of 0.2, and this release has not, with what to use instead.
 
-Entries are kept for one release. Other unknown names are taken for typing mistakes.
+These tables make the errors for old spellings, and the page *From 0.1*. Entries are kept for one
+release. Other unknown names are taken for typing mistakes.
 """
 
 from __future__ import annotations
 
 # By option: what `--read` takes instead, for rows of every verb, and for labelled rows.
 _READ = {
+    "--input-format": "format=csv", "--query": '"query=SELECT text, label FROM mails"',
     "--encoding": "encoding=latin-1", "--separator": "separator=';'",
     "--storage-option": "storage_options.aws_region=eu-west-1", "--subfolders": "subfolders=true",
     "--on-unreadable": "on_unreadable=skip"}
@@ -22,7 +24,13 @@ _SET = {
     "--power": "power=1", "--tol": "tol=0.001", "--max-iter": "max_iter=500",
     "--held-out": "held_out=0.1", "--beta": "beta=0.5", "--var-smoothing": "var_smoothing=1e-9",
     "--shared-variance": "shared_variance=true", "--allow-singular": "allow_singular=true",
-    "--shrinkage": "shrinkage=auto", "--gamma": "gamma=0.5"}
+    "--shrinkage": "shrinkage=auto", "--gamma": "gamma=0.5", "--max-df": "max_df=0.5",
+    "--pattern": "'pattern=[a-z]+'", "--lowercase": "lowercase=true",
+    "--no-lowercase": "lowercase=false", "--lowercase-tr": "lowercase=tr",
+    "--lowercase-az": "lowercase=az", "--normalize": "normalize=NFKC",
+    "--strip-accents": "strip_accents=unicode", "--field-prefix": "field_prefix=true",
+    "--unspaced": "unspaced=whole", "--keep": "keep=emoji,symbols",
+    "--sklearn-tokens": "sklearn_tokens=true", "--confidence": "confidence=0.99"}
 # By verb and option, as they are typed.
 OPTIONS: dict[tuple[str, str], str] = {
     **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""
@@ -42,10 +50,15 @@ OPTIONS: dict[tuple[str, str], str] = {
     **{(verb, option): f"say --read {value}" for option, value in _READ_LABELS.items()
        for verb in _LABELLED},
     ("mail", "--subfolders"): "say --read subfolders=true",
-    ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
-    ("export", "--query"): "the rows of --check, which it was for, are gone as well",
-    ("train", "--early-stopping"): "--set tol=N says where the solver ends",
+    ("export", "--storage-option"): "the rows that it was for are gone as well",
+    ("export", "--query"): "the rows that it was for are gone as well",
+    ("train", "--early-stopping"): "--set tol=4 says where the solver ends",
     ("threshold", "--ledger"): "as INPUT name labelled rows, before update learns them",
+    ("threshold", "--leave-one-out"): "say --scored leave-one-out",
+    ("threshold", "--method"):
+        "of jobs, [decision] method says it, and of Python choose_threshold(method=...)",
+    ("validate", "--block"): "say --set block=50", ("validate", "--delay"): "say --set delay=10",
+    ("validate", "--feedback"): "say --set feedback=0.5",
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",
 }
@@ -68,7 +81,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 SETTINGS: dict[str, str] = dict.fromkeys(
     ("time", "period", "keep_periods", "half_life", "drop_before"),
     "models keep no periods: learn the rows of a window, such as date >= '2025-06-01'")
-# By the name that the package had in Python: where it is now, or what to use instead.
+# By the name that `textnb` had in Python: the module that has it now.
 _MOVED = {
     "Drift": "evaluation.drift", "DriftMeasure": "evaluation.drift",
     "OnlineResult": "evaluation.online", "SmoothingPath": "evaluation.smoothing",
@@ -80,7 +93,8 @@ _MOVED = {
                     "errors")}
 NAMES: dict[str, str] = {
     **{name: f"import it from textnb.{module}" for name, module in _MOVED.items()},
-    "HeldOutLabels": "HeldOut holds scores of both kinds of labels",
+    "CountStatistics": "textnb.Counts has the counts, in memory as in files",
+    "HeldOutLabels": "textnb.HeldOut holds scores of both kinds of labels",
     "accuracy_by_fold": "held.accuracy_by_fold(), of the scores that cross_validate gives",
     "evaluation_of": "held.evaluate()",
     "operating_points": "held.operating_points(positive)",

@@ -133,8 +133,6 @@ class Setting:
         The values that are allowed, where a check of the value alone can say so.
     names : tuple of str
         On the command line, where they are not made from the field's name.
-    flags : tuple of (str, str, str)
-        Options that give the setting one value more each: their names, these values, and help.
     metavar : str or None
         What stands for a value in the help text.
     is_common : bool
@@ -155,7 +153,6 @@ class Setting:
     choices: tuple[str, ...] = ()
     range: Range | None = None
     names: tuple[str, ...] = ()
-    flags: tuple[tuple[str, str, str], ...] = ()
     metavar: str | None = None
     is_common: bool = True
     is_argument: bool = False

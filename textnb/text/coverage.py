@@ -33,7 +33,7 @@ _PHRASE = 4
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "
           "words: learn with Tokenizer(unspaced=\"pairs\"), the default, which takes pairs of "
-          "characters (textnb train --unspaced pairs)",
+          "characters (textnb train --set unspaced=pairs)",
     False: "Likely causes: another language or another column than what was learned, limits that "
            "leave few terms, or too few documents"}
 

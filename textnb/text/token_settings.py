@@ -36,30 +36,26 @@ class TokenSettings:
     """Tokens."""
 
     pattern: str = setting(
-        WORD, "Regular expression of a token (Rust syntax).", is_common=False)
+        WORD, "Regular expression of a token (Rust syntax).", under="set")
     lowercase: LowerCase = setting(
-        True, "Lower-case the text first.", names=("--lowercase/--no-lowercase",),
-        flags=(("--lowercase-tr", "tr", "As Turkish does: I becomes \u0131."),
-               ("--lowercase-az", "az", "As Azerbaijani does: I becomes \u0131.")), is_common=False,
-        range=_LOWERCASE)
+        True, "Lower-case the text first: true, false, or as Turkish (tr) or Azerbaijani (az) "
+        "does: I becomes \u0131.", under="set", range=_LOWERCASE)
     ngram_range: Pair = setting((1, 1), "Shortest and longest n-gram, such as 1,2.",
                                 names=("--ngrams",), range=_NGRAMS)
     analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
     normalize: str | None = setting(None, "Unicode normalisation, before all else.",
-                                    choices=("NFC", "NFD", "NFKC", "NFKD"), is_common=False)
+                                    choices=("NFC", "NFD", "NFKC", "NFKD"), under="set")
     strip_accents: str | None = setting(None, "Remove accents, or all that is not ASCII.",
-                                        choices=("unicode", "ascii", "marks"),
-                                        is_common=False)
+                                        choices=("unicode", "ascii", "marks"), under="set")
     stop_words: Words = setting((), "UTF-8 file of stop words, one per line.", metavar="FILE")
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
-                                     is_common=False)
+                                     under="set")
     unspaced: str = setting(
         "pairs", "Scripts without spaces between words: pairs of characters, or whole phrases.",
-        choices=("pairs", "whole"), is_common=False)
+        choices=("pairs", "whole"), under="set")
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
-            "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False,
-        range=_KINDS)
+            "abbreviations (u.s.), punctuation (! ?).", under="set", range=_KINDS)
     token_columns: Prefixes = setting(
         False, "Text columns that are lists of tokens, and not texts. By default, those that are "
                "lists where the model is trained.", is_option=False)

@@ -54,13 +54,13 @@ class ReadOptions(MailOptions):
 
     format: str | None = setting(
         None, "Format of the input, if its name does not tell: "
-        f"{', '.join(INPUT_FORMATS)}.", names=("--input-format",))
+        f"{', '.join(INPUT_FORMATS)}.", under="read")
     storage_options: Storage | None = setting(
         None, "Options of URLs, such as storage_options.aws_region=eu-west-1. Others see them in "
         "the list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.", under="read")
     query: str | None = setting(
         None, "The rows of a database (postgresql://user@host/name). Put its password into "
-        "PGPASSWORD or ~/.pgpass.", metavar="SELECT", is_common=False)
+        "PGPASSWORD or ~/.pgpass.", under="read")
     encoding: str = setting("utf-8", "Encoding of text files in a folder per class.",
                             under="read")
     separator: str | None = setting(
@@ -102,7 +102,8 @@ class LearnOptions:
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "
         "spam (nblinear, two classes); 0 for none.  "
         f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
-    confidence: float = setting(0.95, "Confidence of that guarantee.", is_common=False)
+    confidence: float = setting(0.95, "Confidence of the guarantee of --false-positives.",
+                                under="set")
     spam_class: str | None = setting(None, "Class that is spam.  [default: spam]",
                                      metavar="CLASS")
 
@@ -167,12 +168,11 @@ class ValidateOptions:
     online: bool = setting(
         False, "Judge the rows in order, each block by a model of those before it, as a mail "
         "filter meets its messages: 1-ROCA, and errors of --positive.  [its default: spam]")
-    block: int = setting(100, "With --online: rows that one model judges.", least=1,
-                         is_common=False)
-    delay: int = setting(0, "With --online: rows that come before a row is learned.", least=0,
-                         is_common=False)
-    feedback: float = setting(1.0, "With --online: share of the rows that are ever learned.",
-                              is_common=False, range=_FEEDBACK)
+    block: int = setting(100, "Online: rows that one model judges.", least=1, under="set")
+    delay: int = setting(0, "Online: rows that come before a row is learned.", least=0,
+                         under="set")
+    feedback: float = setting(1.0, "Online: share of the rows that are ever learned.",
+                              under="set", range=_FEEDBACK)
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
@@ -224,8 +224,8 @@ class DecideOptions:
         None, "Instead: what a false positive and a false negative cost, such as 10,1; of lists "
         "of labels, a label that is wrong and one that is missed.", metavar="N,N")
     method: str | None = setting(
-        None, "With --costs: empirical (least cost on these rows, the default) or theoretical (by "
-        "the probabilities alone).")
+        None, "With costs: empirical (least cost on these rows, the default) or theoretical (by "
+        "the probabilities alone).", is_option=False)
     min_precision: float | None = setting(
         None, "Instead: for every class, the least share of its answers that is right.",
         range=_SHARE)
@@ -241,10 +241,9 @@ class DecideOptions:
         None, "Of lists of labels: each row gets no more than this number.", metavar="N")
     confidence: float = setting(0.95, "Confidence of the guarantees.")
     scored: str | None = setting(
-        None, "How rows are scored that the model has learned", choices=("leave-one-out", "folds"),
-        flags=(("--leave-one-out", "leave-one-out",
-                "INPUT is what MODEL learned: each row is left out in turn; of lists of labels, a "
-                "fifth of the rows at a time."),))
+        None, "INPUT is what MODEL learned: each row is left out in turn (of lists of labels, a "
+        "fifth of the rows at a time), or the folds of a validation are scored",
+        choices=("leave-one-out", "folds"))
 
     @property
     def ranks(self) -> dict[str, int]:

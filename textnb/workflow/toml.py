@@ -213,7 +213,7 @@ def _weights(value: Any) -> Any:
 # Types of settings that TOML writes differently from Python, or whose values are checked first.
 _READ: dict[str, Callable[[Any], Any]] = {
     "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
-    "Names": _names, "Numbers": _numbers, "Weights": _weights}
+    "Names": _names, "Kinds": _names, "Numbers": _numbers, "Weights": _weights}
 
 
 def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
@@ -258,11 +258,11 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     {'model': {'l': 0.1}}
     """
     key, found, text = setting.partition("=")
-    parts = _parts_of(key) if found and "\n" not in setting else ()
+    parts = _parts_of(key) if found and "\n" not in key else ()
     if not parts:
         raise ParameterError(f"{option} must be key=value (it is not shown, as it may be a secret)")
     try:
-        value = tomllib.loads(f"value = {text.strip()}")["value"]
+        value = text if "\n" in text else tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
     except (ValueError, RecursionError) as error:
