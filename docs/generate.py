@@ -89,8 +89,8 @@ def from_0_1_page() -> str:
         "Settings of classifiers, in Python and in `[model]` of jobs": gone.SETTINGS,
         "Keys of jobs": gone.KEYS,
         "Targets of exports": gone.TARGETS}
-    parts = ["# From 0.1\n\nWhat 0.1, or an earlier state of 0.2, had and this release has not. The "
-             "program answers each old spelling with the same words, for one release. What else "
+    parts = ["# From 0.1\n\nWhat 0.1, or an earlier state of 0.2, had and this release has not. "
+             "The program answers each old spelling with the same words, for one release. What else "
              "changed is in [the changelog](../changelog.md).\n"]
     for title, entries in tables.items():
         parts.append(f"\n## {title}\n\n| old | now |\n|---|---|\n")
