@@ -19,7 +19,7 @@ from tests.cli.conftest import PROGRAM, Ran, finished, start
 from textnb import TextClassifier
 from textnb.cli import entry, stream
 from textnb.cli.filter import alone
-from textnb.cli.verdicts import disarming
+from textnb.filter.headers import disarming
 
 HAM = b"Subject: a\n\nthe noon minutes\n"
 VERDICT = b"X-Textnb-Status: ham;"
@@ -100,7 +100,7 @@ def test_an_end_without_a_verdict_is_a_failure(what: str, told: str) -> None:
 
 
 def test_without_a_limit_it_is_waited_for(model: Path) -> None:
-    prelude = ("from textnb.cli import quick\nquick.TIMEOUT_SECONDS = 0\n"
+    prelude = ("from textnb.cli import verdicts\nverdicts.TIMEOUT_SECONDS = 0\n"
                "from textnb.filter.quick import QuickFilter\njudge = QuickFilter.judge\n"
                "QuickFilter.judge = lambda *given: (time.sleep(1), judge(*given))[1]")
     code, out, _ = ended(started(prelude, model))
@@ -108,6 +108,24 @@ def test_without_a_limit_it_is_waited_for(model: Path) -> None:
     code, out, err = ended(started(prelude, model, "-p", "--timeout", "0.3"))
     assert (code, out) == (3, HAM)
     assert "not judged in time" in err
+
+
+def test_the_time_to_read_counts_unless_the_message_must_be_written(model: Path) -> None:
+    def unfinished(*options: str) -> subprocess.Popen[bytes]:
+        process = start("filter", model, "--timeout", "0.3", *options)
+        assert process.stdin is not None
+        process.stdin.write(HAM[:10])
+        process.stdin.flush()
+        return process
+
+    with unfinished() as process:
+        assert process.wait(30) == 3
+        assert process.stderr is not None
+        assert b"not judged in time" in process.stderr.read()
+    with unfinished("-p") as process:
+        time.sleep(1)
+        assert process.poll() is None
+        assert process.communicate(HAM[10:], 30)[0].endswith(HAM)
 
 
 @pytest.mark.parametrize("number", [

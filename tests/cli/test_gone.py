@@ -27,8 +27,8 @@ OLD = {
              f"--beta --loss --tol --max-iter --early-stopping --ngrams --analyzer --pattern "
              f"--sklearn-tokens --lowercase --normalize --strip-accents --stop-words "
              f"--field-prefix --min-df --max-df --max-features --binary --memory-limit "
-             f"--features --shrinkage --alpha --gamma --var-smoothing --shared-variance --allow-singular {ROWS} "
-             f"--on-unreadable --quiet -q",
+             f"--features --shrinkage --alpha --gamma --var-smoothing --shared-variance "
+             f"--allow-singular {ROWS} --on-unreadable --quiet -q",
     "test": f"--positive --report --train --train-where --format {ROWS} --on-unreadable --quiet -q",
     "predict": f"--output -o --probability --scores --explain --top-k --output-format {ROWS} "
                f"--on-unreadable --quiet -q",

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textnb.filter import protocol
+from textnb.filter.headers import with_headers
 from textnb.filter.log import message_id
-from textnb.filter.marks import mark_of, marked
+from textnb.filter.marks import mark_of
 from textnb.filter.protocol import Refused, Request
 from textnb.filter.verdict import Verdict
 from textnb.mail.message import parse_message
@@ -50,11 +51,11 @@ def test_lines_that_are_no_command(line: bytes) -> None:
     ([b"Compress: zlib"], "needs Content-length")])
 def test_headers_that_are_refused(lines: list[bytes], why: str) -> None:
     with pytest.raises(Refused, match=why):
-        protocol.with_headers(request("CHECK"), lines)
+        protocol.parse_headers(request("CHECK"), lines)
 
 
 def test_headers() -> None:
-    asked = protocol.with_headers(request("CHECK"), [
+    asked = protocol.parse_headers(request("CHECK"), [
         b"Content-length: 12", b"User: al-ice_1", b"Compress: ZLIB", b"X-Unknown: y"])
     assert (asked.length, asked.user, asked.is_compressed) == (12, "al-ice_1", True)
     assert protocol.has_headers(request("PING", (1, 5)))
@@ -142,14 +143,14 @@ def test_the_score_and_the_verdict_agree(
 def test_headers_that_the_sender_forged_are_left_out() -> None:
     message = (b"From a Thu Aug 22 13:17:22 2002\nX-Spam-Status: No,\n\tscore=-9\nSubject: a\n"
                b"x-textnb-status: ham\nno header\nX-SPAM-FLAG : NO\nTo: b\n\nX-Spam-Flag: NO\n")
-    got = marked(message, ["X-Spam-Flag: YES"])
+    got = with_headers(message, ["X-Spam-Flag: YES"])
     assert got == (b"From a Thu Aug 22 13:17:22 2002\nX-Spam-Flag: YES\nSubject: a\nno header\n"
                    b"To: b\n\nX-Spam-Flag: NO\n")
 
 
 @given(st.binary(max_size=200).map(lambda raw: raw.replace(b"q", b"\n").replace(b"s", b"\r\n")))
 def test_a_message_keeps_its_other_bytes(raw: bytes) -> None:
-    got = marked(raw, ["X-Own: 1"])
+    got = with_headers(raw, ["X-Own: 1"])
     assert b"X-Own: 1" in got
     # No header of this name is in it, so all is kept but for our line.
     assert got.replace(b"X-Own: 1\r\n", b"").replace(b"X-Own: 1\n", b"") == raw
@@ -160,7 +161,7 @@ def test_a_message_keeps_its_other_bytes(raw: bytes) -> None:
 def test_any_bytes_are_a_request_or_refused(lines: list[bytes], first: bytes) -> None:
     answer = b"SPAMD/1.0 0 \r\n"
     try:
-        asked = protocol.with_headers(protocol.parse_command(first), lines)
+        asked = protocol.parse_headers(protocol.parse_command(first), lines)
         protocol.message_of(asked, b"abc", 10)
     except Refused as refused:
         answer = refused.answer()

@@ -20,14 +20,13 @@ from textnb.cli.options import judging_verb, option
 from textnb.cli.stream import FAILED, Stream
 from textnb.cli.verdicts import (
     CODES,
-    LONGEST_SECONDS,
     TIMEOUT_SECONDS,
-    log_odds_of,
+    answer_one,
+    judging_settings,
     notes_on,
-    status_line,
     verdict_as_dict,
 )
-from textnb.filter.verdict import LEAST_LEARNED
+from textnb.filter.verdict import LEAST_LEARNED, Judging, Verdict
 from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
@@ -50,10 +49,10 @@ class VerdictOptions:
         "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
         default=LEAST_LEARNED, least=0, python="least_learned")
 
-    def judging(self) -> dict[str, Any]:
-        """The settings of `MailFilter.load`."""
-        return {"spam": self.spam_class, "least_learned": self.min_learned,
-                "cutoffs": log_odds_of(self.spam_cutoff, self.ham_cutoff)}
+    def settings(self) -> dict[str, Any]:
+        """What `MailFilter.load` takes."""
+        return judging_settings(
+            self.spam_class, self.spam_cutoff, self.ham_cutoff, self.min_learned)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -61,7 +60,8 @@ class OneVerdict(VerdictOptions):
     """Verdict."""
 
     timeout: float | None = option(
-        "Seconds after which judging one message fails; 0 is no limit.  "
+        "Seconds after which judging one message fails, with the time in which it is read (but not "
+        "with --passthrough, which needs all of it); 0 is no limit.  "
         f"[default: {TIMEOUT_SECONDS:.0f}]")
 
 
@@ -99,53 +99,29 @@ def filter_mail(
     """Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."""
     from textnb.errors import ParameterError
 
-    model, format, passthrough, exit_zero = (
-        file.model, done.results_format, done.passthrough, done.exit_zero)
-    timeout, maildir, settings = how.timeout, many.maildir, how.judging()
+    model, settings = file.model, how.settings()
     if many.spam_folder == "":
         raise ParameterError.out_of_range("--spam-folder", "the name of a folder", "")
-    spam_folder, unsure_folder, dry_run = many.spam_folder, many.unsure_folder, many.dry_run
-    if maildir is not None:
-        for name, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
-                              ("--timeout", timeout is not None)):
+    if many.maildir is not None:
+        for name, present in (("--passthrough", done.passthrough), ("--exit-zero", done.exit_zero),
+                              ("--timeout", how.timeout is not None)):
             if present:
                 raise ParameterError(f"{name} is for one message; --maildir files many")
-        _file(model, settings, maildir, spam_folder, unsure_folder, dry_run, format)
+        _file(model, settings, many.maildir, many, done.results_format)
         return
-    for name, value in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
-                        ("--unsure-folder", unsure_folder)):
+    for name, value in (("--dry-run", many.dry_run), ("--spam-folder", many.spam_folder),
+                        ("--unsure-folder", many.unsure_folder)):
         if value:
             raise ParameterError(f"{name} belongs to --maildir")
-    if passthrough and format != "text":
-        raise ParameterError("--passthrough writes the message: it goes without --format")
-    # "nan" is a number too, and compares as False.
-    if timeout is not None and not 0.0 <= timeout <= LONGEST_SECONDS:
-        raise ParameterError.out_of_range(
-            "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
-    seconds = TIMEOUT_SECONDS if timeout is None else timeout
-    _judge(model, settings, passthrough, exit_zero, format, seconds)
 
+    def judge(message: bytes) -> tuple[Verdict, Judging]:
+        judging = _load(model, settings)
+        return judging.judge(message), judging.judging
 
-def _judge(
-    model: str, settings: dict[str, Any], passthrough: bool, exit_zero: bool, format: str,
-    seconds: float,
-) -> None:
     stream = click.get_current_context().find_object(Stream) or Stream()
-    message = stream.message()
-    stream.limit(seconds)
-    judge = _load(model, settings)
-    verdict = judge.judge(message)
-    for words in notes_on(judge.judging, [verdict.reason]):
-        note(words)
-    code = 0 if exit_zero else CODES[verdict.status]
-    if passthrough:
-        at, line = status_line(message, verdict)
-        stream.answer(line, at)
-    else:
-        shown = (as_json(verdict_as_dict(verdict)) if format == "json" else
-                 f"{verdict.status} {verdict.log_odds:.6f}")
-        stream.answer(f"{shown}\n".encode("utf-8", "backslashreplace"), None)
-    raise click.exceptions.Exit(code)
+    raise click.exceptions.Exit(answer_one(
+        stream, judge, note, passthrough=done.passthrough, exit_zero=done.exit_zero,
+        results_format=done.results_format, timeout=how.timeout))
 
 
 def _load(model: str, settings: dict[str, Any]) -> MailFilter:
@@ -155,8 +131,7 @@ def _load(model: str, settings: dict[str, Any]) -> MailFilter:
 
 
 def _file(
-    model: str, settings: dict[str, Any], maildir: str, spam_folder: str | None,
-    unsure_folder: str | None, dry_run: bool, format: str,
+    model: str, settings: dict[str, Any], maildir: str, many: MaildirOptions, format: str,
 ) -> None:
     from textnb.cli.words import plain
     from textnb.errors import SourceError, first_line
@@ -172,8 +147,9 @@ def _file(
     from textnb.storage.version2 import stated_checksum
 
     stopped = _stops()
-    folders = {"spam": subfolder(maildir, ".Spam" if spam_folder is None else spam_folder),
-               "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}
+    folders = {"spam": subfolder(maildir, many.spam_folder or ".Spam"),
+               "unsure": None if many.unsure_folder is None else subfolder(
+                   maildir, many.unsure_folder)}
     # Before the model is read: if it is replaced meanwhile, the key is that of the old one, and all
     # messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
@@ -197,7 +173,7 @@ def _file(
             try:
                 verdict = judge.judge(read_content(path, MAX_MESSAGE + 1))
                 target = folders.get(verdict.status)
-                if dry_run:
+                if many.dry_run:
                     pass
                 elif target is None:
                     judged.add(path)
@@ -217,7 +193,8 @@ def _file(
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
-            shown = {"path": path, **verdict_as_dict(verdict), "filed": None if dry_run else target}
+            shown = {"path": path, **verdict_as_dict(verdict),
+                     "filed": None if many.dry_run else target}
             out(as_json(shown) if format == "json"
                 else f"{verdict.status} {verdict.log_odds:.6f} {plain(path)}")
     finally:

@@ -76,7 +76,7 @@ def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) 
             raise ParameterError.out_of_range(
                 name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
     settings = Settings(
-        model=os.path.abspath(file.model), users=_users(how.user or []), judging=how.judging(),
+        model=os.path.abspath(file.model), users=_users(how.user or []), judging=how.settings(),
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,

@@ -36,8 +36,14 @@ class Stream:
         self._target: Any = sys.stdout
         self._message, self._pending = bytearray(), b""
 
-    def message(self) -> bytes:
+    def message(self, seconds: float = 0.0) -> bytes:
         """The message; of one that is too long to be judged, a beginning that is too long.
+
+        Parameters
+        ----------
+        seconds : float
+            End the process with a failure if no answer has begun within this time; 0: never. It
+            begins once the message is read if it must be written even then.
 
         Raises
         ------
@@ -49,6 +55,8 @@ class Stream:
 
         if self._source is None:
             raise SourceError.unreadable("standard input", "it is closed")
+        if not self.passing:
+            self.limit(seconds)
         if not self._message:
             while len(self._message) <= MAX_MESSAGE and self._read():
                 self._message += self._pending
@@ -56,6 +64,8 @@ class Stream:
         if not self._message:
             raise SourceError.unreadable(
                 "standard input", "it is empty, and a message was expected")
+        if self.passing:
+            self.limit(seconds)
         return bytes(self._message)
 
     def answer(self, text: bytes, at: int | None) -> None:
@@ -75,7 +85,7 @@ class Stream:
             return
         self.answered = True
         try:
-            from textnb.cli.verdicts import disarming
+            from textnb.filter.headers import disarming
 
             insertions = disarming(self._message)
         except BaseException:

@@ -1,18 +1,16 @@
-"""Verdicts as exit codes, lines, headers and JSON. It imports the standard library alone."""
+"""One verdict, from the options of `textnb filter` to its answer. It imports little."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from textnb.cli.stream import Stream
 from textnb.errors import ParameterError
-from textnb.filter.verdict import Judging, Verdict, since_fit_words
+from textnb.filter.headers import status_line
+from textnb.filter.verdict import LEAST_LEARNED, Judging, Verdict, since_fit_words
 
-STATUS = "X-Textnb-Status"
-# What comes before the name of a header of a verdict that the sender has forged.
-_OTHER_NAME = b"X-Original-"
 # A message takes milliseconds, a hostile one seconds. An engine that could not start all its
 # threads may wait for them without end.
 TIMEOUT_SECONDS, LONGEST_SECONDS = 60.0, 86_400.0
@@ -21,37 +19,64 @@ _CHOOSING = {"calibration": "calibrate", "decision": "threshold"}
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
-def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
-    """The verdict as a header, and its place in the message: before all other headers.
+def judging_settings(
+    spam_class: str | None = None, spam_cutoff: float | None = None,
+    ham_cutoff: float | None = None, min_learned: int = LEAST_LEARNED,
+) -> dict[str, Any]:
+    """What `MailFilter.load` takes, of the options of their names.
 
-    Mail systems put the headers that they add first, after an mbox's "From " line; a header of this
-    name that the sender wrote stands below them.
+    Raises
+    ------
+    ParameterError
+        If the cutoffs are no probabilities, or the wrong way round.
     """
-    first, found, _ = message.partition(b"\n")
-    ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
-    line = f"{STATUS}: {verdict.header}"
-    at = len(first) + 1 if found and message.startswith(b"From ") else 0
-    # A continuation line before any header would continue this one.
-    while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
-        at = end + 1
-    return at, line.encode("ascii") + ending
+    return {"spam": spam_class, "least_learned": min_learned,
+            "cutoffs": _log_odds_of(spam_cutoff, ham_cutoff)}
 
 
-def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
-    """What to insert into a message without a verdict, so that it has no header of one.
+def answer_one(
+    stream: Stream, judge: Callable[[bytes], tuple[Verdict, Judging]],
+    note: Callable[[str], object], *, passthrough: bool = False, exit_zero: bool = False,
+    results_format: str = "text", timeout: float | None = None,
+) -> int:
+    """Judge the message of a stream, answer, and return the exit code.
 
-    A sender may have forged a header of the verdict's name. The texts give such headers another
-    name. All bytes of the message stay.
+    Parameters
+    ----------
+    stream : Stream
+    judge : callable
+        Gives the verdict on a message, and how it came about.
+    note : callable
+        Writes a line beside the answer.
+    passthrough, exit_zero, results_format, timeout
+        The options of their names.
 
-    Returns
-    -------
-    insertions : list of (int, bytes)
-        Places in the message, in order, and texts.
+    Raises
+    ------
+    ParameterError
+        If the options do not go together.
     """
-    end = re.search(rb"\n\r?\n|\r\r", message)
-    return [(found.start(1), _OTHER_NAME) for found in re.finditer(
-        rb"(?:^|[\r\n])(" + STATUS.encode() + rb"[ \t]*:)",
-        memoryview(message)[:end.end() if end else len(message)], re.I)]
+    if passthrough and results_format != "text":
+        raise ParameterError("--passthrough writes the message: it goes without --format")
+    # "nan" is a number too, and compares as False.
+    if timeout is not None and not 0.0 <= timeout <= LONGEST_SECONDS:
+        raise ParameterError.out_of_range(
+            "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
+    message = stream.message(TIMEOUT_SECONDS if timeout is None else timeout)
+    verdict, judging = judge(message)
+    for line in notes_on(judging, [verdict.reason]):
+        note(line)
+    if passthrough:
+        at, header = status_line(message, verdict)
+        stream.answer(header, at)
+    else:
+        shown = f"{verdict.status} {verdict.log_odds:.6f}"
+        if results_format == "json":
+            from textnb.workflow.results import as_json
+
+            shown = as_json(verdict_as_dict(verdict))
+        stream.answer(f"{shown}\n".encode("utf-8", "backslashreplace"), None)
+    return 0 if exit_zero else CODES[verdict.status]
 
 
 def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
@@ -76,19 +101,8 @@ def notes_on(judging: Judging, reasons: Iterable[str]) -> list[str]:
     return [f"note: {line}" for line in lines]
 
 
-def log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:
-    """Cutoffs as log-odds: ham up to the first, spam from the second on; None without cutoffs.
-
-    Parameters
-    ----------
-    spam, ham : float or None
-        The probabilities of ``--spam-cutoff`` and ``--ham-cutoff``.
-
-    Raises
-    ------
-    ParameterError
-        If they are no probabilities, or the wrong way round.
-    """
+def _log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:
+    """Cutoffs as log-odds: ham up to the first, spam from the second on; None without cutoffs."""
     if spam is None:
         if ham is None:
             return None

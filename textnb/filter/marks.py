@@ -8,9 +8,9 @@ message is spam if its score is at least 5, and each further point makes spam e 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
+from textnb.filter.headers import STATUS
 from textnb.filter.verdict import SPAM, Verdict
 from textnb.runtime import __version__
 from textnb.runtime.values import Value
@@ -21,11 +21,6 @@ _LOWEST, _HIGHEST = -999.9, 999.9
 _MOST_STARS = 50
 # Of a description in a report.
 _WIDTH = 50
-# The names of headers that this program writes, or that programs that read them trust. A sender may
-# have written any of them.
-_OWN = re.compile(
-    rb"(?:X-Textnb-Status|X-Spam-(?:Flag|Level|Status|Score|Report|Checker-Version|Bar|"
-    rb"Prev-Subject|Prev-Content-Type))[ \t]*:", re.IGNORECASE)
 
 
 class Mark(Value):
@@ -105,7 +100,7 @@ def _shown(term: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in term[:_WIDTH])
 
 
-def marks_of(mark: Mark) -> list[str]:
+def headers_of(mark: Mark) -> list[str]:
     """The headers of a verdict, a line each."""
     name = f"textnb {__version__}"
     stars = "*" * max(0, min(_MOST_STARS, int(mark.score)))
@@ -115,56 +110,7 @@ def marks_of(mark: Mark) -> list[str]:
         f"X-Spam-Level: {stars}",
         f"X-Spam-Status: {'Yes' if mark.is_spam else 'No'}, score={mark.score} "
         f"required={mark.threshold} tests={','.join(mark.symbols)} autolearn=no version={name}",
-        f"X-Textnb-Status: {mark.status}"]
-
-
-def marked(message: bytes, headers: list[str], *, only_headers: bool = False) -> bytes:
-    """A message with the headers of its verdict before all others.
-
-    Headers of these names that the sender wrote are left out. Nothing else changes.
-
-    Parameters
-    ----------
-    message : bytes
-    headers : list of str
-        ASCII, without ends of lines.
-    only_headers : bool
-        Leave out the body.
-    """
-    first, found, _ = message.partition(b"\n")
-    ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
-    lines, body = _split(message)
-    own = [header.encode("ascii") + ending for header in headers]
-    envelope = 1 if lines and lines[0].startswith(b"From ") else 0
-    # A continuation line before any header would continue ours.
-    while envelope < len(lines) and lines[envelope][:1] in (b" ", b"\t"):
-        envelope += 1
-    kept, skips = [], False
-    for line in lines[envelope:]:
-        if line[:1] not in (b" ", b"\t"):
-            skips = _OWN.match(line) is not None
-        if not skips:
-            kept.append(line)
-    if only_headers:
-        body = ending
-    return b"".join([*lines[:envelope], *own, *kept, body])
-
-
-def _split(message: bytes) -> tuple[list[bytes], bytes]:
-    """The lines up to the first empty one, and the rest from there on.
-
-    A line that is no header ends the block for some readers and not for others: a header that the
-    sender wrote below it goes too.
-    """
-    lines, at = [], 0
-    while at < len(message):
-        end = message.find(b"\n", at) + 1 or len(message)
-        line = message[at:end]
-        if line in (b"\n", b"\r\n"):
-            break
-        lines.append(line)
-        at = end
-    return lines, message[at:]
+        f"{STATUS}: {mark.status}"]
 
 
 def _score(odds: float, least: float) -> float:

@@ -16,7 +16,8 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 
-from textnb.filter.marks import Mark, marked, marks_of
+from textnb.filter.headers import with_headers
+from textnb.filter.marks import Mark, headers_of
 from textnb.runtime.values import Value
 
 # Of a line and of the lines before a message, as in spamd.
@@ -101,7 +102,7 @@ def has_headers(request: Request) -> bool:
     return request.command not in ("PING", "SKIP") or request.version >= (1, 5)
 
 
-def with_headers(request: Request, lines: Iterable[bytes]) -> Request:
+def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
     """A request with its headers.
 
     Raises
@@ -190,7 +191,7 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
         return f"SPAMD/1.1 0 EX_OK\r\n{spam}\r\n".encode("ascii")
     match command:
         case "PROCESS" | "HEADERS":
-            body = marked(message, marks_of(mark), only_headers=command == "HEADERS")
+            body = with_headers(message, headers_of(mark), only_headers=command == "HEADERS")
         case "SYMBOLS":
             body = ",".join(mark.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
         case "REPORT" | "REPORT_IFSPAM":

@@ -145,7 +145,7 @@ class Worker:
                 lines.append(line)
                 if len(lines) > protocol.MOST_HEADERS:
                     raise Refused("EX_PROTOCOL", "too many headers")
-            request = protocol.with_headers(request, lines)
+            request = protocol.parse_headers(request, lines)
         if request.command not in (*protocol.JUDGING, "TELL"):
             return request, b""
         most = self._settings.max_bytes
