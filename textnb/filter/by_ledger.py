@@ -84,24 +84,21 @@ def learn(
     keys, labels = keys_of(fitted, rows), rows[label].to_list()
     # The last row of a message says its class.
     last = {key: place for place, key in enumerate(keys)}
-    before = {key: ledger.learned_label(key) for key in last}
-    new = [place for key, place in last.items() if before[key] is None]
-    wrong = [place for key, place in last.items() if before[key] not in (None, labels[place])]
+    before = {place: ledger.learned_label(key) for key, place in last.items()}
+    new = [place for place, old in before.items() if old is None]
+    wrong = [place for place, old in before.items() if old not in (None, labels[place])]
     known = rows.height - len(new) - len(wrong)
     right = 0
     if answer is not None and new:
         missed = [place for place, one in zip(new, answer(rows[new]), strict=True)
                   if one != labels[place]]
         new, right = missed, len(new) - len(missed)
-    changed = fitted
-    if new or wrong:
-        changed = fitting.learn_more(changed, changed.settings, _only(fitted, rows[new + wrong]),
-                                     classes=classes, progress=progress)
-    if wrong:
-        old = pl.Series(label, [before[keys[place]] for place in wrong], dtype=rows[label].dtype)
-        changed = fitting.forget(changed, _only(fitted, rows[wrong].with_columns(old)))
+    places = new + wrong
+    changed = change(
+        fitted, rows[places], [before[place] for place in places],
+        [labels[place] for place in places], classes=classes, progress=progress)
     return Changes(
-        changed, {keys[place]: labels[place] for place in new + wrong},
+        changed, {keys[place]: labels[place] for place in places},
         learned=len(new), relearned=len(wrong), known=known, right=right)
 
 
@@ -126,14 +123,41 @@ def forget(
     labels = {place: own[place] if before[key] is None else before[key]
               for key, place in places.items()}
     taken = [place for place, one in labels.items() if one is not None]
-    changed = fitted
-    if taken:
-        column = pl.Series(label, [labels[place] for place in taken], dtype=fitted.labels.dtype)
-        changed = fitting.forget(
-            fitted, _only(fitted, rows[taken].with_columns(column)), progress=progress)
+    changed = change(fitted, rows[taken], [labels[place] for place in taken], [None] * len(taken),
+                     progress=progress)
     return Changes(changed, {keys[place]: None for place in taken}, forgotten=len(taken),
                    known=rows.height - len(places), unknown=len(places) - len(taken))
 
 
-def _only(fitted: Fitted, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(*fitted.columns, fitted.label)
+def change(
+    fitted: Fitted, rows: pl.DataFrame, before: Sequence[Any], after: Sequence[Any], *,
+    classes: Iterable[Any] | None = None, progress: Progress | None = None,
+) -> Fitted:
+    """Learn rows as one class, and forget them as another.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : DataFrame
+        The model's text columns.
+    before, after : sequence of label or None
+        As what each row was learned, and as what it is to be learned; None for neither.
+    classes, progress
+        As in `learn`.
+    """
+    def labelled(labels: Sequence[Any], others: Sequence[Any]) -> pl.DataFrame:
+        """The rows that have a label which is not their other one."""
+        places = [place for place, (label, other) in enumerate(zip(labels, others, strict=True))
+                  if label is not None and label != other]
+        return rows[places].select(fitted.columns).with_columns(pl.Series(
+            fitted.label, [labels[place] for place in places], dtype=fitted.labels.dtype))
+
+    to_learn, to_forget = labelled(after, before), labelled(before, after)
+    # Learned first: a model without any document is none.
+    if to_learn.height:
+        fitted = fitting.learn_more(
+            fitted, fitted.settings, to_learn, classes=classes, progress=progress)
+        progress = None
+    if to_forget.height:
+        fitted = fitting.forget(fitted, to_forget, progress=progress)
+    return fitted

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
 from textnb.errors import TextnbError, first_line
 from textnb.files.lock import lock_path
-from textnb.filter.ledger import KEPT, Ledger, Pending, changes
+from textnb.filter.by_ledger import change
+from textnb.filter.ledger import KEPT, Ledger, Pending
 from textnb.filter.log import log
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
@@ -45,17 +45,17 @@ def learn(model: str, kept: int = KEPT) -> int:
 
 
 def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
-    fitted = load_fitted(model)
-    to_forget, to_learn = changes(ledger, pending)
-    if not to_forget and not to_learn:
+    # The last word on a message counts.
+    last = {entry.id: entry for entry in pending}
+    before = {id: ledger.learned_label(id) for id in last}
+    entries = [entry for id, entry in last.items() if entry.label != before[id]]
+    if not entries:
         ledger.settle(pending[-1].number)
         return len(pending)
+    fitted = load_fitted(model)
+    old, new = [before[entry.id] for entry in entries], [entry.label for entry in entries]
     try:
-        # Learned first: a model without any document is none.
-        if to_learn:
-            fitted = fitting.learn_more(fitted, fitted.settings, _frame(fitted, to_learn))
-        if to_forget:
-            fitted = fitting.forget(fitted, _frame(fitted, to_forget))
+        fitted = change(fitted, _rows(fitted, entries), old, new)
     except TextnbError as error:
         if len(pending) == 1:
             log("not learned", model=model, reason=first_line(error))
@@ -64,20 +64,18 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
         return sum(_learn(model, ledger, [one]) for one in pending)
     save_fitted(fitted, ledger.next_model)
     ledger.replace_model(pending[-1].number)
-    log("learned", model=model, messages=len(to_learn), forgotten=len(to_forget))
+    log("learned", model=model, messages=len(new) - new.count(None),
+        forgotten=len(old) - old.count(None))
     return len(pending)
 
 
-def _frame(fitted: Fitted, rows: Sequence[tuple[bytes, Any]]) -> pl.DataFrame:
-    columns: dict[str, list[Any]] = {name: [] for name in fitted.columns}
-    for message, _ in rows:
-        found, _ = message_columns(message, fitted.columns, fitted.token_columns)
-        for name, values in columns.items():
-            values.append(found[name])
-    labels = pl.Series(fitted.settings.label, [label for _, label in rows])
-    schema = {name: pl.List(pl.String) if name in fitted.token_columns else pl.String()
-              for name in columns}
-    return pl.DataFrame(columns, schema=schema).with_columns(labels)
+def _rows(fitted: Fitted, entries: Sequence[Pending]) -> pl.DataFrame:
+    """The columns of messages that a model learns."""
+    rows = [message_columns(entry.message, fitted.columns, fitted.token_columns)[0]
+            for entry in entries]
+    return pl.DataFrame(rows, schema={
+        name: pl.List(pl.String) if name in fitted.token_columns else pl.String()
+        for name in fitted.columns})
 
 
 def main(arguments: Sequence[str]) -> None:

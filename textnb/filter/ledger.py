@@ -20,7 +20,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -277,28 +277,6 @@ class Ledger:
             raise SourceError.unreadable(self.path, error.strerror or error) from error
         except (ValueError, TypeError) as error:
             raise SourceError(f"the ledger {self.path} is damaged: {error}") from error
-
-
-def changes(
-    ledger: Ledger, pending: Sequence[Pending]
-) -> tuple[list[tuple[bytes, Any]], list[tuple[bytes, Any]]]:
-    """What a model forgets and what it learns, so that all that is pending is done.
-
-    Returns
-    -------
-    to_forget, to_learn : list of (message, label)
-    """
-    last = {entry.id: entry for entry in pending}
-    to_forget, to_learn = [], []
-    for id, entry in last.items():
-        before = ledger.learned_label(id)
-        if before == entry.label:
-            continue
-        if before is not None:
-            to_forget.append((entry.message, before))
-        if entry.label is not None:
-            to_learn.append((entry.message, entry.label))
-    return to_forget, to_learn
 
 
 def _keep_rights(model: str, path: str) -> None:
