@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from textnb.filter import protocol
 from textnb.filter.headers import with_headers
-from textnb.filter.log import message_id
 from textnb.filter.marks import mark_of
 from textnb.filter.protocol import Refused, Request
+from textnb.filter.service import message_id
 from textnb.filter.verdict import Verdict
 from textnb.mail.message import parse_message
 

@@ -22,8 +22,8 @@ import pytest
 from tests.cli.conftest import PROGRAM
 from tests.filter.server import HAM, HERE, SPAM, Server, received, saved
 from textnb import ComplementNB, Decision, MailFilter, MultinomialNB, TextClassifier
-from textnb.filter import counters
-from textnb.filter.settings import Settings
+from textnb.filter import service
+from textnb.filter.service import Settings
 from textnb.filter.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
@@ -232,9 +232,9 @@ def test_a_model_that_can_not_be_read_ends_no_worker(tmp_path: Path) -> None:
 
 def test_no_connection_is_lost_in_the_moment_of_a_stop(tmp_path: Path) -> None:
     with open(tmp_path / "counters", "w+b") as file:
-        file.truncate(counters.size(1))
+        file.truncate(service.counters_size(1))
         worker = Worker(Settings(model=str(saved(tmp_path / "m.textnb"))),
-                        counters.Counters(file.fileno(), 1))
+                        service.Counters(file.fileno(), 1))
 
     async def connect_after(turns: int) -> None:
         """A client comes some turns of the loop after the worker is asked to stop."""

@@ -91,16 +91,15 @@ def columns_of(
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
     """The verdict of `textnb filter`; None where it is not clear which class is spam."""
+    from textnb.errors import ParameterError
     from textnb.filter.mailfilter import MailFilter
-    from textnb.filter.verdict import default_spam
 
-    decision, classes = fitted.decision, fitted.classes.tolist()
-    spam = default_spam(classes, None if decision is None else decision.positive)
-    if spam not in classes:
+    try:
+        judge = MailFilter.of_model(path, fitted)
+    except ParameterError:
         return None
-    judge = MailFilter.load(path)
     verdict = judge.judge(message)
-    return {"status": verdict.status, "spam": spam, "log_odds": verdict.log_odds,
+    return {"status": verdict.status, "spam": judge.judging.spam, "log_odds": verdict.log_odds,
             "calibrated": verdict.calibrated, "reason": verdict.reason}
 
 

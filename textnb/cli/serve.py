@@ -66,7 +66,7 @@ def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) 
     from the next message on. SIGTERM ends the server once its last requests are answered.
     """
     from textnb.filter.server import Server, listen
-    from textnb.filter.settings import Settings
+    from textnb.filter.service import Settings
     from textnb.runtime.sizes import byte_size
 
     for name, value in (("--timeout", service.timeout),

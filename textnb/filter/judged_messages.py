@@ -20,14 +20,14 @@ from textnb.files.lock import lock_path
 from textnb.files.replace import replace_file
 
 NAME = ".textnb-judged"
-_FORMAT, _VERSION = "textnb-judged", 1
+_VERSION = 2
 # A name has up to 255 bytes, and JSON takes up to six for one.
 _MAX_BYTES = 256 << 20
 
 
 def judge_key(checksum: str, settings: Mapping[str, Any]) -> str:
     """A hash of all that a verdict depends on, apart from the message."""
-    document = json.dumps([checksum, settings], sort_keys=True, default=str)
+    document = json.dumps([_VERSION, checksum, settings], sort_keys=True, default=str)
     return hashlib.sha256(document.encode()).hexdigest()
 
 
@@ -73,8 +73,7 @@ class JudgedMessages:
             present = set(os.listdir(os.path.join(self._maildir, "new")))
             kept = {name: state for name, state in {**self._read(), **self._added}.items()
                     if name in present}
-            document = json.dumps({"format": _FORMAT, "version": _VERSION, "judge": self._key,
-                                   "messages": kept})
+            document = json.dumps({"judge": self._key, "messages": kept})
             # A program that reads the mail of other users, as root does, must not write where
             # their links point.
             with replace_file(self._path, private=True) as file:
@@ -87,8 +86,7 @@ class JudgedMessages:
                 | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(descriptor, "rb") as file:
                 document = json.loads(file.read(_MAX_BYTES))
-            if (document["format"], document["version"], document["judge"]) != (
-                    _FORMAT, _VERSION, self._key):
+            if document["judge"] != self._key:
                 return {}
             return {str(name): (int(size), int(changed))
                     for name, (size, changed) in document["messages"].items()}

@@ -14,7 +14,7 @@ from textnb.errors import TextnbError, first_line
 from textnb.files.lock import lock_path
 from textnb.filter.by_ledger import change
 from textnb.filter.ledger import KEPT, Ledger, Pending
-from textnb.filter.log import log
+from textnb.filter.service import log
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns

@@ -29,6 +29,7 @@ from textnb.filter.verdict import (
     deciding_terms,
     judging_of,
 )
+from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns
 from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
 from textnb.storage.textmodel import is_table_model, read_model, unpack_text
@@ -111,7 +112,12 @@ class MailFilter:
         if is_table_model(document):
             raise ModelFileError(f"{name} is a model of feature tables, and a filter needs one of "
                                  "texts: name another file, or train one of mail (textnb train)")
-        fitted = unpack_text(name, document, arrays, max_bytes)
+        return cls.of_model(name, unpack_text(name, document, arrays, max_bytes), spam=spam,
+                            least_learned=least_learned, cutoffs=cutoffs)
+
+    @classmethod
+    def of_model(cls, name: str, fitted: Fitted, **settings: Any) -> Self:
+        """The filter of a model that is loaded; the name is for errors, the rest as of `load`."""
         counts = fitted.counts
         if counts.is_multilabel:
             raise ParameterError.multilabel("a mail filter")
@@ -119,8 +125,7 @@ class MailFilter:
             name, dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True)),
             fitted.calibration, fitted.decision,
             are_log_probabilities=fitted.model.scores_are_log_probabilities,
-            since_fit=0 if fitted.since_fit is None else fitted.since_fit.documents,
-            spam=spam, least_learned=least_learned, cutoffs=cutoffs)
+            since_fit=0 if fitted.since_fit is None else fitted.since_fit.documents, **settings)
         return cls(fitted.form, fitted.terms, fitted.settings.tokenizer, fitted.columns, judging,
                    fitted.calibration)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textnb.errors import ParameterError, SourceError, TextnbError, first_line
 from textnb.files.require import Unsupported
@@ -15,6 +15,7 @@ from textnb.mail.columns import message_columns
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
+T = TypeVar("T")
 # Terms whose weights stay in memory: some 20 MB for two classes.
 REMEMBERED = 100_000
 
@@ -63,14 +64,7 @@ class ServedModel:
                 self._note("reloaded", model=self.path)
             except (TextnbError, OSError, MemoryError) as error:
                 self._note("not reloaded", model=self.path, reason=first_line(error))
-        if self._quick is not None:
-            try:
-                return self._quick.judge(message), self._quick.judging.least_odds
-            except Unsupported:
-                # A score at a threshold, say. The whole model knows.
-                pass
-        whole = self._whole_model()
-        return whole.judge(message), whole.judging.least_odds
+        return self._use(lambda judge: (judge.judge(message), judge.judging.least_odds))
 
     @property
     def since_fit(self) -> int:
@@ -79,12 +73,7 @@ class ServedModel:
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide the verdict, and what each adds to the log-odds of spam."""
-        if self._quick is not None:
-            try:
-                return self._quick.deciding_terms(message, k)
-            except Unsupported:
-                pass
-        return self._whole_model().deciding_terms(message, k)
+        return self._use(lambda judge: judge.deciding_terms(message, k))
 
     def judged_texts(
         self, message: bytes
@@ -120,6 +109,15 @@ class ServedModel:
         raise ParameterError(
             f"--ham-class: {self.path} has no class {ham!r} that is not spam; its classes are "
             f"{', '.join(map(repr, judging.learned))}, and {judging.spam!r} is spam")
+
+    def _use(self, use: Callable[[QuickFilter | MailFilter], T]) -> T:
+        if self._quick is not None:
+            try:
+                return use(self._quick)
+            except Unsupported:
+                # A score at a threshold, say. The whole model knows.
+                pass
+        return use(self._whole_model())
 
     @property
     def _model(self) -> QuickFilter | MailFilter:

@@ -25,9 +25,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from textnb.errors import ParameterError, SourceError, TextnbError
-from textnb.filter.counters import Counters, size
-from textnb.filter.log import log
-from textnb.filter.settings import Settings
+from textnb.filter.service import Counters, Settings, counters_size, log
 from textnb.filter.worker import BAD_SETTINGS, READY
 
 _BACKLOG = 256
@@ -128,7 +126,7 @@ class Server:
         self._settings, self._listeners = settings, listeners
         # It is open as long as the server runs.
         self._shared = tempfile.TemporaryFile()  # noqa: SIM115
-        self._shared.truncate(size(settings.workers))
+        self._shared.truncate(counters_size(settings.workers))
         self._counters = Counters(self._shared.fileno(), settings.workers)
         self._workers: list[tuple[subprocess.Popen[bytes], float]] = []
         # Workers that were replaced, and answer the last of their requests.

@@ -21,13 +21,11 @@ from typing import Any, NoReturn
 
 from textnb.errors import ParameterError, TextnbError, first_line
 from textnb.filter import protocol
-from textnb.filter.counters import Counters
 from textnb.filter.ledger import Ledger, message_key
-from textnb.filter.log import log, message_id
 from textnb.filter.marks import Mark, mark_of
 from textnb.filter.models import ServedModel
 from textnb.filter.protocol import Refused, Request
-from textnb.filter.settings import Settings, from_text
+from textnb.filter.service import Counters, Settings, log, message_id
 from textnb.filter.verdict import SPAM, Verdict
 
 READY = b"ready\n"
@@ -308,7 +306,7 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _raise_too_late)
-    values = from_text(settings)
+    values = Settings.from_text(settings)
     try:
         worker = Worker(values, Counters(int(shared), values.workers, int(number)))
     except TextnbError as error:
