@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Run, files_in
+from tests.quick import judge
 from textnb import MailFilter, TextClassifier, load, scan
-from textnb.filter.quick import judge
 from textnb.mail.tokens import mail_tokens
 from textnb.storage.textmodel import load_fitted
 

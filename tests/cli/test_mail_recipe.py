@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Run
+from tests.quick import judge
 from textnb import (
     MailFilter,
     NBLinear,
@@ -23,7 +24,6 @@ from textnb import (
     scan_mail,
     validate_online,
 )
-from textnb.filter.quick import judge
 from textnb.learning.settings import MAIL_OPTIONS, MAIL_RECIPE, mail_recipe
 from textnb.mail.tokens import mail_tokens
 from textnb.scoring import texts

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.quick import judge
 from tests.storage.members import arrays_of, built, members_of, signed, with_array, with_value
 from tests.storage.test_version2 import mutated
 from tests.tiers import examples
@@ -38,7 +39,7 @@ from textnb import (
 )
 from textnb.cli.quick import options_of
 from textnb.files.require import Unsupported
-from textnb.filter.quick import QuickFilter, judge
+from textnb.filter.quick import QuickFilter
 from textnb.filter.verdict import Verdict
 from textnb.scoring.texts import score_batch
 from textnb.storage.add_document import ModelToExtend

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.quick import judge
 from tests.storage.members import arrays_of, document_of, signed, with_array, with_value
 from tests.storage.test_mutated_tables import mutated, refused_or_answered
 from tests.tiers import examples
 from textnb import ModelFileError, NBLinear, TextClassifier, load
-from textnb.filter.quick import judge
 from textnb.storage.textmodel import load_fitted
 
 TEXTS = ["cheap cheap pills now", "see you at noon", "free pills", "noon and pills and you"] * 3

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import textnb
+from tests.quick import judge
 from tests.text import plain_tokens as oracle
 from textnb import ParameterError, TextClassifier, Tokenizer
 from textnb.export.archive import read
 from textnb.filter.mailfilter import MailFilter
-from textnb.filter.quick import judge
 from textnb.text.characters import UNSPACED
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import plain_tokens

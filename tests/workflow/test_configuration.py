@@ -116,7 +116,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("validation.feedback=7.0", r"validation\.feedback: must be a share above 0"),
     ("decision.min_probability=1.5", r"decision\.min_probability: must be a share"),
     ("model.keep_sample=-3", r"model\.keep_sample: must be an int from 2"),
-    ("model.l=0.1\n[x]\ny=2", "--set must be key=value"),
+    ("model.l=0.1\n[x]\ny=2", r"model.l: must be a finite number >= 0"),
     ("exports.\u00b2=1", "--set must be key=value"),
     ("model.l=" + "[" * 3000, "--set model.l: "),
     ("model.l=" + "9" * 5000, "--set model.l: "),

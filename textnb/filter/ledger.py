@@ -142,9 +142,8 @@ class Ledger:
         with self._reporting():
             found = self._database.execute(
                 "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
-                (id,)).fetchone() or self._database.execute(
-                "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
-            return None if found is None or found[0] is None else json.loads(found[0])
+                (id,)).fetchone()
+            return self.learned_label(id) if found is None else _label(found[0])
 
     def add(self, id: bytes, label: Any, message: bytes) -> bool:
         """Note durably that a message is to be learned as a class, or forgotten (None).
@@ -154,12 +153,12 @@ class Ledger:
         bool
             Whether that changes anything.
         """
-        with self._reporting(), self._transaction():
+        with self._transaction():
             if self.label_of(id) == label:
                 return False
             self._database.execute(
                 "INSERT INTO pending (id, class, message, at) VALUES (?, ?, ?, ?)",
-                (id, None if label is None else json.dumps(label), message, int(time.time())))
+                (id, _stored(label), message, int(time.time())))
             return True
 
     def pending(self, most: int) -> list[Pending]:
@@ -167,7 +166,7 @@ class Ledger:
         with self._reporting():
             rows = self._database.execute(
                 "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (most,))
-            return [Pending(number, id, None if label is None else json.loads(label), message)
+            return [Pending(number, id, _label(label), message)
                     for number, id, label, message in rows]
 
     def learned_label(self, id: bytes) -> Any:
@@ -175,11 +174,11 @@ class Ledger:
         with self._reporting():
             found = self._database.execute(
                 "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
-            return None if found is None else json.loads(found[0])
+            return None if found is None else _label(found[0])
 
     def drop(self, number: int) -> None:
         """Give up a message that can't be learned."""
-        with self._reporting(), self._transaction():
+        with self._transaction():
             self._database.execute("DELETE FROM pending WHERE number = ?", (number,))
 
     @property
@@ -206,7 +205,7 @@ class Ledger:
                 run("INSERT INTO moving VALUES (?, ?)", (last, os.path.basename(self.next_model)))
                 self._database.executemany(
                     "INSERT INTO changes VALUES (?, ?, ?)",
-                    [(id, None if label is None else json.dumps(label), int(time.time()))
+                    [(id, _stored(label), int(time.time()))
                      for id, label in (labels or {}).items()])
             os.replace(self.next_model, self._model)
             _sync_folder(self._model)
@@ -228,7 +227,7 @@ class Ledger:
 
     def settle(self, last: int) -> None:
         """Note that the model has learned all that is pending up to a number."""
-        with self._reporting(), self._transaction():
+        with self._transaction():
             run = self._database.execute
             rows = run("SELECT id, class, at FROM pending WHERE number <= ? ORDER BY number",
                        (last,))
@@ -246,7 +245,7 @@ class Ledger:
 
         The model keeps what it has learned of the others; they can't be forgotten any more.
         """
-        with self._reporting(), self._transaction():
+        with self._transaction():
             beyond = self._database.execute("SELECT count(*) FROM learned").fetchone()[0] - most
             if beyond > 0:
                 self._database.execute(
@@ -255,28 +254,36 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        if self._database.in_transaction:
-            yield
-            return
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+        with self._reporting():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
         """Name the file in every error."""
         try:
             yield
+        except SourceError:
+            raise
         except sqlite3.Error as error:
             raise SourceError(f"the ledger {self.path} can't be used: {error}") from error
         except OSError as error:
             raise SourceError.unreadable(self.path, error.strerror or error) from error
         except (ValueError, TypeError) as error:
             raise SourceError(f"the ledger {self.path} is damaged: {error}") from error
+
+
+def _stored(label: Any) -> str | None:
+    return None if label is None else json.dumps(label)
+
+
+def _label(stored: str | None) -> Any:
+    return None if stored is None else json.loads(stored)
 
 
 def _keep_rights(model: str, path: str) -> None:

@@ -166,15 +166,6 @@ class QuickFilter:
                 if (weights := remembered[term]) is not None]
 
 
-def judge(path: str, message: bytes, **judging: Any) -> Verdict:
-    """The verdict on one message, as `MailFilter.load(path, ...).judge(message)` gives it.
-
-    See `QuickFilter`.
-    """
-    with QuickFilter(path, **judging) as mail_filter:
-        return mail_filter.judge(message)
-
-
 def _log_odds(scores: Weights) -> Weights:
     """`textnb.bayes.decision.log_odds` for one row."""
     if len(scores) == 1:
