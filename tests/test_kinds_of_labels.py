@@ -35,7 +35,7 @@ PLACES = {
         "export.targets.base export.targets.c export.targets.c_data export.targets.data "
         "export.targets.embedded export.targets.onnx_graph export.targets.onnx_nodes "
         "export.targets.python export.targets.sql export.targets.sql_answers",
-    "columns of lists, in and out": "cli.update cli.drift engines.spark.counts workflow.split",
+    "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",
     "words for people, and refusals":
         "cli.calibrate cli.evidence cli.predict cli.tune cli.validate export.describe "
         "learning.fitting filter.mailfilter filter.quick workflow.job workflow.run "

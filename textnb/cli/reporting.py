@@ -6,7 +6,7 @@ import datetime
 import os
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.inputs import LabelledRowOptions, reading, rows
+from textnb.cli.inputs import LabelledRowOptions, rows_of
 from textnb.workflow.models import AnyModel, text_columns
 
 if TYPE_CHECKING:
@@ -52,16 +52,14 @@ def learned_rows(
 
     if train is None:
         return None
-    text = text_columns(classifier)
-    if text is None:
+    if text_columns(classifier) is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
-    columns = [text] if isinstance(text, str) else list(text)
     own = LabelledRowOptions(where=where, encoding=options.encoding,
                              storage_options=for_place(train, options).storage_options)
-    chosen = rows(train, own, text, classifier.label, where="--train-where")
+    chosen = rows_of(classifier, train, own, classifier.label, where="--train-where")
     # Read here, so that an error in this file does not name the other one.
-    with reading(train, chosen, where, "--train-where"):
-        learned = chosen.select(*columns, classifier.label).collect()
+    with chosen.reading():
+        learned = chosen.frame.select(*classifier.columns, classifier.label).collect()
         if not learned.height:
             raise DataError.no_rows("the training set", "there is nothing to compare")
         return learned

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from textnb.cli.console import note
-from textnb.cli.words import plain
-from textnb.errors import quantity
+from textnb.errors import printable, quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,7 +136,7 @@ def _text(value: str) -> Any:
     from rich.text import Text
 
     # A `Text` and not a string, because Rich reads brackets in a string as markup.
-    return Text(plain(value))
+    return Text(printable(value))
 
 
 def show_description(card: dict[str, Any]) -> None:

@@ -5,21 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textnb.cli import evidence, reporting
-from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import (
-    LabelledInput,
-    ModelFile,
-    Quiet,
-    Results,
-    count_malformed,
-    reading,
-    rows,
-    unit_of,
-)
+from textnb.cli.console import note, out
+from textnb.cli.inputs import LabelledInput, ModelFile, Quiet, Results, rows_of, unit_of, work_on
 from textnb.cli.options import option, verb
 from textnb.errors import quantity
 from textnb.workflow.options import TestOptions
-from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -38,26 +28,21 @@ def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     from textnb.cli.tables import show_evaluation, show_labels, show_rates
     from textnb.evaluation.metrics import Evaluation
     from textnb.workflow.evaluate import check_test, evaluate_model
-    from textnb.workflow.models import any_model, features_of, text_columns
+    from textnb.workflow.models import any_model, text_columns
     from textnb.workflow.rows import check_storage, for_place
 
     model, input = file.model, source.input
     check_storage(source, input, done.train)
     reporting.check(done.report, done.train, done.train_where, model, input)
     classifier = any_model(model)
-    frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
-                 features_of(classifier))
-    frame, note_count = count_malformed(frame, text_columns(classifier))
+    table = rows_of(classifier, input, for_place(input, source), classifier.label)
     check_test(classifier, done)
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
     tested = "tested" if done.report is None else "tested and reported on"
-    with reading(input, frame, source.where), progress(
-            "testing", tested, done.quiet, unit_of(classifier)) as advance:
-        found = evaluate_model(classifier, frame, done, learned=learned, progress=advance,
-                          **reporting.heading(model, input))
+    with work_on(table, "testing", tested, done.quiet, unit_of(classifier)) as advance:
+        found = evaluate_model(classifier, table.frame, done, learned=learned, progress=advance,
+                               **reporting.heading(model, input))
     result = found.result
-    if not done.quiet:
-        note_count(input)
     evidence.note_stale(classifier)
     if isinstance(result, Evaluation):
         evidence.note_unverified(result.novelty, done.quiet)
@@ -69,9 +54,9 @@ def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     if isinstance(result, Evaluation) and result.impossible:
         note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")
-    if done.results_format == "json":
-        out(as_json(found.to_dict()))
-    elif not isinstance(result, Evaluation):
+    if done.wrote_json(found.to_dict):
+        return
+    if not isinstance(result, Evaluation):
         show_labels(result)
     else:
         show_evaluation(result)

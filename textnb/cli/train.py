@@ -5,26 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import note, progress
+from textnb.cli.console import note
 from textnb.cli.inputs import (
     LabelledInput,
-    Quiet,
-    TextColumns,
-    check_apart,
-    classes_in_words,
-    count_malformed,
-    features_in_words,
+    NewModel,
     first_of,
-    reading,
+    note_columns_without_text,
     rows,
+    size_words,
+    work_on,
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
 from textnb.cli.words import as_option
-from textnb.errors import quantity
+from textnb.errors import VocabularyError, quantity
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings
 from textnb.models.known import table_models, text_models
 from textnb.runtime.settings import declared, setting
 from textnb.text.token_settings import TokenSettings
+from textnb.workflow.models import save_model
 from textnb.workflow.options import LearnOptions, TrainOptions
 
 if TYPE_CHECKING:
@@ -56,37 +54,49 @@ class ModelOptions(_Every):
     """Model."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TrainOutput(Quiet):
-    """Output."""
-
-    output: str = setting(
-        help="Model file to write.", names=("--output", "-o"), metavar="FILE")
-
-
 @verb
 def train(
     typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, tokens: TokenOptions,
-    kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, done: TrainOutput,
+    kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, done: NewModel,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli.settings import check_options, model_settings
-    from textnb.files.replace import check_model_target
-    from textnb.workflow.train import check_training, for_mail
+    from textnb.workflow.train import check_training, for_mail, train
 
-    check_model_target(done.output)
-    check_apart(source.input, done.output)
+    done.check(source.input)
     check_options(kind.model, typed)
     parameters = model_settings(kind.model, typed)
     options = for_mail(TrainOptions(
         kind=kind.model, parameters=parameters, tokenizer=_tokenizer(typed), columns=columns,
         limits=limits, learning=learning), typed, source.input, source.format)
     check_training(options)
-    if not options.is_texts:
-        _train_table(options, source, done)
+    table = rows(source.input, source, options.columns.text if options.is_texts else None,
+                 columns.label, learning.features, counts_texts=True)
+    documents: list[int] = []
+    with work_on(table, "training", "learned from", done.quiet,
+                 "document" if options.is_texts else "row") as advance:
+        def count_rows(rows: int) -> None:
+            documents.append(rows)
+            advance(rows)
+
+        try:
+            trained = train(options, table.frame, count_rows)
+        except VocabularyError:
+            note_columns_without_text(table)
+            raise
+    table.refuse_unreadable()
+    save_model(trained.model, done.output)
+    if done.quiet:
         return
-    _train_texts(options, source, done)
-    if options.is_for_mail and not done.quiet:
+    note_columns_without_text(table)
+    if without := table.textless(sum(documents)):
+        note(f"note: {quantity(without, 'row', 'holds', 'hold')} no text (null, empty or white "
+             "space alone): learned in the shares of the classes, without terms")
+    learned = _describe_texts(trained) if options.is_texts else ""
+    if not options.is_texts:
+        _describe_table(trained.model, table.frame.collect_schema().names())
+    note(f"{size_words(trained.model)}{learned} -> {done.output}")
+    if options.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
 
 
@@ -97,43 +107,10 @@ def _tokenizer(typed: TypedOptions) -> dict[str, Any]:
     return found | ({"sklearn": True} if found.pop("sklearn_tokens", False) else {})
 
 
-def _train_texts(options: TrainOptions, source: LabelledInput, done: TrainOutput) -> None:
-    from textnb.errors import VocabularyError
-    from textnb.storage.textmodel import save_fitted
-    from textnb.workflow.train import train
-
-    text: Any = options.columns.text
-    frame = rows(source.input, source, text, options.columns.label)
-    counted, note_count = count_malformed(frame, text)
-    texts = TextColumns(counted, text)
-    documents: list[int] = []
-    with (reading(source.input, frame, source.where),
-          progress("training", "learned from", done.quiet) as advance):
-        def count_rows(rows: int) -> None:
-            documents.append(rows)
-            advance(rows)
-
-        try:
-            trained = train(options, texts.frame, count_rows)
-        except VocabularyError:
-            texts.warn_of_empty()
-            raise
-    note_count.refuse_unreadable()
-    save_fitted(trained.model, done.output)
-    if done.quiet:
-        return
-    note_count(source.input)
-    texts.warn_of_empty()
-    without = texts.textless(sum(documents))
-    if without:
-        note(f"note: {quantity(without, 'row', 'holds', 'hold')} no text (null, empty or white "
-             "space alone): learned in the shares of the classes, without terms")
-    _describe(trained, done.output)
-
-
-def _describe(trained: Trained, output: str) -> None:
+def _describe_texts(trained: Trained) -> str:
+    """What was chosen as a model was trained; of its threshold there are notes."""
     fitted = trained.model
-    learned = quantity(len(fitted.terms), "term")
+    learned = ""
     if fitted.chosen_l is not None:
         learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"
     if fitted.learned.n_iter is not None:
@@ -141,8 +118,6 @@ def _describe(trained: Trained, output: str) -> None:
     if fitted.calibration is not None:
         learned += (f", temperature {fitted.calibration.temperature:.3g} (chosen on "
                     f"{quantity(fitted.calibration.documents, 'held-out document')})")
-    if fitted.pruned is not None:
-        note(fitted.pruned.describe())
     if trained.without_threshold is not None:
         why = trained.without_threshold.message(
             lambda setting: as_option(setting, f"--{setting.name.replace('_', '-')}", True))
@@ -154,31 +129,17 @@ def _describe(trained: Trained, output: str) -> None:
         unit = "log-odds" if fitted.calibration else fitted.model.difference_name
         for line in decision_words(fitted.decision, unit):
             note(line)
-    note(f"{classes_in_words(fitted)}, {learned} -> {output}")
+    return learned
 
 
-def _train_table(options: TrainOptions, source: LabelledInput, done: TrainOutput) -> None:
+def _describe_table(model: Any, columns: list[str]) -> None:
+    """What was chosen as a table's model was trained, and columns that are left out, as notes."""
     import numpy as np
 
-    from textnb.workflow.train import train
-
-    names, label = options.learning.features, options.columns.label
-    frame = rows(source.input, source, None, label, None if names is None else list(names))
-    counted, note_count = count_malformed(frame, None)
-    with (reading(source.input, frame, source.where),
-          progress("training", "learned from", done.quiet, "row") as advance):
-        classifier = train(options, counted, advance).model
-    classifier.save(done.output)
-    if done.quiet:
-        return
-    note_count(source.input)
-    left_out = [name for name in frame.collect_schema().names()
-                if name not in classifier.features_ and name != label]
-    if names is None and left_out:
+    left_out = [name for name in columns if name not in (*model.features_, model.label)]
+    if model.features is None and left_out:
         note(f"left out, because they do not hold numbers: {first_of(left_out)}; see --features")
-    fitted = classifier.estimator_
+    fitted = model.estimator_
     if getattr(fitted, "cv_accuracy_", None) is not None:
         note(f"chosen: alpha {fitted.alpha_:g}, gamma {fitted.gamma_:g}, cross-validated accuracy "
              f"{float(np.nanmax(fitted.cv_accuracy_)):.4f}")
-    note(f"{quantity(len(classifier.classes_), 'class')}, {features_in_words(classifier)} "
-         f"-> {done.output}")

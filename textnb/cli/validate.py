@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import LabelledInput, ModelFile, Quiet, Results, reading, rows
+from textnb.cli.console import note, out
+from textnb.cli.inputs import LabelledInput, ModelFile, Quiet, Results, rows_of, work_on
 from textnb.cli.options import verb
 from textnb.errors import quantity
 from textnb.workflow.options import ValidateOptions
-from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -30,19 +29,18 @@ def validate(
 
     how.check()
     fitted = load_fitted(file.model)
-    frame = rows(source.input, source, fitted.columns, fitted.label)
+    table = rows_of(fitted, source.input, source, fitted.label)
     what, verbed = ("judging", "judged") if how.online else ("validating", "validated")
-    with reading(source.input, frame, source.where), progress(
-            what, verbed, done.quiet) as advance:
-        found = validate(fitted, frame, how, advance)
+    with work_on(table, what, verbed, done.quiet) as advance:
+        found = validate(fitted, table.frame, how, advance)
     copies = getattr(found, "copies", 0)
     if copies:
         note(f"note: {copies:,} of {quantity(len(found.held), 'document')} "
              f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
-    if done.results_format == "json":
-        out(as_json(found.to_dict()))
-    elif isinstance(found, SmoothingPath):
+    if done.wrote_json(found.to_dict):
+        return
+    if isinstance(found, SmoothingPath):
         _show_path(found)
     elif isinstance(found, OnlineResult):
         _show_online(found, rate_of(fitted, found.positive))

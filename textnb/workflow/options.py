@@ -151,8 +151,30 @@ class TrainOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValidateOptions:
-    """Validation."""
+class UpdateOptions:
+    """Learning."""
+
+    new_class: list[str] | None = setting(
+        None, "A label that the model does not know yet; repeat it for several.", metavar="CLASS")
+    on_error: bool = setting(
+        False, "Learn only the rows that the model misjudges. Then its counts are no sample of the "
+        "rows: priors and probabilities lean towards the hard ones.")
+    within: float | None = setting(
+        None, "With --on-error: learn rows, too, that are judged rightly by less than this "
+        "log-odds above the least that the answer needs.", metavar="MARGIN")
+
+    def check(self, *, has_ledger: bool = False) -> None:
+        """Raises ParameterError for options that would have no effect."""
+        if self.within is not None and not self.on_error:
+            raise ParameterError.naming("{within} goes with {on_error}")
+        if self.within is not None and has_ledger:
+            raise ParameterError.naming("{within} does not go with a ledger, by which only "
+                                        "mistakes are chosen: leave it out")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FoldOptions:
+    """Folds."""
 
     folds: int = setting(
         5, "Divide the rows into this many parts; a model of the others scores each.",
@@ -162,6 +184,12 @@ class ValidateOptions:
     time: str | None = setting(
         None, "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
     seed: int = setting(0, "Seed of the shuffle before the rows are divided.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ValidateOptions(FoldOptions):
+    """Validation."""
+
     leave_one_out: bool = setting(
         False, "The rows are those that the model learned: each is left out in turn.")
     online: bool = setting(
@@ -195,6 +223,21 @@ class ValidateOptions:
                 raise ParameterError.naming("{one} belongs to {online}", one=Mention(name))
         if self.groups is not None and self.time is not None:
             raise does_not_go("groups", "time")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TuneOptions(FoldOptions):
+    """Search."""
+
+    metric: str | None = setting(
+        None, "accuracy (the default), macro-f1, log-loss, precision@recall=R or recall@fpr=R; of "
+        "lists of labels micro-f1 (the default), macro-f1, example-f1 or subset-accuracy.")
+    positive: str | None = setting(None, "Class of the last two metrics.", metavar="CLASS")
+    trials: int | None = setting(None, "Trials to run.  [default: 40, without --seconds]")
+    seconds: float | None = setting(
+        None, "Begin no trial after this time; the final training comes on top.")
+    folds: int = setting(3, "Folds of each trial.")
+    seed: int = setting(0, "Divides the rows, and orders the trials.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
