@@ -20,21 +20,11 @@ from textnb.cli.words import as_option
 from textnb.errors import VocabularyError, quantity
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings
 from textnb.models.known import table_models, text_models
-from textnb.runtime.settings import declared, setting
-from textnb.text.token_settings import TokenSettings
 from textnb.workflow.models import save_model
-from textnb.workflow.options import LearnOptions, TrainOptions
+from textnb.workflow.options import LearnOptions, TokenOptions
 
 if TYPE_CHECKING:
     from textnb.workflow.train import Trained
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TokenOptions(TokenSettings):
-    """Tokens."""
-
-    sklearn_tokens: bool = setting(
-        False, "The tokens of scikit-learn's CountVectorizer.", is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -44,7 +34,7 @@ class Kind:
     model: str = option(f"Of texts: {', '.join(text_models())}. Of feature tables: "
                         f"{', '.join(table_models())}. Mail is learned by {MAIL_OPTIONS}, "
                         "unless an option of text, tokens, limits or model is given.",
-                        default="multinomial", metavar="KIND")
+                        default="multinomial", metavar="KIND", python="kind")
 
 
 _Every: Any = every_model(Kind)
@@ -60,15 +50,10 @@ def train(
     kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, done: NewModel,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
-    from textnb.cli.settings import check_options, model_settings
-    from textnb.workflow.train import check_training, for_mail, train
+    from textnb.workflow.train import check_training, for_mail, train, training_of
 
     done.check(source.input)
-    check_options(kind.model, typed)
-    parameters = model_settings(kind.model, typed)
-    options = for_mail(TrainOptions(
-        kind=kind.model, parameters=parameters, tokenizer=_tokenizer(typed), columns=columns,
-        limits=limits, learning=learning), typed, source.input, source.format)
+    options = for_mail(training_of(kind.model, typed), typed, source.input, source.format)
     check_training(options)
     table = rows(source.input, source, options.columns.text if options.is_texts else None,
                  columns.label, learning.features, counts_texts=True)
@@ -98,13 +83,6 @@ def train(
     note(f"{size_words(trained.model)}{learned} -> {done.output}")
     if options.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
-
-
-def _tokenizer(typed: TypedOptions) -> dict[str, Any]:
-    """The settings of the tokenizer that were typed."""
-    names = {field.name for field, _ in declared(TokenOptions)}
-    found = {name: value for name, value in typed.items() if name in names}
-    return found | ({"sklearn": True} if found.pop("sklearn_tokens", False) else {})
 
 
 def _describe_texts(trained: Trained) -> str:

@@ -27,6 +27,7 @@ from textnb.runtime.settings import (
     is_whole,
     setting,
 )
+from textnb.text.token_settings import TokenSettings
 
 # Formats that `textnb.frames` reads; a test compares them.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
@@ -81,6 +82,15 @@ class LabelledOptions(ReadOptions):
         None, "In place of the label column: columns, such as corn,grain, each of which says "
         "whether a row has the label of its name (true or false, 1 or 0).",
         under="read")
+
+
+@dataclass(frozen=True)
+class TokenOptions(TokenSettings):
+    """Tokens."""
+
+    sklearn: bool = setting(
+        False, "The tokens of scikit-learn's CountVectorizer.", names=("--sklearn-tokens",),
+        python="sklearn_tokens", is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -176,9 +186,9 @@ class UpdateOptions:
 class FoldOptions:
     """Folds."""
 
-    folds: int = setting(
-        5, "Divide the rows into this many parts; a model of the others scores each.",
-        range=AT_LEAST_2)
+    folds: int | None = setting(
+        None, "Divide the rows into this many parts; a model of the others scores each.  "
+        "[default: 5]", range=AT_LEAST_2)
     groups: str | None = setting(
         None, "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
     time: str | None = setting(
@@ -236,7 +246,7 @@ class TuneOptions(FoldOptions):
     trials: int | None = setting(None, "Trials to run.  [default: 40, without --seconds]")
     seconds: float | None = setting(
         None, "Begin no trial after this time; the final training comes on top.")
-    folds: int = setting(3, "Folds of each trial.")
+    folds: int | None = setting(None, "Folds of each trial.  [default: 3]")
     seed: int = setting(0, "Divides the rows, and orders the trials.")
 
 

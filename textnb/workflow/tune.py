@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 from textnb.learning.settings import ColumnSettings
-from textnb.selection.search import Tuned, search
+from textnb.selection.search import FOLDS, Tuned, search
 from textnb.workflow.models import label_as
 from textnb.workflow.options import TuneOptions
+from textnb.workflow.validate import folds_of
 
 
 def tune(
@@ -31,5 +32,5 @@ def tune(
                             int if kind.is_integer() else str, "positive")
     return search(
         frame, text=columns.text, label=columns.label, metric=options.metric, positive=positive,
-        trials=options.trials, seconds=options.seconds, folds=options.folds,
-        groups=options.groups, time=options.time, seed=options.seed, progress=progress)
+        trials=options.trials, seconds=options.seconds, progress=progress,
+        **folds_of(options, FOLDS))
