@@ -26,6 +26,7 @@ def calibrate(
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
+    from textnb.cli.summary import calibration_lines
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
     from textnb.workflow.decide import calibrate, check_calibration, scored_to_calibrate, scores_of
@@ -48,9 +49,5 @@ def calibrate(
         evidence.note_unverified(held.novelty, done.quiet)
     if done.wrote_json(found.to_dict):
         return
-    out(evidence.calibration_words(found.calibration))
-    for name, values in found.figures.items():
-        out(f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}")
-    if not fitted.is_multilabel:
-        for line in evidence.not_judged_words(held):
-            out(line)
+    for line in calibration_lines(found):
+        out(line)

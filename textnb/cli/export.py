@@ -13,7 +13,7 @@ from textnb.cli.inputs import ModelFile, Quiet, Results, RowOptions, rows
 from textnb.cli.options import argument, verb
 from textnb.errors import ParameterError, quantity
 from textnb.runtime.settings import setting
-from textnb.workflow.models import any_model, holds_lists
+from textnb.workflow.models import any_model
 from textnb.workflow.options import ExportOptions
 
 if TYPE_CHECKING:
@@ -32,42 +32,21 @@ class ExportOutput(Quiet):
 @verb
 def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
+    from textnb.cli.summary import export_lines
     from textnb.export.targets.known import target_of, target_of_path
     from textnb.frames.failures import reading
-    from textnb.learning.memory_limit import byte_words
     from textnb.workflow.export import export
 
-    positive, output = how.positive, done.output
     # Before the model is read.
-    _ = target_of_path(output) if how.to is None else target_of(how.to)
+    _ = target_of_path(done.output) if how.to is None else target_of(how.to)
     classifier = any_model(file.model)
     with reading(file.model), steps("exporting", done.quiet) as progress:
-        exported = export(classifier, output, how, progress)
+        exported = export(classifier, done.output, how, progress)
     note_stale(classifier)
     if done.quiet:
         return
-    pruned = exported.pruned
-    if pruned is not None:
-        note(f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out")
-    if (rounding := exported.precision) is not None:
-        note(f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
-             f"scores by at most {rounding['worst_per_token']:.4g}")
-    chosen = [name for name in ("calibration", "decision")
-              if getattr(classifier, name, None) is not None]
-    if pruned is not None and pruned["dropped"] and chosen:
-        note(f"note: the model's {' and '.join(chosen)} held with all terms: the export has "
-             "none")
-    elif ("decision" in chosen and "decision" not in exported.answers
-            and not holds_lists(classifier)):
-        # A target answers with the most probable class; with one score, by its sign.
-        note("note: the model has a decision: its thresholds are in form.json, but the target does "
-             "not apply them" + ("" if positive is None else
-                                 f": {positive} wins where its score is above 0"))
-    unit = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
-    bundle = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
-    weights = quantity(exported.weights, "feature" if exported.reads == "features" else "term")
-    note(f"{exported.target}, scores {unit}: {weights}, {byte_words(exported.size)} -> "
-         f"{output}{bundle}")
+    for line in export_lines(exported, classifier, done.output, how.positive):
+        note(line)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

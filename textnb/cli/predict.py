@@ -19,7 +19,7 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import argument, option, verb
-from textnb.errors import ParameterError, printable, quantity
+from textnb.errors import ParameterError, printable
 from textnb.workflow.options import PredictOptions, TermsOptions
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class PredictOutput(Quiet, Tables):
 def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: PredictOutput) -> None:
     """Write the input with a column for the predicted class, in order."""
     from textnb.cli import evidence
+    from textnb.cli.summary import impossible_lines
     from textnb.frames import sinks
     from textnb.workflow.models import any_model
     from textnb.workflow.predict import check_answers, predict
@@ -62,9 +63,8 @@ def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: Predi
         evidence.note_textless(seen.coverage.textless, classifier.model.without_terms)
     if not seen.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
-    if seen.impossible:
-        note(f"note: {quantity(seen.impossible, 'row', 'is', 'are')} impossible under every class "
-             "(l = 0): without a prediction")
+    for line in impossible_lines(seen.impossible):
+        note(line)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -57,6 +57,7 @@ class _StepLines:
                              transient=True, disable=not stderr().is_terminal)
         self._task: Any = None
         self._name, self._began, self._has_line = "", 0.0, True
+        self._held_out = False
 
     def __enter__(self) -> _StepLines:
         self._bar.start()
@@ -76,9 +77,17 @@ class _StepLines:
         task = self._task
         return lambda rows: self._bar.advance(task, rows)
 
-    def result(self, text: str) -> None:
-        note(f"{self._name}: {text}")
-        self._has_line = True
+    def result(self, found: Any) -> None:
+        from textnb.cli.evidence import note_unverified
+        from textnb.cli.summary import lines_of
+
+        for line in lines_of(found):
+            note(f"{self._name}: {line}")
+            self._has_line = True
+        # Rows that the job itself held out are new.
+        self._held_out = getattr(found, "held_out", self._held_out)
+        if not self._held_out:
+            note_unverified(getattr(getattr(found, "result", None), "novelty", None), quiet=False)
 
     def _end(self) -> None:
         if not self._has_line:

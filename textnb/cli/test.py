@@ -25,7 +25,8 @@ class TestOutput(TestOptions, Quiet, Results):
 @verb
 def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
-    from textnb.cli.tables import show_evaluation, show_labels, show_rates
+    from textnb.cli.summary import test_lines
+    from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import Evaluation
     from textnb.workflow.evaluate import check_test, evaluate_model
     from textnb.workflow.models import any_model, text_columns
@@ -41,6 +42,7 @@ def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     tested = "tested" if done.report is None else "tested and reported on"
     with work_on(table, "testing", tested, done.quiet, unit_of(classifier)) as advance:
         found = evaluate_model(classifier, table.frame, done, learned=learned, progress=advance,
+                               with_probabilities=done.results_format == "json",
                                **reporting.heading(model, input))
     result = found.result
     evidence.note_stale(classifier)
@@ -56,12 +58,8 @@ def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
              "class (l = 0), which counts as an error")
     if done.wrote_json(found.to_dict):
         return
-    if not isinstance(result, Evaluation):
-        show_labels(result)
-    else:
-        show_evaluation(result)
-        if result.decided is not None:
-            out("by the model's decision: " + ", ".join(
-                f"{value:,} {name.replace('_', ' ')}" for name, value in result.decided.items()))
-        if found.rates is not None and found.roc_auc is not None:
-            show_rates(str(found.positive), found.rates, found.roc_auc)
+    show_evaluation(result)
+    for line in test_lines(found):
+        out(line)
+    if found.rates is not None and found.roc_auc is not None:
+        show_rates(str(found.positive), found.rates, found.roc_auc)

@@ -39,6 +39,7 @@ def threshold(
 ) -> None:
     """Choose the scores from which a class is answered, and keep them in the model."""
     from textnb.cli import evidence
+    from textnb.cli.summary import threshold_lines
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
 
@@ -61,10 +62,7 @@ def threshold(
         return
     if done.wrote_json(decision.to_dict):
         return
-    unit = "log-odds" if fitted.calibration else fitted.model.difference_name
-    words = (evidence.label_words(decision) if fitted.is_multilabel
-             else evidence.decision_words(decision, unit))
-    for line in words:
+    for line in threshold_lines(fitted.with_decision(decision)):
         out(line)
 
 

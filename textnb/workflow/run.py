@@ -5,34 +5,32 @@ Every step writes into one folder, which becomes the output when the last step i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-from textnb.errors import ExportError, quantity
-from textnb.evaluation.metrics import Evaluation
+from textnb.errors import ExportError
 from textnb.export.verify import verify_export
+from textnb.export.write import Exported
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
 from textnb.learning.fitted import Fitted
-from textnb.learning.memory_limit import byte_words
 from textnb.learning.parameters import plain
 from textnb.scoring import texts
 from textnb.workflow.decide import (
     calibrate,
     check_decision,
     decide,
-    measure_probabilities,
     scored_to_calibrate,
     scores_of,
 )
 from textnb.workflow.evaluate import evaluate_model
 from textnb.workflow.job import Job, settings_of
-from textnb.workflow.models import save_model
+from textnb.workflow.models import AnyModel, save_model
 from textnb.workflow.predict import predict
 from textnb.workflow.results import as_json
 from textnb.workflow.split import (
@@ -58,8 +56,8 @@ class Observer(Protocol):
     def step(self, name: str) -> Callable[[int], None]:
         """Begin a step; return what is called with each number of rows that the job has read."""
 
-    def result(self, text: str) -> None:
-        """Receive a result of the current step, as a sentence."""
+    def result(self, found: Any) -> None:
+        """Receive the result of the current step: what the function of that step returns."""
 
 
 class Silent:
@@ -68,8 +66,17 @@ class Silent:
     def step(self, name: str) -> Callable[[int], None]:
         return lambda rows: None
 
-    def result(self, text: str) -> None:
+    def result(self, found: Any) -> None:
         pass
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """An export, and whether it was run and scores as the model does."""
+
+    exported: Exported
+    model: AnyModel
+    is_verified: bool
 
 
 class _Work:
@@ -96,9 +103,6 @@ class _Work:
             self._scores[way] = scores_of(
                 self.model, self.train, way, self.job.validation, advance)
         return self._scores[way]
-
-    def say(self, text: str) -> None:
-        self.observer.result(text)
 
     def write(self, name: str, values: Any) -> None:
         (self.folder / name).write_text(as_json(values, indent=1) + "\n", "utf-8")
@@ -138,12 +142,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
             # Before hours of learning, and not after them.
             pass
         rows = read_rows(job, cache)
-        how = " (held out of the same input)" if rows.held_out else ""
-        observer.result(f"{quantity(rows.learned, 'row')} to learn from, {rows.tested:,} to test "
-                        f"on{how}")
-        if rows.malformed:
-            observer.result(f"{quantity(rows.malformed, 'message', 'is', 'are')} malformed: see "
-                            "their column errors")
+        observer.result(rows)
         check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
         for section, title, step in _STEPS:
@@ -182,22 +181,8 @@ def _train(work: _Work, advance: Callable[[int], None]) -> None:
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
     with reading(work.job.input.train):
         trained = train(options, work.train, advance)
-    model = work.model = trained.model
-    if not isinstance(model, Fitted):
-        work.say(f"{quantity(len(model.classes_), 'class')}, "
-                 f"{quantity(len(model.feature_names_), 'feature')}")
-        return
-    chosen = "" if model.chosen_l is None else (
-        f", l = {model.chosen_l:g} chosen by leave-one-out")
-    work.say(f"{quantity(len(model.classes), 'label' if model.is_multilabel else 'class')}, "
-             f"{quantity(len(model.terms), 'term')}{chosen}")
-    if model.pruned is not None:
-        work.say(model.pruned.describe())
-    if trained.without_threshold is not None:
-        work.say("no threshold was chosen: log-odds above 0 decide. "
-                 f"{trained.without_threshold}")
-    elif model.decision is not None:
-        work.say(_describe_thresholds(model.decision.thresholds))
+    work.model = trained.model
+    work.observer.result(trained)
 
 
 def _validate(work: _Work, advance: Callable[[int], None]) -> None:
@@ -205,18 +190,8 @@ def _validate(work: _Work, advance: Callable[[int], None]) -> None:
     assert options is not None
     with at_key("validation", options):
         found = validate(work.model, work.train, options, advance)
-    values = found.to_dict()
-    work.write("validation.json", values)
-    by = f" by {values['method']}" if "method" in values else ""
-    if "accuracy" in values:
-        spread = values.get("accuracy_standard_deviation")
-        left_out = values["not_judged"]
-        work.say(f"accuracy {values['accuracy']:.4f}"
-                 + (f" ± {spread:.4f}" if spread else "") + by + (
-                     f"; {quantity(left_out, 'document')} can't be judged by probabilities"
-                     if left_out else ""))
-    elif "micro_f1" in values:
-        work.say(_describe_lists(values) + by)
+    work.write("validation.json", found.to_dict())
+    work.observer.result(found)
 
 
 def _calibrate(work: _Work, advance: Callable[[int], None]) -> None:
@@ -226,8 +201,7 @@ def _calibrate(work: _Work, advance: Callable[[int], None]) -> None:
     with at_key("calibration", options):
         found = calibrate(work.model, held, options)
     work.model = work.model.with_calibration(found.calibration)
-    losses = found.figures["log_loss"]
-    work.say(f"log loss {losses['before']:.3f} -> {losses['after']:.3f} by {held.method}")
+    work.observer.result(found)
 
 
 def _decide(work: _Work, advance: Callable[[int], None]) -> None:
@@ -240,18 +214,7 @@ def _decide(work: _Work, advance: Callable[[int], None]) -> None:
             held = work.scores(options.scored or "leave-one-out", advance)
         decision = decide(work.model, held, options)
     work.model = work.model.with_decision(decision)
-    work.say(f"{_describe_lists(held.measure(decision))} by {held.method}"
-             if work.model.is_multilabel else _describe_thresholds(decision.thresholds))
-
-
-def _describe_lists(measured: Mapping[str, float]) -> str:
-    return f"micro F1 {measured['micro_f1']:.4f}, macro F1 {measured['macro_f1']:.4f}"
-
-
-def _describe_thresholds(thresholds: Any) -> str:
-    shown = [f"{label}: {value:.3f}" for label, value in list(thresholds.items())[:6]]
-    more = ", ..." if len(thresholds) > 6 else ""
-    return f"least log-odds {', '.join(shown)}{more}"
+    work.observer.result(work.model)
 
 
 def _test(work: _Work, advance: Callable[[int], None]) -> None:
@@ -261,22 +224,10 @@ def _test(work: _Work, advance: Callable[[int], None]) -> None:
     learned = work.train if isinstance(work.model, Fitted) and report is not None else None
     with at_key("test", options):
         tested = evaluate_model(work.model, work.test, replace(options, report=report),
-                                learned=learned, progress=advance)
-    work.write("metrics.json", {**tested.to_dict(),
-                                **measure_probabilities(work.model, work.test)})
-    result = tested.result
-    if not isinstance(result, Evaluation):
-        work.say(f"{_describe_lists(result.to_dict())} on {quantity(result.documents, 'row')}")
-        return
-    if result.decided is not None:
-        work.say(", ".join(f"{value:,} {name.replace('_', ' ')}"
-                           for name, value in result.decided.items()))
-    work.say(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
-             f"{quantity(result.documents, 'row')}")
-    # Rows that the job itself held out are new.
-    if result.novelty is not None and result.novelty.verdict == "unknown" and (
-            not work.rows.held_out):
-        work.say(f"note: {result.novelty.message}")
+                                learned=learned, with_probabilities=True,
+                                progress=advance)
+    work.write("metrics.json", tested.to_dict())
+    work.observer.result(tested)
 
 
 def _list_terms(work: _Work, advance: Callable[[int], None]) -> None:
@@ -289,8 +240,8 @@ def _predict(work: _Work, advance: Callable[[int], None]) -> None:
     settings = work.job.predictions
     assert settings is not None
     with at_key("predictions", settings), _to_predict(work) as rows:
-        predict(work.model, rows, settings, str(work.folder / settings.file), None, advance)
-    work.say(f"-> {settings.file}")
+        work.observer.result(predict(
+            work.model, rows, settings, str(work.folder / settings.file), None, advance))
 
 
 @contextmanager
@@ -309,20 +260,15 @@ def _export(work: _Work) -> None:
     for number, settings in enumerate(work.job.exports):
         work.observer.step(f"exporting to {settings.to or settings.file}")
         exported = try_export(work.model, work.folder, settings, number)
-        weights = quantity(exported.weights,
-                           "feature" if exported.reads == "features" else "term")
-        words = f"{weights}, {byte_words(exported.size)} -> {exported.path.name}"
-        if not settings.verify:
-            work.say(f"{words}, not verified")
-            continue
-        try:
-            passed = verify_export(exported.path).passed
-        except ExportError as error:
-            raise ExportError(f"exports: {error}; or set verify = false, and verify where the "
-                              "engine is") from None
-        if not passed:
-            raise ExportError(f"exports: {settings.file} does not score as the model does")
-        work.say(f"{words}, verified")
+        if settings.verify:
+            try:
+                passed = verify_export(exported.path).passed
+            except ExportError as error:
+                raise ExportError(f"exports: {error}; or set verify = false, and verify where the "
+                                  "engine is") from None
+            if not passed:
+                raise ExportError(f"exports: {settings.file} does not score as the model does")
+        work.observer.result(Written(exported, work.model, settings.verify))
 
 
 # The section that asks for a step (None: every job has it), its title, and the step.
