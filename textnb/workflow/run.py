@@ -5,8 +5,7 @@ Every step writes into one folder, which becomes the output when the last step i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from textnb.errors import ExportError
 from textnb.export.verify import verify_export
 from textnb.export.write import Exported
+from textnb.frames.batches import Progress
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
@@ -22,16 +22,24 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import plain
 from textnb.scoring import texts
 from textnb.workflow.decide import (
+    Calibrated,
     calibrate,
     check_decision,
     decide,
     scored_to_calibrate,
     scores_of,
 )
-from textnb.workflow.evaluate import evaluate_model
-from textnb.workflow.job import Job, settings_of
+from textnb.workflow.evaluate import Tested, evaluate_model
+from textnb.workflow.job import Job, Predictions, Terms, settings_of
 from textnb.workflow.models import AnyModel, save_model
-from textnb.workflow.predict import predict
+from textnb.workflow.options import (
+    CalibrateOptions,
+    DecideOptions,
+    TestOptions,
+    TrainOptions,
+    ValidateOptions,
+)
+from textnb.workflow.predict import Predicted, predict
 from textnb.workflow.results import as_json
 from textnb.workflow.split import (
     RowFiles,
@@ -43,11 +51,8 @@ from textnb.workflow.split import (
     try_export,
 )
 from textnb.workflow.staging import RECORD, record, stage_output
-from textnb.workflow.train import train
+from textnb.workflow.train import Trained, train
 from textnb.workflow.validate import validate
-
-# A step of a job: it takes the work, and what counts rows.
-Step = Callable[["_Work", Callable[[int], None]], None]
 
 
 class Observer(Protocol):
@@ -96,7 +101,7 @@ class _Work:
     def test(self) -> Any:
         return scan_stored(self.rows.test)
 
-    def scores(self, scored: str, advance: Callable[[int], None]) -> Any:
+    def scores(self, scored: str, advance: Progress) -> Any:
         """Scores of the training rows by models that have not learned them; made once."""
         way = "folds" if self.model.is_multilabel else scored
         if way not in self._scores:
@@ -146,9 +151,14 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
         for section, title, step in _STEPS:
-            settings = True if section is None else getattr(job, section)
-            if settings is not None:
-                step(work, observer.step(title))
+            options = getattr(job, section)
+            if options is None:
+                continue
+            advance = observer.step(title)
+            with at_key(section):
+                found = step(work, options, advance)
+            if found is not None:
+                observer.result(found)
         _export(work)
         for path in cache.iterdir():
             path.unlink()
@@ -174,86 +184,59 @@ def _record_of_job(job: Job) -> Any:
     return settings
 
 
-def _train(work: _Work, advance: Callable[[int], None]) -> None:
-    options = work.job.model
+def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
     if work.job.decision is not None and options.is_for_mail:
         # The threshold is chosen later.
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
     with reading(work.job.input.train):
         trained = train(options, work.train, advance)
     work.model = trained.model
-    work.observer.result(trained)
+    return trained
 
 
-def _validate(work: _Work, advance: Callable[[int], None]) -> None:
-    options = work.job.validation
-    assert options is not None
-    with at_key("validation", options):
-        found = validate(work.model, work.train, options, advance)
+def _validate(work: _Work, options: ValidateOptions, advance: Progress) -> Any:
+    found = validate(work.model, work.train, options, advance)
     work.write("validation.json", found.to_dict())
-    work.observer.result(found)
+    return found
 
 
-def _calibrate(work: _Work, advance: Callable[[int], None]) -> None:
-    options = work.job.calibration
-    assert options is not None
+def _calibrate(work: _Work, options: CalibrateOptions, advance: Progress) -> Calibrated:
     held = work.scores(scored_to_calibrate(work.model), advance)
-    with at_key("calibration", options):
-        found = calibrate(work.model, held, options)
+    found = calibrate(work.model, held, options)
     work.model = work.model.with_calibration(found.calibration)
-    work.observer.result(found)
+    return found
 
 
-def _decide(work: _Work, advance: Callable[[int], None]) -> None:
-    options = work.job.decision
-    assert options is not None
-    with at_key("decision", options):
-        check_decision(work.model, options)
-        held: Any = None
-        if options.needs_rows:
-            held = work.scores(options.scored or "leave-one-out", advance)
-        decision = decide(work.model, held, options)
-    work.model = work.model.with_decision(decision)
-    work.observer.result(work.model)
+def _decide(work: _Work, options: DecideOptions, advance: Progress) -> Fitted:
+    check_decision(work.model, options)
+    held = work.scores(options.scored or "leave-one-out", advance) if options.needs_rows else None
+    fitted: Fitted = work.model.with_decision(decide(work.model, held, options))
+    work.model = fitted
+    return fitted
 
 
-def _test(work: _Work, advance: Callable[[int], None]) -> None:
+def _test(work: _Work, options: TestOptions, advance: Progress) -> Tested:
     save_model(work.model, work.folder / "model.textnb")
-    options = work.job.test
     report = None if options.report is None else str(work.folder / options.report)
     learned = work.train if isinstance(work.model, Fitted) and report is not None else None
-    with at_key("test", options):
-        tested = evaluate_model(work.model, work.test, replace(options, report=report),
-                                learned=learned, with_probabilities=True,
-                                progress=advance)
+    tested = evaluate_model(work.model, work.test, replace(options, report=report),
+                            learned=learned, with_probabilities=True, progress=advance)
     work.write("metrics.json", tested.to_dict())
-    work.observer.result(tested)
+    return tested
 
 
-def _list_terms(work: _Work, advance: Callable[[int], None]) -> None:
-    terms = work.job.terms
-    assert terms is not None
-    texts.top(work.model, terms.k).write_csv(work.folder / terms.file)
+def _list_terms(work: _Work, options: Terms, advance: Progress) -> None:
+    texts.top(work.model, options.k).write_csv(work.folder / options.file)
 
 
-def _predict(work: _Work, advance: Callable[[int], None]) -> None:
-    settings = work.job.predictions
-    assert settings is not None
-    with at_key("predictions", settings), _to_predict(work) as rows:
-        work.observer.result(predict(
-            work.model, rows, settings, str(work.folder / settings.file), None, advance))
-
-
-@contextmanager
-def _to_predict(work: _Work) -> Iterator[Any]:
-    settings = work.job.predictions
-    assert settings is not None
+def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
+    place = str(work.folder / options.file)
     with rows_to_predict(work.job) as rows:
         if rows is not None:
-            yield rows
-            return
+            return predict(work.model, rows.frame, options, place, None, advance)
     with reading(work.job.input.train):
-        yield rows_where(work.test, settings.where, "predictions.where")
+        chosen = rows_where(work.test, options.where, "predictions.where")
+        return predict(work.model, chosen, options, place, None, advance)
 
 
 def _export(work: _Work) -> None:
@@ -271,9 +254,9 @@ def _export(work: _Work) -> None:
         work.observer.result(Written(exported, work.model, settings.verify))
 
 
-# The section that asks for a step (None: every job has it), its title, and the step.
-_STEPS: tuple[tuple[str | None, str, Step], ...] = (
-    (None, "training", _train), ("validation", "validating", _validate),
+# The section of a step, its title, and what does it.
+_STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("model", "training", _train), ("validation", "validating", _validate),
     ("calibration", "calibrating", _calibrate), ("decision", "choosing thresholds", _decide),
-    (None, "testing", _test), ("terms", "listing terms", _list_terms),
+    ("test", "testing", _test), ("terms", "listing terms", _list_terms),
     ("predictions", "predicting", _predict))
