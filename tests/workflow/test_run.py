@@ -306,6 +306,17 @@ def test_mail(folder: Path, tmp_path: Path) -> None:
     assert (answered["predicted"] == answered["label"]).all()
 
 
+def test_mail_that_can_not_be_read_is_not_learned(folder: Path) -> None:
+    for label in ("ham", "spam"):
+        (folder / "mail" / label).mkdir(parents=True)
+        (folder / "mail" / label / "1.eml").write_bytes(b"Subject: lunch\n\nat noon\n")
+    (folder / "mail" / "ham" / "2.eml").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"^input\.train: can't read .*on_unreadable=skip"):
+        run(folder, "input.train=mail", "input.format=mail")
+    run(folder, "input.train=mail", "input.format=mail", "input.on_unreadable=skip",
+        "input.test=mail")
+
+
 def test_brackets_in_a_path_are_no_glob(folder: Path) -> None:
     (folder / "a[1]*").mkdir()
     spam_messages(100).write_parquet(folder / "a[1]*" / "rows.parquet")

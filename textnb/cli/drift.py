@@ -10,8 +10,7 @@ import click
 from textnb.cli.console import note, out
 from textnb.cli.inputs import LabelledRowOptions, ModelFile, Quiet, Results, rows_of, work_on
 from textnb.cli.options import argument, option, verb
-from textnb.errors import quantity
-from textnb.runtime.settings import setting
+from textnb.errors import ParameterError, quantity
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift, Sample
@@ -24,9 +23,9 @@ AGAIN_CODE, TOO_FEW_CODE = 3, 4
 class DriftInput(LabelledRowOptions):
     """Input."""
 
-    input: str = argument("Recent rows, labelled or not: whatever textnb test reads.")
-    reference: str = setting(
-        help="Rows like those that the thresholds were chosen on. MODEL has learned neither.",
+    input: str | None = argument("Recent rows, labelled or not: whatever textnb test reads.", None)
+    reference: str | None = option(
+        "Rows like those that the thresholds were chosen on. MODEL has learned neither.",
         metavar="FILE")
     reference_where: str | None = option(
         "Rows of --reference for which this SQL condition holds.")
@@ -44,6 +43,9 @@ def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.rows import check_storage
 
+    if source.input is None or source.reference is None:
+        raise ParameterError("drift compares recent rows with rows like those that the thresholds "
+                             "were chosen on: textnb drift MODEL RECENT --reference EARLIER")
     check_storage(source, source.input, source.reference)
     fitted = check_model(load_fitted(file.model))
     reference = _sample(fitted, source.reference, source, source.reference_where,

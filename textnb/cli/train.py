@@ -16,7 +16,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
 from textnb.errors import VocabularyError, quantity
-from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings
+from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
 from textnb.models.known import table_models, text_models
 from textnb.workflow.models import save_model
 from textnb.workflow.options import LearnOptions, TokenOptions
@@ -46,9 +46,14 @@ def train(
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli.summary import training_lines
+    from textnb.frames.scan import is_mail
     from textnb.workflow.train import check_training, for_mail, train, training_of
 
     done.check(source.input)
+    if not (done.quiet or "model" in typed or mail_recipe(typed)) and is_mail(
+            source.input, source.format):
+        note("note: an option of text, tokens, limits or model is given, so that mail is not "
+             f"learned by {MAIL_OPTIONS}")
     options = for_mail(training_of(kind.model, typed), typed, source.input, source.format)
     check_training(options)
     table = rows(source.input, source, options.columns.text if options.is_texts else None,
