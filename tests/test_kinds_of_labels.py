@@ -24,7 +24,7 @@ PLACES = {
         "scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
-        "evaluation.comparison evaluation.online report.findings report.page",
+        "evaluation.comparison evaluation.online report.findings report.page workflow.evaluate",
     "thresholds of each label, or of classes":
         "evaluation.class_thresholds workflow.decide workflow.options cli.threshold",
     "folds: of lists, a label may be missing from one":
@@ -37,7 +37,7 @@ PLACES = {
         "export.targets.python export.targets.sql export.targets.sql_answers",
     "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",
     "words for people, and refusals":
-        "cli.calibrate cli.evidence cli.predict cli.tune cli.validate export.describe "
+        "cli.calibrate cli.evidence cli.predict cli.summary cli.tune export.describe "
         "learning.fitting filter.mailfilter filter.quick workflow.job workflow.run "
         "workflow.validate",
 }

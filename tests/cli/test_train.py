@@ -476,7 +476,7 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--pattern", "("], r"pattern '\('"),
     (["--pattern", "a*"], r"pattern 'a\*' matches the empty string"),
     (["--pattern", "(a)(b)"], r"pattern .* has a capturing group"),
-    (["--pattern", "a", "--sklearn-tokens"], r"--sklearn-tokens and --pattern exclude each other"),
+    (["--pattern", "a", "--sklearn-tokens"], r"--sklearn-tokens does not go with --pattern"),
     (["--normalize", "nfkc"], r"normalize: unknown value 'nfkc'"),
     (["--strip-accents", "all"], r"--strip-accents: unknown value 'all'"),
     (["--min-df", "few"], r"--min-df must be a count \(2\) or a share.*got 'few'"),

@@ -71,9 +71,8 @@ def _sample(
     from textnb.evaluation.drift import sample_of
     from textnb.workflow.rows import for_place
 
-    of_lists = source.label_separator is not None or source.label_columns is not None
     table = rows_of(fitted, input, replace(for_place(input, source), where=where),
-                    fitted.label if of_lists else None, option)
+                    fitted.label if source.of_lists else None, option)
     with work_on(table, "scoring", "scored", quiet) as advance:
         return sample_of(fitted, table.frame, advance)
 

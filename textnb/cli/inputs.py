@@ -173,11 +173,10 @@ def rows(
     features: Any = None, where: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
     """The input's rows; ``where`` is the option whose condition chooses them, for errors."""
-    from textnb.workflow.rows import Rows, open_rows
+    from textnb.workflow.rows import open_rows
 
-    frame = open_rows(input, options, text, label, features, where=options.where, option=where,
-                      note=note)
-    return Rows(input, frame, text, where=options.where, option=where, counts_texts=counts_texts)
+    return open_rows(input, options, text, label, features, where=options.where, option=where,
+                     counts_texts=counts_texts, note=note)
 
 
 def rows_of(

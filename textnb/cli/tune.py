@@ -18,14 +18,13 @@ from textnb.cli.inputs import (
     note_malformed,
     rows,
 )
-from textnb.cli.options import TypedOptions, option, option_of_model, verb
+from textnb.cli.options import TypedOptions, name_of, option, verb
+from textnb.cli.train import ModelOptions
 from textnb.cli.words import toml_of
 from textnb.errors import ParameterError, quantity
 from textnb.learning.settings import ColumnSettings, LimitSettings
-from textnb.models.known import all_models
-from textnb.runtime.settings import Setting, declared
-from textnb.text.token_settings import TokenSettings
-from textnb.workflow.options import TuneOptions
+from textnb.runtime.settings import declared
+from textnb.workflow.options import TokenOptions, TuneOptions
 
 if TYPE_CHECKING:
     from textnb.selection.search import Tuned
@@ -104,18 +103,12 @@ def _show(found: Tuned, command: str, seconds: float | None) -> None:
 
 def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     """The command that trains with the settings, without a search."""
-    changes = found.settings.changes()
-    kind = found.settings.model.kind
-    own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
-    names = {field.name: _option_name(field.name, facts)
-             for group in (TokenSettings, LimitSettings) for field, facts in declared(group)}
-    names |= {field.name: option_of_model(field.name) for field, _ in declared(all_models()[kind])}
-    words = ["textnb", "train", input]
-    words += [*_options_of(LabelledInput, typed),
-              *_options_of(ColumnSettings, typed), "--model", kind]
-    for name, value in own.items():
-        words += _as_typed(names[name], value)
-    return shlex.join([*words, "-o", output])
+    changes, kind = found.settings.changes(), found.settings.model.kind
+    return shlex.join([
+        "textnb", "train", input, *_words(LabelledInput, typed), *_words(ColumnSettings, typed),
+        "--model", kind, *_words(TokenOptions, changes["tokenizer"]),
+        *_words(LimitSettings, changes["limits"]), *_words(ModelOptions, changes["model"]),
+        "-o", output])
 
 
 def _threshold_command(
@@ -126,31 +119,24 @@ def _threshold_command(
         return ""
     assert found.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_options_of(LabelledInput, typed), "--leave-one-out",
+        "textnb", "threshold", output, input, *_words(LabelledInput, typed), "--leave-one-out",
         "--by", found.fitted.decision.evidence["by"]])
 
 
-def _options_of(group: type, typed: Mapping[str, Any]) -> list[str]:
-    """The words of a group's options that were typed."""
-    return [word for field, facts in declared(group)
-            if field.name in typed and not facts.is_argument
-            for word in _as_typed(_option_name(field.name, facts), typed[field.name])]
-
-
-def _option_name(field: str, facts: Setting) -> str:
-    if facts.under:
-        return f"--{facts.under} {field}"
-    return facts.names[0] if facts.names else f"--{field.replace('_', '-')}"
-
-
-def _as_typed(name: str, value: Any) -> list[str]:
-    """The words that give an option this value."""
-    option, _, key = name.partition(" ")
-    if key:
-        return [option, f"{key}={toml_of(value)}"]
-    on, _, off = name.partition("/")
-    if isinstance(value, bool):
-        return [on if value else off]
-    if isinstance(value, list):
-        return [word for each in value for word in (on, str(each))]
-    return [on, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+def _words(group: type, values: Mapping[str, Any]) -> list[str]:
+    """The words that give settings of a group their values."""
+    words = []
+    for field, facts in declared(group):
+        if field.name not in values or facts.is_argument:
+            continue
+        name, value = name_of(field, facts), values[field.name]
+        option, _, key = name.partition(" ")
+        if key:
+            words += [option, f"{key}={toml_of(value)}"]
+        elif isinstance(value, bool):
+            words += [name if value else facts.names[0].partition("/")[2]]
+        else:
+            typed = value if isinstance(value, list) else [
+                ",".join(map(str, value)) if isinstance(value, tuple) else value]
+            words += [word for each in typed for word in (name, str(each))]
+    return words

@@ -59,8 +59,6 @@ RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
 FileName = str
 TableName = str
 _SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
-# Keys of the input by which a row has several labels.
-_OF_LISTS = ("label_separator", "label_columns")
 # Settings of [model] that models of all kinds have.
 _OF_TRAINING = (ColumnSettings, LimitSettings, LearnOptions)
 
@@ -259,12 +257,10 @@ def _check(job: Job, table: Table) -> None:
             if getattr(job, name) is not None:
                 table.fault((name,), "it is for models of texts; model.kind is "
                                      f"{job.model.kind!r}")
-        for name in _OF_LISTS:
-            if getattr(job.input, name) is not None:
-                table.fault(("input", name), "it is for models of texts; model.kind is "
-                                             f"{job.model.kind!r}")
-    elif all(getattr(job.input, name) is not None for name in _OF_LISTS):
-        table.fault(("input",), "label_columns and label_separator exclude each other")
+        if job.input.of_lists:
+            name = "label_separator" if job.input.label_columns is None else "label_columns"
+            table.fault(("input", name), "it is for models of texts; model.kind is "
+                                         f"{job.model.kind!r}")
     places = [job.input.train, job.input.test,
               None if job.predictions is None else job.predictions.input]
     table.check(("input",), lambda: check_storage(job.input, *places), (("input",), Input))
@@ -281,8 +277,8 @@ def _check(job: Job, table: Table) -> None:
 
 def _check_left_out(job: Job, table: Table) -> None:
     """Note a section that leaves rows out by subtraction, if the model does not allow it."""
-    of_lists = any(getattr(job.input, name) is not None for name in _OF_LISTS)
-    if not job.model.is_texts or of_lists or getattr(job.decision, "by", None) is not None:
+    by = None if job.decision is None else job.decision.by
+    if not job.model.is_texts or job.input.of_lists or by is not None:
         return  # lists of labels are scored by folds
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, asks in (

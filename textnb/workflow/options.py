@@ -83,6 +83,16 @@ class LabelledOptions(ReadOptions):
         "whether a row has the label of its name (true or false, 1 or 0).",
         under="read")
 
+    @property
+    def of_lists(self) -> bool:
+        """Whether they say how a row has several labels."""
+        return self.label_separator is not None or self.label_columns is not None
+
+    def check(self) -> None:
+        """Raises ParameterError for options that exclude each other."""
+        if self.label_columns is not None and self.label_separator is not None:
+            raise does_not_go("label_columns", "label_separator")
+
 
 @dataclass(frozen=True)
 class TokenOptions(TokenSettings):
@@ -197,7 +207,16 @@ class FoldOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValidateOptions(FoldOptions):
+class OneClassOptions:
+    """One class."""
+
+    positive: Label | None = setting(
+        None, "Also show the rates and the area under the ROC of this class against the rest.",
+        metavar="CLASS")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ValidateOptions(FoldOptions, OneClassOptions):
     """Validation."""
 
     leave_one_out: bool = setting(
@@ -214,10 +233,6 @@ class ValidateOptions(FoldOptions):
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
-    positive: Label | None = setting(
-        None, "Also show the rates and the area under the ROC of this class against the rest.",
-        metavar="CLASS")
-
     def check(self) -> None:
         """Raises ParameterError for options that would have no effect."""
         changed = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
@@ -348,12 +363,9 @@ class DecideOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TestOptions:
+class TestOptions(OneClassOptions):
     """Output."""
 
-    positive: Label | None = setting(
-        None, "Also show the rates and the area under the ROC of this class against the rest.",
-        metavar="CLASS")
     report: str | None = setting(
         None, "HTML page to write: charts, terms, mistakes, and peculiarities of the rows.",
         metavar="FILE")

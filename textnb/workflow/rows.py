@@ -153,9 +153,9 @@ class Rows:
 
 def open_rows(
     place: str, options: ReadOptions, text: Any, label: str | None = None, features: Any = None,
-    *, where: str | None = None, option: str = "--where",
+    *, where: str | None = None, option: str = "--where", counts_texts: bool = False,
     note: Callable[[str], None] = lambda line: None,
-) -> pl.LazyFrame:
+) -> Rows:
     """The rows of a place, with their columns checked: of texts, or without ``text`` a table's.
 
     Parameters
@@ -169,6 +169,8 @@ def open_rows(
         The condition that chooses rows.
     option : str
         What gave the condition, for errors.
+    counts_texts : bool
+        Whether rows without a text, and columns without any, are counted.
     note : callable
         Receives a line for each file that is left out.
     """
@@ -185,18 +187,18 @@ def open_rows(
     if text is None:
         _check_table(options, labels)
         frame = scan_table(source, features, label, **settings)
-        return rows_where(frame, where, option)
+        return Rows(place, rows_where(frame, where, option), where=where, option=option)
+    labels.check()
     # What learns or scores checks which columns hold lists of tokens.
     columns = labels.label_columns
-    if columns is not None and labels.label_separator is not None:
-        raise ParameterError.naming("{label_columns} and {label_separator} exclude each other")
     frame = scan(source, text=text, label=None if columns else label,
                  subfolders=options.subfolders, tokens=None, **settings)
     if label is not None and columns is not None:
         frame = list_labels(frame, columns, label)
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
-    return rows_where(frame, where, option)
+    return Rows(place, rows_where(frame, where, option), text, where=where, option=option,
+                counts_texts=counts_texts)
 
 
 def check_storage(options: ReadOptions, *places: str | None) -> None:
@@ -228,35 +230,36 @@ def labelled_rows(
     may_lack_labels : bool
         Whether rows may have neither.
     """
-    column, text = model.label, text_columns(model)
+    def open_with(label: str | None) -> Rows:
+        return open_rows(place, options, text_columns(model), label, features_of(model),
+                         where=where, note=note)
 
-    def open_with(label: str | None) -> pl.LazyFrame:
-        return open_rows(place, options, text, label, features_of(model), where=where, note=note)
-
+    column = model.label
     try:
-        frame = open_with(column if as_class is None else None)
+        rows = open_with(column if as_class is None else None)
     except SchemaError as error:
         if error.missing_role != "label":
             raise
-        if not may_lack_labels:
-            raise SchemaError(f"{error.problem}; where all rows are of one class, say "
-                              "--as CLASS") from None
-        return Rows(place, open_with(None), text, where=where)
-    known = classes_of(model).tolist()
+        if may_lack_labels:
+            return open_with(None)
+        raise SchemaError(f"{error.problem}; where all rows are of one class, say "
+                          "--as CLASS") from None
+    known, schema = classes_of(model).tolist(), rows.frame.collect_schema()
     dtype = pl.Series(known).dtype
     if as_class is not None:
-        if column in frame.collect_schema():
+        if column in schema:
             raise ParameterError(
                 f"--as is for rows without labels, and the input has a column {column!r}: leave "
                 "out --as, or choose the rows with --where and write them without that column")
         label = pl.lit(label_as(as_class, type(known[0])), dtype=dtype)
         labels = pl.concat_list(label) if holds_lists(model) else label
-    elif isinstance(frame.collect_schema()[column], pl.List):
+    elif isinstance(schema[column], pl.List):
         # What learns compares with the model.
         labels = pl.col(column).cast(pl.List(dtype)) if holds_lists(model) else pl.col(column)
     else:
-        labels = labels_as(column, frame, dtype)
-    return Rows(place, frame.with_columns(labels.alias(column)), text, where=where)
+        labels = labels_as(column, rows.frame, dtype)
+    rows.frame = rows.frame.with_columns(labels.alias(column))
+    return rows
 
 
 def _check_table(options: ReadOptions, labels: LabelledOptions) -> None:

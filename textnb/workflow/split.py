@@ -183,10 +183,9 @@ def _rows(
     model = job.model
     text, features = model.text_columns if model.is_texts else None, model.learning.features
     with at_source(key), reading(place):
-        frame = open_rows(
+        yield open_rows(
             place, for_place(place, options or job.input), text,
             model.columns.label if options is None else None, features, where=where, option=option)
-        yield Rows(place, frame, text)
 
 
 def check_labels(job: Job, rows: RowFiles) -> None:

@@ -27,7 +27,7 @@ from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits
 from textnb.workflow.models import AnyModel, class_named
-from textnb.workflow.options import LearnOptions, TokenOptions, TrainOptions
+from textnb.workflow.options import LearnOptions, TokenOptions, TrainOptions, does_not_go
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
     plain = dict(settings)
     if plain.pop("sklearn", False):
         if "pattern" in plain:
-            raise ParameterError.naming("{sklearn_tokens} and {pattern} exclude each other")
+            raise does_not_go("sklearn", "pattern")
         return Tokenizer.sklearn(**plain)
     return Tokenizer(**plain)
 
