@@ -207,13 +207,16 @@ def _caught(evidence: Mapping[str, Any]) -> str:
 
 
 def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
-    for entry in evidence["classes"]:
+    entries = evidence["classes"]
+    for entry in entries[:_MOST_LABELS]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
             yield (f"{entry['label']!r} where {_condition(least, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
                    f"precision at least {_percent(entry['precision_bound'])}")
+    if len(entries) > _MOST_LABELS:
+        yield f"and {len(entries) - _MOST_LABELS:,} more classes: --format json has all"
     if evidence.get("novelty", {}).get("verdict") == "unknown":
         yield ONLY_IF_NEW
     right = evidence["precision"]

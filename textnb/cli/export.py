@@ -81,12 +81,13 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
 
 
 def _as_dict(found: Verified) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in (
+    values: dict[str, Any] = {name: getattr(found, name) for name in (
         "target", "reads", "rows", "largest_difference", "passed", "tolerance", "wrong_scores",
-        "answers", "largest_error", "wrong_probabilities")}
-    wrong = {"wrong_labels": found.wrong_labels, "wrong_decisions": found.wrong_decisions}
-    return values | {name: [{"row": row, "expected": want, "got": got} for row, want, got in rows]
-                     for name, rows in wrong.items()}
+        "wrong_labels", "answers", "largest_error", "wrong_probabilities", "wrong_decisions")}
+    for name in ("wrong_labels", "wrong_decisions"):
+        values[name] = [{"row": row, "expected": want, "got": got}
+                        for row, want, got in values[name]]
+    return values
 
 
 def _show(found: Verified) -> None:
