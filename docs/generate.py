@@ -107,10 +107,10 @@ def _as_cell(text: str) -> str:
 
 def jobs_page() -> str:
     """Each section of a job's file: its keys, their types and defaults."""
-    from textnb.learning.settings import ColumnSettings, LimitSettings, TokenSettings
+    from textnb.learning.settings import ColumnSettings, LimitSettings
     from textnb.models.known import all_models
     from textnb.workflow.job import SECTIONS
-    from textnb.workflow.options import LearnOptions
+    from textnb.workflow.options import LearnOptions, TokenOptions
 
     parts = ["# Keys of a job\n\nA key that is not listed is an error. `output` is the folder to "
              "write.\n"]
@@ -121,12 +121,10 @@ def jobs_page() -> str:
             continue
         parts += ["`kind` is the model, and beside it stand that model's own settings.\n\n",
                   *_keys_of(ColumnSettings, LimitSettings, LearnOptions)]
-        titles = {"[model.tokenizer]": TokenSettings} | {
+        titles = {"[model.tokenizer]": TokenOptions} | {
             f'[model] with kind = "{kind}"': group for kind, group in all_models().items()}
         for title, group in titles.items():
             parts += [f"\n### `{title}`\n\n", *_keys_of(group)]
-        parts.append("\n`sklearn = true` in `[model.tokenizer]` gives the tokens of "
-                     "scikit-learn's CountVectorizer.\n")
     return "".join(parts)
 
 

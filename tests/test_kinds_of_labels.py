@@ -24,7 +24,7 @@ PLACES = {
         "scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
-        "evaluation.comparison evaluation.online report.findings report.page",
+        "evaluation.comparison evaluation.online report.findings report.page workflow.evaluate",
     "thresholds of each label, or of classes":
         "evaluation.class_thresholds workflow.decide workflow.options cli.threshold",
     "folds: of lists, a label may be missing from one":
@@ -35,9 +35,9 @@ PLACES = {
         "export.targets.base export.targets.c export.targets.c_data export.targets.data "
         "export.targets.embedded export.targets.onnx_graph export.targets.onnx_nodes "
         "export.targets.python export.targets.sql export.targets.sql_answers",
-    "columns of lists, in and out": "cli.update cli.drift engines.spark.counts workflow.split",
+    "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",
     "words for people, and refusals":
-        "cli.calibrate cli.evidence cli.predict cli.tune cli.validate export.describe "
+        "cli.calibrate cli.evidence cli.predict cli.summary cli.tune export.describe "
         "learning.fitting filter.mailfilter filter.quick workflow.job workflow.run "
         "workflow.validate",
 }

@@ -35,7 +35,6 @@ from textnb import (
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import LinearForm
-from textnb.cli import settings
 from textnb.cli.main import command_of
 from textnb.cli.options import Command, every_model
 from textnb.filter.mailfilter import MailFilter
@@ -45,7 +44,7 @@ from textnb.models.counts import CountModel
 from textnb.models.fields import TAKEN
 from textnb.models.known import all_models, model_named
 from textnb.runtime.settings import declared, setting
-from textnb.workflow.train import model_of
+from textnb.workflow.train import model_of, training_of
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})
@@ -170,10 +169,9 @@ def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
 
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
     assert model_of("toyroot", {"l": 0.2, "power": 2.0}).get_params()["power"] == 2.0
-    settings.check_options("toyroot", {"l": 1.0})
-    assert settings.model_settings("toyroot", {"l": 0.3, "idf": True}) == {"l": 0.3}
-    with pytest.raises(ParameterError, match="--set norm belongs to --model complement"):
-        settings.check_options("toyroot", {"norm": True})
+    assert training_of("toyroot", {"l": 0.3, "where": "true"}).parameters == {"l": 0.3}
+    with pytest.raises(ParameterError, match="norm belongs to kind=complement"):
+        training_of("toyroot", {"norm": True})
 
 
 def test_a_model_of_presence_reads_texts_and_matrices_alike() -> None:

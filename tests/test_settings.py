@@ -16,7 +16,7 @@ from textnb import ParameterError, TextClassifier, Tokenizer
 from textnb.cli.inputs import OUTPUT_FORMATS
 from textnb.cli.main import VERBS, command_of
 from textnb.cli.options import Command, name_of
-from textnb.cli.train import ModelOptions, TokenOptions
+from textnb.cli.train import ModelOptions
 from textnb.cli.words import is_flag
 from textnb.export.targets.known import TARGETS
 from textnb.frames import sinks
@@ -28,8 +28,8 @@ from textnb.learning.settings import (
 )
 from textnb.models.known import all_models, registered_models, table_models, text_models
 from textnb.runtime.settings import declared, type_of
-from textnb.workflow.job import TokenTable, read_job
-from textnb.workflow.options import INPUT_FORMATS, LearnOptions
+from textnb.workflow.job import read_job
+from textnb.workflow.options import INPUT_FORMATS, LearnOptions, TokenOptions
 from textnb.workflow.options import TARGETS as OFFERED_TARGETS
 
 # Of a classifier, what is an object or comes from Python alone.
@@ -79,7 +79,7 @@ def test_a_field_that_is_not_declared_is_seen() -> None:
 
 
 def test_the_job_agrees() -> None:
-    tokens = declared_defaults(TokenTable)
+    tokens = declared_defaults(TokenOptions)
     assert tokens.pop("sklearn") is False
     assert tokens == declared_defaults(TokenSettings)
     # A model's own settings stand beside these.

@@ -383,10 +383,9 @@ class ModelFileError(TextnbError, ValueError):
     @classmethod
     def damaged(cls, path: str, what: str, kind: str = "model") -> ModelFileError:
         again = "train" if kind == "model" else "export"
-        # The reason may repeat contents of a hostile file, which must not control the terminal.
-        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in what)
-        return cls(f"{path} is not a sound textnb {kind}: {shown}. Restore it from a copy or "
-                   f"{again} it again")
+        # The reason may repeat contents of a hostile file.
+        return cls(f"{path} is not a sound textnb {kind}: {printable(what)}. Restore it from "
+                   f"a copy or {again} it again")
 
     @classmethod
     def from_the_future(cls, path: str, version: object, supported: int) -> ModelFileError:
@@ -457,6 +456,11 @@ class ForkError(EngineError):
 def first_line(error: BaseException) -> str:
     """The first line of another library's error; the name of its type where it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def printable(text: str) -> str:
+    """The text without control characters, which must not reach a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:

@@ -156,7 +156,7 @@ class Textnb(Counts):
         model, answers = str(folder / "model.textnb"), str(folder / "answers.parquet")
         program = str(Path(sys.executable).with_name("textnb"))
         arguments = {
-            "train": ["train", train, "-o", model, "--set", "sklearn_tokens=true", "--ngrams",
+            "train": ["train", train, "-o", model, "--set", "sklearn=true", "--ngrams",
                       f"1,{words}", "--quiet", *cls.options],
             "predict": ["predict", model, test, "-o", answers, "--quiet"],
             "filter": ["filter", model, "--spam-class", "{label}"],

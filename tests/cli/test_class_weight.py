@@ -48,7 +48,7 @@ def test_documents(run: Run, mail: Path) -> None:
     (["--set", "class_weight.spam=0"], "numbers above 0"),
     (["--set", "class_weight=balanced", "--l", "auto"], "--l auto leaves rows out"),
     (["--set", "class_weight=balanced", "--model", "lda"], "--set class_weight belongs to --model"),
-    (["--set", "alpha=1"], "the smoothing parameter of --model multinomial is --l")])
+    (["--set", "alpha=1"], "got --model multinomial, whose smoothing parameter is --l")])
 def test_what_does_not_go_is_refused(
     run: Run, mail: Path, options: list[str], said: str
 ) -> None:

@@ -137,6 +137,6 @@ def test_keys_of_jobs(run: Run, folder: Path, key: str) -> None:
 def test_settings(run: Run, folder: Path, name: str) -> None:
     Path("job.toml").write_text('output = "out"\n[input]\ntrain = "x.csv"\n')
     ran = run("run", "job.toml", "--set", f"model.{name}=1").checked(2)
-    assert f"{name} is gone: {SETTINGS[name]}; the settings of the kind" in ran.err
+    assert f"model.{name}: it is gone: {SETTINGS[name]}\n" in ran.err
     with pytest.raises(ParameterError, match=f"no setting '{name}': it is gone: models keep no"):
         TextClassifier(**{name: 1})

@@ -55,7 +55,7 @@ def test_what_was_left_out_is_told(run: Run, wide: Path) -> None:
     ran = run("train", wide, "-o", "m.textnb", "--memory-limit", "1M").checked()
     pruned = textnb.load("m.textnb").pruned_
     assert pruned is not None
-    assert f"{pruned.describe()}\n" in ran.err
+    assert f"terms ({pruned.describe()}) -> m.textnb\n" in ran.err
     card = json.loads(run("describe", "m.textnb", "--format", "json").checked().out)
     assert card["pruned"] == pruned.to_dict()
     assert card["limits"]["memory_limit"] == 1 << 20

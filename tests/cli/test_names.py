@@ -59,7 +59,7 @@ def test_every_setting_of_an_error_is_an_option_or_pythons_alone(
         assert isinstance(command, options.Command)
         groups += command.groups
     for group in groups:
-        known |= {facts.python or field.name for field, facts in declared(group)}
+        known |= {name for field, facts in declared(group) for name in (facts.python, field.name)}
     named = {name: where for name, where in named_in_errors().items() if name[:2] != "--"}
     assert {name: where for name, where in named.items()
             if name not in known | PYTHON_ALONE} == {}

@@ -178,7 +178,7 @@ def test_a_job_that_is_refused(
 
 
 def test_a_report_does_not_tell_the_password() -> None:
-    from textnb.cli.reporting import _name
+    from textnb.cli.test import _name_of
 
-    assert _name("postgresql://me:TOPSECRET@h") == hide_secrets("postgresql://me:TOPSECRET@h")[13:]
-    assert _name("https://h/f.csv?X-Signature=TOPSECRET") == "f.csv"
+    assert _name_of("postgresql://me:TOPSECRET@h") == hide_secrets("postgresql://me:TOPSECRET@h")[13:]
+    assert _name_of("https://h/f.csv?X-Signature=TOPSECRET") == "f.csv"

@@ -50,7 +50,7 @@ def test_columns_of_labels(run: Run, files: Path) -> None:
     assert bytes_of("one.textnb") == bytes_of("topics.textnb")
     assert (run("test", "one.textnb", "wide.csv", *columns).checked().out
             == run("test", "one.textnb", "news.parquet").checked().out)
-    assert "exclude each other" in run("train", "wide.csv", *columns, "--read", "label_separator=,",
+    assert "does not go with" in run("train", "wide.csv", *columns, "--read", "label_separator=,",
                                        "-o", "two.textnb").checked(2).err
     assert "a column 'label' already" in run("train", "news.parquet", "--read", "label_columns=a",
                                              "-o", "two.textnb").checked(1).err

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from textnb import ExportError
+from textnb import ExportError, TextClassifier
 from textnb.errors import DataError, ParameterError, SchemaError, SourceError
 from textnb.workflow.job import read_job
 from textnb.workflow.run import Silent, run_job
@@ -57,6 +57,20 @@ def test_a_source_at_fault_is_named_by_its_key(
     with pytest.raises(DataError, match=message) as caught:
         check(tmp_path, setting)
     assert "--" not in caught.value.command_line
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    (["validation.groups=author"], r"^validation\.groups: no column 'author'"),
+    (["validation.time=day"], r"^validation\.time: no column 'day'"),
+    (["model.weight=w"], r"^model\.weight: no column 'w' .* the columns are 'text', 'label', 'x'$"),
+    (["model.kind=nblinear", "model.warm_start=other.textnb"], "weights of NBLinear; got those of"),
+    (["model.warm_start=other.textnb"], "a warm start is for models with a solver")])
+def test_a_column_or_a_model_that_a_key_names(
+    tmp_path: Path, settings: list[str], message: str
+) -> None:
+    TextClassifier().fit(["aa", "bb"], ["x", "y"]).save(tmp_path / "other.textnb")
+    with pytest.raises((SchemaError, ParameterError), match=message):
+        check(tmp_path, *settings)
 
 
 @pytest.mark.parametrize(("mark", "advice"), [

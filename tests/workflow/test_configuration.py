@@ -77,13 +77,19 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
 
 @pytest.mark.parametrize(("setting", "message"), [
     ("model.kind=multinomal", "model.kind: unknown value 'multinomal' - did you mean"),
-    ("model.alpha=1.0", "model: MultinomialNB has no parameter alpha: the smoothing param"),
+    ("model.alpha=1.0", r"model\.alpha: belongs to kind=rda; .* whose smoothing parameter is l"),
     ("model.l=-1", "model.l: must be"),
-    ("model.lamda=1", "model: lamda: no such key; the settings of the kind multinomial are "),
-    ("model.ngrams=2", r"model: ngrams: no such key; .* tokenizer = \{ ngram_range = \[1, 2\] \}"),
+    ("model.lamda=1", r"model\.lamda: no such key; the keys there are "),
+    ("model.ngrams=2", r"model\.ngrams: .* did you mean 'ngram_range' of \[model\.tokenizer\]\?"),
+    ("model.ngram_range=2", r"no such key there; it is one of \[model\.tokenizer\]$"),
+    ("model.half_life=2", r"model\.half_life: it is gone: models keep no periods"),
+    ("decision.class=spam", r"decision\.class: no such key - did you mean 'positive'\?"),
+    ("validation.l=1", r"validation\.l: no such key there; it is one of \[model\]$"),
+    ("input.label=topic", r"input\.label: no such key there; it is one of \[model\]$"),
+    ("report={}", r"report: no such key there; it is one of \[test\]$"),
     ("model.tokenizer.analyzer=words",
      r"model\.tokenizer\.analyzer: unknown value 'words' - did you mean 'word'"),
-    ("model.features=['x']", r"model\.features: it belongs to the kinds gaussian, lda"),
+    ("model.features=['x']", r"model\.features: belongs to kind=gaussian, lda"),
     ("model.tokenizer.patern=x",
      r"model\.tokenizer\.patern: no such key - did you mean 'pattern'\?"),
     ("model.tokenizer.ngram_range=[2, 1]", "model.tokenizer.ngram_range: must be .*; got"),
@@ -94,6 +100,10 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("validation.folds=three", r"validation\.folds: must be an integer; got 'three'"),
     ("validation={leave_one_out=true, folds=3}",
      r"validation\.folds: does not go with leave_one_out"),
+    ("validation={leave_one_out=true, folds=5}",
+     r"validation\.folds: does not go with leave_one_out"),
+    ("model.keep_sample=100", r"model\.keep_sample: is for models whose weights are learned"),
+    ("model={kind='nblinear', keep_sample=9}", r"model\.keep_sample: is for NBLinear without idf"),
     ("validation={groups='a', time='b'}", "validation.groups: does not go with time"),
     ("validation.method=loo", r"validation\.method: it is gone: leave_one_out = true"),
     ("input.hold_out=1.5", r"input\.hold_out: must be above 0 and below 1; got 1\.5"),
@@ -108,7 +118,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("exports=[{to='sqlite', file='x'}]", r"exports\.0\.to: unknown value 'sqlite'"),
     ("exports.3.to=json", "--set exports.3.to: there are 0 entries"),
     ("output.x=1", "--set output.x: there is no table that could hold 'x'"),
-    ("input.train=1", r"input\.train: must be a path or URL; got 1"),
+    ("input.train=1", r"input\.train: must be a path or URL"),
     ("output={}", "output: must be a path or URL"),
     ("model.kind=[1]", r"model\.kind: unknown value \[1\]"),
     ("predictions.explain=-1", r"predictions\.explain: must be 0 or more; got -1"),
@@ -183,3 +193,37 @@ def test_an_exports_file_tells_its_target_or_the_job_does(tmp_path: Path) -> Non
         job(tmp_path, EXPORT + '"w.sql"')
     with pytest.raises(ParameterError, match="does not tell for which system"):
         job(tmp_path, EXPORT + '"w"')
+
+
+def test_a_fault_has_the_line_of_its_own_key(tmp_path: Path) -> None:
+    text = SOUND + '[model]\nl = 1.0\nmindf = 2\nfeatures = ["x"]\n[validation]\nfolds = 3\n'
+    with pytest.raises(ParameterError) as told:
+        job(tmp_path, text, "validation.folds=1", "model.tokenizer.pattern=3")
+    assert "line 7: model.mindf: no such key - did you mean 'min_df'?" in str(told.value)
+    assert "line 8: model.features: belongs to kind=gaussian" in str(told.value)
+    # What was set from outside is on no line.
+    assert "job.toml: validation.folds: must be" in str(told.value)
+    assert "  model.tokenizer.pattern: must be" in str(told.value)
+
+
+def test_a_database_in_a_file_is_beside_the_jobs_file(tmp_path: Path) -> None:
+    for place, expected in (
+            ("sqlite:///news.db", f"sqlite:///{tmp_path}/news.db"),
+            ("sqlite+pysqlite:///news.db", f"sqlite+pysqlite:///{tmp_path}/news.db"),
+            ("sqlite:////data/news.db", "sqlite:////data/news.db"),
+            ("postgresql:///news", "postgresql:///news")):
+        assert job(tmp_path, SOUND, f"input.train={place}").input.train == expected
+
+
+@pytest.mark.parametrize("text", [
+    'output = "out"\ninput = "postgresql://u:SECRET@host/news"',
+    'output = "out"\n[[input]]\ntrain = "s3://b/x"\nstorage_options = { aws_key = "SECRET" }',
+    'output = "out"\n[input]\ntrain = ["postgresql://u:SECRET@host/news"]',
+    'output = "postgresql://u:SECRET@host/news"\n[input]\ntrain = "rows.csv"',
+    'output = "out"\nmodel = "SECRET"\n[input]\ntrain = "rows.csv"',
+    'output = "out"\nexports = "SECRET"\n[input]\ntrain = "rows.csv"',
+    'output = "out"\n[input]\ntrain = "rows.csv"\nstorage_options = "SECRET"'])
+def test_a_secret_is_in_no_error(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ParameterError) as told:
+        job(tmp_path, text)
+    assert "SECRET" not in str(told.value)

@@ -89,7 +89,7 @@ def test_columns_of_labels_give_the_same_model_as_lists(folder: Path) -> None:
     columns = f"input.label_columns={labels!r}"
     again = contents(run(folder, "input.train=columns.csv", columns, text=JOB))
     assert again["model.textnb"] == first
-    with pytest.raises(ParameterError, match="exclude each other"):
+    with pytest.raises(ParameterError, match="label_columns: does not go with label_separator"):
         run(folder, columns, "input.label_separator=|", text=JOB)
 
 

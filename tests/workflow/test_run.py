@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from corpora.samples import news, spam_messages
 from textnb import (
@@ -23,6 +24,8 @@ from textnb import (
     evaluate,
     load,
 )
+from textnb.cli.main import app
+from textnb.cli.summary import lines_of
 from textnb.workflow.job import read_job
 from textnb.workflow.run import run_job
 
@@ -42,15 +45,15 @@ class Heard:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        self.results: list[str] = []
+        self.results: list[Any] = []
         self.rows = 0
 
     def step(self, name: str) -> Callable[[int], None]:
         self.steps.append(name)
         return self._advance
 
-    def result(self, text: str) -> None:
-        self.results.append(text)
+    def result(self, found: Any) -> None:
+        self.results.append(found)
 
     def _advance(self, rows: int) -> None:
         self.rows += rows
@@ -114,7 +117,10 @@ def test_steps_are_told(folder: Path) -> None:
                                   "decision.min_probability=0.9"]), heard)
     assert heard.steps == ["reading rows", "training", "validating", "calibrating",
                            "choosing thresholds", "testing", "listing terms", "predicting"]
-    assert "by 5 folds" in heard.results[2]
+    told = [line for result in heard.results for line in lines_of(result)]
+    assert told[0].endswith("to test on (held out of the same input)")
+    assert any("uncalibrated), 5 folds: mean accuracy" in line for line in told)
+    assert any(line.startswith("log loss 0.") and " -> " in line for line in told)
     assert heard.rows > 400
 
 
@@ -294,10 +300,21 @@ def test_mail(folder: Path, tmp_path: Path) -> None:
         'output = "out"\n[input]\ntrain = "mail"\nformat = "mail"\n[model]\n'
         'text = ["subject", "body"]\n[predictions]\n', "utf-8")
     out = run_job(read_job(folder / "job.toml"), heard)
-    assert any("60 messages are malformed" in text for text in heard.results)
+    assert "60 messages are malformed: see their column errors" in lines_of(heard.results[0])
     answered = pl.read_parquet(out / "predictions.parquet")
     assert answered["errors"].list.len().min() == 1
     assert (answered["predicted"] == answered["label"]).all()
+
+
+def test_mail_that_can_not_be_read_is_not_learned(folder: Path) -> None:
+    for label in ("ham", "spam"):
+        (folder / "mail" / label).mkdir(parents=True)
+        (folder / "mail" / label / "1.eml").write_bytes(b"Subject: lunch\n\nat noon\n")
+    (folder / "mail" / "ham" / "2.eml").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"^input\.train: can't read .*on_unreadable=skip"):
+        run(folder, "input.train=mail", "input.format=mail")
+    run(folder, "input.train=mail", "input.format=mail", "input.on_unreadable=skip",
+        "input.test=mail")
 
 
 def test_brackets_in_a_path_are_no_glob(folder: Path) -> None:
@@ -347,11 +364,7 @@ def test_rows_that_can_not_be_told_from_learned_ones_are_said_to_be(folder: Path
     """A file of rows to test on, of which counts tell nothing."""
     rows = pl.read_parquet("rows.parquet")
     rows[:20].write_parquet("test.parquet")
-    heard = Heard()
     (folder / "job.toml").write_text(JOB, "utf-8")
-    run_job(read_job(folder / "job.toml", ["input.test=test.parquet"]), heard)
-    assert any("can't be told whether the model has learned these rows" in told
-               for told in heard.results)
-    heard = Heard()
-    run_job(read_job(folder / "job.toml", []), heard)
-    assert not any("can't be told" in told for told in heard.results)
+    for settings, is_said in ((["--set", "input.test=test.parquet"], True), ([], False)):
+        done = CliRunner().invoke(app, ["run", "job.toml", *settings], catch_exceptions=False)
+        assert ("can't be told whether the model has learned these rows" in done.stderr) == is_said

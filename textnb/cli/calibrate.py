@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textnb.cli.console import out, progress
-from textnb.cli.inputs import (
-    LabelledInput,
-    ModelFile,
-    ModelOutput,
-    Quiet,
-    Results,
-    check_apart,
-    reading,
-    rows,
-)
+from textnb.cli.console import out
+from textnb.cli.inputs import ChosenOutput, LabelledInput, ModelFile, rows_of, work_on
 from textnb.cli.options import option, verb
 from textnb.workflow.options import CalibrateOptions
-from textnb.workflow.results import as_json
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -30,34 +20,25 @@ class CalibrationRows(LabelledInput):
         "time.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CalibrateOutput(Quiet, Results, ModelOutput):
-    """Output."""
-
-    dry_run: bool = option("Show the temperature that it would fit, and write nothing.",
-                           default=False)
-
-
 @verb
 def calibrate(
-    file: ModelFile, source: CalibrationRows, how: CalibrateOptions, done: CalibrateOutput
+    file: ModelFile, source: CalibrationRows, how: CalibrateOptions, done: ChosenOutput
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
+    from textnb.cli.summary import calibration_lines
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
     from textnb.workflow.decide import calibrate, check_calibration, scored_to_calibrate, scores_of
 
-    input, output = source.input, done.target(file.model, dry_run=done.dry_run)
-    check_apart(input, output)
+    output = done.target(file.model, source.input)
     with lock_path(output):
         fitted = load_fitted(file.model)
         check_calibration(fitted, how)
-        frame = rows(input, source, fitted.columns, fitted.label)
+        table = rows_of(fitted, source.input, source, fitted.label)
         scored = None if source.held_out else scored_to_calibrate(fitted)
-        with reading(input, frame, source.where), progress(
-                "scoring", "scored", done.quiet) as advance:
-            held = scores_of(fitted, frame, scored, progress=advance)
+        with work_on(table, "scoring", "scored", done.quiet) as advance:
+            held = scores_of(fitted, table.frame, scored, progress=advance)
         found = calibrate(fitted, held, how)
         fitted = fitted.with_calibration(found.calibration)
         if not done.dry_run:
@@ -66,12 +47,7 @@ def calibrate(
         evidence.note_stale(fitted)
     if not fitted.is_multilabel:
         evidence.note_unverified(held.novelty, done.quiet)
-    if done.results_format == "json":
-        out(as_json(found.to_dict()))
+    if done.wrote_json(found.to_dict):
         return
-    out(evidence.calibration_words(found.calibration))
-    for name, values in found.figures.items():
-        out(f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}")
-    if not fitted.is_multilabel:
-        for line in evidence.not_judged_words(held):
-            out(line)
+    for line in calibration_lines(found):
+        out(line)

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
@@ -177,7 +177,7 @@ def progress(
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    with _bar(what) if _may_animate() else nullcontext(lambda rows: None) as move:
+    with rows_bar(what) as move:
         def advance(rows: int) -> None:
             nonlocal seen
             seen += rows
@@ -193,8 +193,11 @@ def progress(
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Callable[[int], None]]:
-    """Rows and their rate, on a terminal."""
+def rows_bar(what: str) -> Iterator[Callable[[int], None]]:
+    """Show rows and their rate, on a terminal."""
+    if not _may_animate():
+        yield lambda rows: None
+        return
     from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
     from rich.text import Text
 

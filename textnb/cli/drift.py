@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import (
-    LabelledRowOptions,
-    ModelFile,
-    Quiet,
-    Results,
-    reading,
-    rows,
-)
+from textnb.cli.console import note, out
+from textnb.cli.inputs import LabelledRowOptions, ModelFile, Quiet, Results, rows_of, work_on
 from textnb.cli.options import argument, option, verb
-from textnb.errors import quantity
-from textnb.runtime.settings import setting
-from textnb.workflow.results import as_json
+from textnb.errors import ParameterError, quantity
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift, Sample
@@ -32,9 +23,9 @@ AGAIN_CODE, TOO_FEW_CODE = 3, 4
 class DriftInput(LabelledRowOptions):
     """Input."""
 
-    input: str = argument("Recent rows, labelled or not: whatever textnb test reads.")
-    reference: str = setting(
-        help="Rows like those that the thresholds were chosen on. MODEL has learned neither.",
+    input: str | None = argument("Recent rows, labelled or not: whatever textnb test reads.", None)
+    reference: str | None = option(
+        "Rows like those that the thresholds were chosen on. MODEL has learned neither.",
         metavar="FILE")
     reference_where: str | None = option(
         "Rows of --reference for which this SQL condition holds.")
@@ -48,15 +39,20 @@ class DriftOutput(Quiet, Results):
 @verb
 def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
     """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
-    from textnb.evaluation.drift import AGAIN, TOO_FEW, check_model
+    from textnb.evaluation.drift import AGAIN, TOO_FEW, check_model, compare
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.rows import check_storage
 
+    if source.input is None or source.reference is None:
+        raise ParameterError("drift compares recent rows with rows like those that the thresholds "
+                             "were chosen on: textnb drift MODEL RECENT --reference EARLIER")
     check_storage(source, source.input, source.reference)
-    result = _compared(check_model(load_fitted(file.model)), source, done.quiet)
-    if done.results_format == "json":
-        out(as_json(result.to_dict()))
-    else:
+    fitted = check_model(load_fitted(file.model))
+    reference = _sample(fitted, source.reference, source, source.reference_where,
+                        "--reference-where", done.quiet)
+    recent = _sample(fitted, source.input, source, source.where, "--where", done.quiet)
+    result = compare(reference, recent, fitted.classes.tolist(), fitted.is_multilabel)
+    if not done.wrote_json(result.to_dict):
         _show(result)
     if not done.quiet and result.verdict != AGAIN and result.measures:
         note(f"note: differences of unknown words and scores below {result.visible:.2f} "
@@ -67,15 +63,6 @@ def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
         raise click.exceptions.Exit(TOO_FEW_CODE)
 
 
-def _compared(fitted: Fitted, source: DriftInput, quiet: bool) -> Drift:
-    from textnb.evaluation.drift import compare
-
-    reference = _sample(fitted, source.reference, source, source.reference_where,
-                        "--reference-where", quiet)
-    recent = _sample(fitted, source.input, source, source.where, "--where", quiet)
-    return compare(reference, recent, fitted.classes.tolist(), fitted.is_multilabel)
-
-
 def _sample(
     fitted: Fitted, input: str, source: DriftInput, where: str | None, option: str, quiet: bool
 ) -> Sample:
@@ -84,11 +71,10 @@ def _sample(
     from textnb.evaluation.drift import sample_of
     from textnb.workflow.rows import for_place
 
-    options = replace(for_place(input, source), where=where)
-    of_lists = source.label_separator is not None or source.label_columns is not None
-    frame = rows(input, options, fitted.columns, fitted.label if of_lists else None, where=option)
-    with reading(input, frame, where, option), progress("scoring", "scored", quiet) as advance:
-        return sample_of(fitted, frame, advance)
+    table = rows_of(fitted, input, replace(for_place(input, source), where=where),
+                    fitted.label if source.of_lists else None, option)
+    with work_on(table, "scoring", "scored", quiet) as advance:
+        return sample_of(fitted, table.frame, advance)
 
 
 def _show(result: Drift) -> None:

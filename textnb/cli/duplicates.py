@@ -6,15 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import note, out
-from textnb.cli.inputs import (
-    Results,
-    RowOptions,
-    reading,
-    rows,
-)
+from textnb.cli.inputs import Results, RowOptions, rows
 from textnb.cli.options import TypedOptions, argument, option, verb
-from textnb.errors import quantity
-from textnb.workflow.results import as_json
+from textnb.errors import ParameterError, quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +54,6 @@ def duplicates(
     typed: TypedOptions, sides: TwoInputs, search: Search, shown: DuplicatesOutput
 ) -> None:
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
-    from textnb.errors import ParameterError
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
     from textnb.text.tokens import Tokenizer
@@ -79,16 +72,16 @@ def duplicates(
     other = replace(for_place(test, sides), where=sides.test_where, query=None)
     sought = before if test is None else rows(
         test, other, columns, label, where="--test-where")
-    with (reading(train, before, sides.where),
-          reading(train if test is None else test, sought, sides.test_where, "--test-where")):
-        tokenizer = Tokenizer(token_columns=tuple(lists_of_tokens(before, columns)))
-        found = find_duplicates(before, None if test is None else sought, text=columns, label=label,
-                                near=None if search.exact else search.near, tokenizer=tokenizer)
-        if shown.results_format == "json":
-            out(as_json({**found.to_dict(), "pairs": found.pairs.to_dicts()}))
+    with before.reading(), sought.reading():
+        tokenizer = Tokenizer(token_columns=tuple(lists_of_tokens(before.frame, columns)))
+        found = find_duplicates(
+            before.frame, None if test is None else sought.frame, text=columns, label=label,
+            near=None if search.exact else search.near, tokenizer=tokenizer)
+        if shown.wrote_json(lambda: {**found.to_dict(), "pairs": found.pairs.to_dicts()}):
             return
         if shown.show and found.pairs.height:
-            _show_examples(_interesting(found.pairs, shown.show), before, sought, columns)
+            _show_examples(_interesting(found.pairs, shown.show), before.frame, sought.frame,
+                           columns)
     _show_counts(found, test is None)
 
 

@@ -11,7 +11,6 @@ from textnb.errors import quantity
 if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
-    from textnb.evaluation.held_out import HeldOut
     from textnb.evaluation.novelty import Novelty
 
 
@@ -97,13 +96,6 @@ def calibration_words(calibration: Calibration) -> str:
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
     return f"{formula} ({calibration.method}, {quantity(calibration.documents, 'document')})"
-
-
-def not_judged_words(held: HeldOut) -> Iterator[str]:
-    """A line on the documents that are in no figure of probabilities, if there are any."""
-    if held.not_judged:
-        yield (f"{held.not_judged:,} of {quantity(len(held), 'document')} can't be judged by "
-               "probabilities: the model that scored them has not learned their class")
 
 
 def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
@@ -215,13 +207,16 @@ def _caught(evidence: Mapping[str, Any]) -> str:
 
 
 def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
-    for entry in evidence["classes"]:
+    entries = evidence["classes"]
+    for entry in entries[:_MOST_LABELS]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
             yield (f"{entry['label']!r} where {_condition(least, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
                    f"precision at least {_percent(entry['precision_bound'])}")
+    if len(entries) > _MOST_LABELS:
+        yield f"and {len(entries) - _MOST_LABELS:,} more classes: --format json has all"
     if evidence.get("novelty", {}).get("verdict") == "unknown":
         yield ONLY_IF_NEW
     right = evidence["precision"]

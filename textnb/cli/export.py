@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from textnb.cli.console import note, out, steps
 from textnb.cli.evidence import note_stale
-from textnb.cli.inputs import (
-    ModelFile,
-    Quiet,
-    Results,
-    RowOptions,
-    reading,
-    rows,
-)
+from textnb.cli.inputs import ModelFile, Quiet, Results, RowOptions, rows
 from textnb.cli.options import argument, verb
-from textnb.errors import quantity
+from textnb.errors import ParameterError, quantity
 from textnb.runtime.settings import setting
-from textnb.workflow.models import any_model, holds_lists
+from textnb.workflow.models import any_model
 from textnb.workflow.options import ExportOptions
-from textnb.workflow.results import as_json
+
+if TYPE_CHECKING:
+    from textnb.export.verify import Verified
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -36,41 +32,21 @@ class ExportOutput(Quiet):
 @verb
 def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
+    from textnb.cli.summary import export_lines
     from textnb.export.targets.known import target_of, target_of_path
-    from textnb.learning.memory_limit import byte_words
+    from textnb.frames.failures import reading
     from textnb.workflow.export import export
 
-    positive, output = how.positive, done.output
     # Before the model is read.
-    _ = target_of_path(output) if how.to is None else target_of(how.to)
+    _ = target_of_path(done.output) if how.to is None else target_of(how.to)
     classifier = any_model(file.model)
     with reading(file.model), steps("exporting", done.quiet) as progress:
-        exported = export(classifier, output, how, progress)
+        exported = export(classifier, done.output, how, progress)
     note_stale(classifier)
     if done.quiet:
         return
-    pruned = exported.pruned
-    if pruned is not None:
-        note(f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out")
-    if (rounding := exported.precision) is not None:
-        note(f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
-             f"scores by at most {rounding['worst_per_token']:.4g}")
-    chosen = [name for name in ("calibration", "decision")
-              if getattr(classifier, name, None) is not None]
-    if pruned is not None and pruned["dropped"] and chosen:
-        note(f"note: the model's {' and '.join(chosen)} held with all terms: the export has "
-             "none")
-    elif ("decision" in chosen and "decision" not in exported.answers
-            and not holds_lists(classifier)):
-        # A target answers with the most probable class; with one score, by its sign.
-        note("note: the model has a decision: its thresholds are in form.json, but the target does "
-             "not apply them" + ("" if positive is None else
-                                 f": {positive} wins where its score is above 0"))
-    unit = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
-    bundle = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
-    weights = quantity(exported.weights, "feature" if exported.reads == "features" else "term")
-    note(f"{exported.target}, scores {unit}: {weights}, {byte_words(exported.size)} -> "
-         f"{output}{bundle}")
+    for line in export_lines(exported, classifier, done.output, how.positive):
+        note(line)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -89,44 +65,47 @@ class VerifyOutput(Quiet, Results):
 @verb
 def verify(source: VerifyInput, done: VerifyOutput) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
-    from textnb.errors import ParameterError
     from textnb.export.verify import verify_export
+    from textnb.frames.failures import reading
 
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
-    frame = None if input is None else rows(input, source, None)
+    frame = None if input is None else rows(input, source, None).frame
     with reading(input or path), steps("verifying", done.quiet) as progress:
         found = verify_export(path, frame, progress=progress)
-    if done.results_format == "json":
-        out(as_json({"target": found.target, "reads": found.reads, "rows": found.rows,
-                     "largest_difference": found.largest_difference, "passed": found.passed,
-                     "tolerance": found.tolerance, "wrong_scores": found.wrong_scores,
-                     "wrong_labels": [{"row": row, "expected": want, "got": got}
-                                      for row, want, got in found.wrong_labels],
-                     "answers": list(found.answers), "largest_error": found.largest_error,
-                     "wrong_probabilities": found.wrong_probabilities,
-                     "wrong_decisions": [{"row": row, "expected": want, "got": got}
-                                         for row, want, got in found.wrong_decisions]}))
-    else:
-        for row in found.wrong_scores:
-            out(f"row {row}: a score differs by more than {found.tolerance:g}")
-        for row, want, got in found.wrong_labels:
-            out(f"row {row}: label {got!r}, expected {want!r}")
-        for row in found.wrong_probabilities:
-            out(f"row {row}: a probability differs")
-        for row, want, got in found.wrong_decisions:
-            out(f"row {row}: decision {got!r}, expected {want!r}")
-        out(f"{found.target}: {quantity(found.rows, 'row')}, "
-            f"largest difference of a score {found.largest_difference:.3g}, "
-            f"{quantity(len(found.wrong_labels), 'label', 'differs', 'differ')}")
-        if "probability" in found.answers:
-            out(f"largest error of a probability {found.largest_error:.3g}")
-        if "decision" in found.answers:
-            wrong = found.wrong_decisions
-            out(quantity(len(wrong), "decision", "differs", "differ"))
+    if not done.wrote_json(lambda: _as_dict(found)):
+        _show(found)
     if not found.passed:
         raise click.exceptions.Exit(1)
+
+
+def _as_dict(found: Verified) -> dict[str, Any]:
+    values: dict[str, Any] = {name: getattr(found, name) for name in (
+        "target", "reads", "rows", "largest_difference", "passed", "tolerance", "wrong_scores",
+        "wrong_labels", "answers", "largest_error", "wrong_probabilities", "wrong_decisions")}
+    for name in ("wrong_labels", "wrong_decisions"):
+        values[name] = [{"row": row, "expected": want, "got": got}
+                        for row, want, got in values[name]]
+    return values
+
+
+def _show(found: Verified) -> None:
+    for row in found.wrong_scores:
+        out(f"row {row}: a score differs by more than {found.tolerance:g}")
+    for row, want, got in found.wrong_labels:
+        out(f"row {row}: label {got!r}, expected {want!r}")
+    for row in found.wrong_probabilities:
+        out(f"row {row}: a probability differs")
+    for row, want, got in found.wrong_decisions:
+        out(f"row {row}: decision {got!r}, expected {want!r}")
+    out(f"{found.target}: {quantity(found.rows, 'row')}, "
+        f"largest difference of a score {found.largest_difference:.3g}, "
+        f"{quantity(len(found.wrong_labels), 'label', 'differs', 'differ')}")
+    if "probability" in found.answers:
+        out(f"largest error of a probability {found.largest_error:.3g}")
+    if "decision" in found.answers:
+        out(quantity(len(found.wrong_decisions), "decision", "differs", "differ"))
 
 
 @verb
@@ -136,7 +115,5 @@ def describe(file: ModelFile, shown: Results) -> None:
     from textnb.export.describe import describe_model
 
     described = describe_model(any_model(file.model))
-    if shown.results_format == "json":
-        out(as_json(described))
-    else:
+    if not shown.wrote_json(lambda: described):
         show_description(described)

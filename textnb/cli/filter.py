@@ -133,8 +133,7 @@ def _load(model: str, settings: dict[str, Any]) -> MailFilter:
 def _file(
     model: str, settings: dict[str, Any], maildir: str, many: MaildirOptions, format: str,
 ) -> None:
-    from textnb.cli.words import plain
-    from textnb.errors import SourceError, first_line
+    from textnb.errors import SourceError, first_line, printable
     from textnb.filter.judged_messages import JudgedMessages, judge_key
     from textnb.filter.maildir import (
         MessageMoved,
@@ -163,7 +162,7 @@ def _file(
             paths, skipped = new_messages(maildir)
         except OSError as error:
             raise SourceError.unreadable(
-                plain(os.path.join(maildir, "new")), error.strerror or error) from None
+                printable(os.path.join(maildir, "new")), error.strerror or error) from None
         for path in paths:
             if stopped:
                 break
@@ -189,14 +188,14 @@ def _file(
                 # engine's panics are no Exception.
                 failures += 1
                 reason = getattr(error, "strerror", None) or first_line(error)
-                note(plain(f"note: {path} stays where it is: {reason}"))
+                note(printable(f"note: {path} stays where it is: {reason}"))
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
             shown = {"path": path, **verdict_as_dict(verdict),
                      "filed": None if many.dry_run else target}
             out(as_json(shown) if format == "json"
-                else f"{verdict.status} {verdict.log_odds:.6f} {plain(path)}")
+                else f"{verdict.status} {verdict.log_odds:.6f} {printable(path)}")
     finally:
         try:
             judged.save()

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import Quiet, Results, Tables, check_apart, reading
+from textnb.cli.inputs import Quiet, Results, Tables, check_apart
 from textnb.cli.options import argument, option, verb
-from textnb.errors import quantity
+from textnb.errors import ParameterError, printable, quantity
 from textnb.workflow.options import MailOptions
-from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,8 +46,8 @@ def mail(source: MailInput, done: MailOutput) -> None:
     """Write mail as a table, a row per message; malformed messages too, with what is wrong."""
     import polars as pl
 
-    from textnb.errors import ParameterError
     from textnb.frames import sinks
+    from textnb.frames.failures import reading
     from textnb.frames.mail import scan_mail
 
     path, output = source.source, done.output
@@ -86,23 +85,21 @@ def mail(source: MailInput, done: MailOutput) -> None:
     found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})
     if errors:
-        _list(found, done.results_format)
+        _list(found, done)
     elif not done.quiet and found.height:
         note(f"note: {quantity(found.height, 'message', 'is', 'are')} malformed; --errors lists "
              "them")
 
 
-def _list(malformed: pl.DataFrame, format: str) -> None:
+def _list(malformed: pl.DataFrame, done: MailOutput) -> None:
     import polars as pl
 
     from textnb.cli.tables import frame_table, show
-    from textnb.cli.words import plain
     from textnb.frames.mail import mail_errors
 
     kinds = mail_errors(malformed)
-    if format == "json":
-        out(as_json(kinds.to_dicts()))
+    if done.wrote_json(kinds.to_dicts):
         return
     for path, errors in malformed.with_columns(pl.col("errors").list.join("; ")).iter_rows():
-        out(plain(f"{path}: {errors}"))
+        out(printable(f"{path}: {errors}"))
     show(frame_table(kinds.drop("paths")))

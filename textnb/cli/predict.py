@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import note, out, progress
+from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     InputRows,
     ModelFile,
@@ -14,15 +14,13 @@ from textnb.cli.inputs import (
     Results,
     Tables,
     check_apart,
-    count_malformed,
-    reading,
-    rows,
+    rows_of,
     unit_of,
+    work_on,
 )
 from textnb.cli.options import argument, option, verb
-from textnb.errors import quantity
+from textnb.errors import ParameterError, printable
 from textnb.workflow.options import PredictOptions, TermsOptions
-from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
@@ -45,9 +43,9 @@ class PredictOutput(Quiet, Tables):
 def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: PredictOutput) -> None:
     """Write the input with a column for the predicted class, in order."""
     from textnb.cli import evidence
+    from textnb.cli.summary import impossible_lines
     from textnb.frames import sinks
-    from textnb.frames.conditions import empty_choice
-    from textnb.workflow.models import any_model, features_of, text_columns
+    from textnb.workflow.models import any_model
     from textnb.workflow.predict import check_answers, predict
 
     input, output = source.input, done.output
@@ -56,23 +54,17 @@ def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: Predi
         check_apart(read, output)
     classifier = any_model(file.model)
     check_answers(classifier, add)
-    frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
-    frame, note_count = count_malformed(frame, text_columns(classifier))
-    with reading(input), progress(
-            "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        seen = predict(classifier, frame, add, output, done.output_format, advance)
-    if not done.quiet:
-        note_count(input)
+    table = rows_of(classifier, input, source)
+    with work_on(table, "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
+        seen = predict(classifier, table.frame, add, output, done.output_format, advance)
     evidence.note_stale(classifier)
     if seen.coverage is not None:
         seen.coverage.warn()
         evidence.note_textless(seen.coverage.textless, classifier.model.without_terms)
-    empty = None if seen.rows else empty_choice(frame, source.where, "--where", input)
-    if empty is not None:
+    if not seen.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
-    if seen.impossible:
-        note(f"note: {quantity(seen.impossible, 'row', 'is', 'are')} impossible under every class "
-             "(l = 0): without a prediction")
+    for line in impossible_lines(seen.impossible):
+        note(line)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -93,8 +85,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     fitted, label = load_fitted(file.model), shown.label
     terms = texts.top(fitted, shown.k, None if label is None else class_named(
         label, fitted.classes, "--class"))
-    if shown.results_format == "json":
-        out(as_json(terms.to_dicts()))
+    if shown.wrote_json(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
         # Terms that are ranked by weight have no z.
@@ -129,8 +120,6 @@ class ExplainOutput(Results):
 
 def _list_of_tokens(typed: str) -> list[str]:
     """The tokens of a list that was typed as JSON."""
-    from textnb.errors import ParameterError
-
     try:
         found = json.loads(typed)
     except ValueError:
@@ -146,8 +135,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
     from textnb.cli.tables import frame_table, note_infinite, show
-    from textnb.cli.words import plain
-    from textnb.errors import ParameterError, SourceError
+    from textnb.errors import SourceError
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
 
@@ -180,29 +168,29 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
         return
     found = texts.highlight_class(fitted, words, shown.k)
     parts = found.table.drop("predicted", "runner_up")
-    if shown.results_format == "json":
-        if errors is not None:
-            mail["filter"] = verdict
-        out(as_json({"predicted": found.predicted, "runner_up": found.runner_up,
-                     "score": found.score, "measure": found.measure, "terms": found.terms,
-                     "known": found.known, "parts": parts.to_dicts(), **mail}))
+    if errors is not None:
+        mail["filter"] = verdict
+    if shown.wrote_json(lambda: {
+            "predicted": found.predicted, "runner_up": found.runner_up, "score": found.score,
+            "measure": found.measure, "terms": found.terms, "known": found.known,
+            "parts": parts.to_dicts(), **mail}):
         return
     show(frame_table(parts))
-    against = ("" if found.runner_up is None else
-               f", against {plain(str(found.runner_up))} by {found.score:.3f} ({found.measure})")
-    out(f"{plain(str(found.predicted))}{against}")
+    against = "" if found.runner_up is None else (
+        f", against {printable(str(found.runner_up))} by {found.score:.3f} ({found.measure})")
+    out(f"{printable(str(found.predicted))}{against}")
     if verdict is not None:
         own = found.predicted == verdict["spam"]
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it"
             f"{'' if own else ', with the other sign'}")
-        out(f"filter: {verdict['status']}, log-odds of {plain(str(verdict['spam']))} "
+        out(f"filter: {verdict['status']}, log-odds of {printable(str(verdict['spam']))} "
             f"{verdict['log_odds']:.3f}{scaled}")
     if found.note:
         note(f"note: {found.note}")
     note_infinite(parts)
     if errors:
-        note(f"note: the message is malformed: {plain('; '.join(errors))}")
+        note(f"note: the message is malformed: {printable('; '.join(errors))}")
 
 
 def _show_labels(
@@ -210,7 +198,6 @@ def _show_labels(
 ) -> None:
     """Show what decides each label of a text."""
     from textnb.cli.tables import frame_table, note_infinite, show
-    from textnb.cli.words import plain
     from textnb.scoring import texts
     from textnb.workflow.models import class_named
 
@@ -221,17 +208,16 @@ def _show_labels(
     names = ["part", "term", "count", "contribution"]
     explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
                  | {"parts": part.select(names)} for key, part in groups]
-    if shown.results_format == "json":
-        out(as_json({"labels": [row | {"parts": row["parts"].to_dicts()} for row in explained],
-                     **mail}))
+    if shown.wrote_json(lambda: {
+            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained], **mail}):
         return
     for row in explained:
         show(frame_table(row["parts"], title=str(row["label"])))
-        out(f"{plain(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: score "
-            f"{row['score']:.3f}, threshold {row['threshold']:.3f}")
+        out(f"{printable(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: "
+            f"score {row['score']:.3f}, threshold {row['threshold']:.3f}")
     if found["term"].null_count() == found.height:
         note(f"note: no term of the text is known: the answer rests on "
              f"{fitted.model.without_terms}")
     note_infinite(found.select(names))
     if mail.get("errors"):
-        note(f"note: the message is malformed: {plain('; '.join(mail['errors']))}")
+        note(f"note: the message is malformed: {printable('; '.join(mail['errors']))}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from textnb.cli.console import note, out, stderr
+from textnb.cli.console import note, out, rows_bar
 from textnb.cli.inputs import Quiet
 from textnb.cli.options import argument, option, verb
 
@@ -50,35 +51,35 @@ class _StepLines:
     """Steps and their results as lines, and the rows of the current step as they are read."""
 
     def __init__(self) -> None:
-        from rich.progress import Progress, SpinnerColumn, TextColumn
-
-        self._bar = Progress(SpinnerColumn(), TextColumn("{task.description}"),
-                             TextColumn("{task.completed:,.0f} rows"), console=stderr(),
-                             transient=True, disable=not stderr().is_terminal)
-        self._task: Any = None
+        self._bars = ExitStack()
         self._name, self._began, self._has_line = "", 0.0, True
+        self._held_out = False
 
     def __enter__(self) -> _StepLines:
-        self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        self._bars.close()
         if error[0] is None:
             self._end()
 
     def step(self, name: str) -> Callable[[int], None]:
+        self._bars.close()
         self._end()
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(name, total=None)
         self._name, self._began, self._has_line = name, time.monotonic(), False
-        task = self._task
-        return lambda rows: self._bar.advance(task, rows)
+        return self._bars.enter_context(rows_bar(name))
 
-    def result(self, text: str) -> None:
-        note(f"{self._name}: {text}")
-        self._has_line = True
+    def result(self, found: Any) -> None:
+        from textnb.cli.evidence import note_unverified
+        from textnb.cli.summary import lines_of
+
+        for line in lines_of(found):
+            note(f"{self._name}: {line}")
+            self._has_line = True
+        # Rows that the job itself held out are new.
+        self._held_out = getattr(found, "held_out", self._held_out)
+        if not self._held_out:
+            note_unverified(getattr(getattr(found, "result", None), "novelty", None), quiet=False)
 
     def _end(self) -> None:
         if not self._has_line:

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from textnb.cli.console import note
-from textnb.cli.words import plain
-from textnb.errors import quantity
+from textnb.errors import printable, quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,7 +57,13 @@ def note_infinite(frame: pl.DataFrame) -> None:
              "0 to avoid them")
 
 
-def show_evaluation(result: Evaluation) -> None:
+def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
+    """Measures of each class or label, and what is taken for what."""
+    from textnb.evaluation.metrics import Evaluation
+
+    if not isinstance(result, Evaluation):
+        _show_labels(result)
+        return
     show(frame_table(result.per_class))
     names = [str(name) for name in result.per_class["class"]]
     if len(names) <= _WIDEST:
@@ -73,32 +78,15 @@ def show_evaluation(result: Evaluation) -> None:
         show(table)
     else:
         _show_confusions(result, names)
-    correct = round(result.accuracy * result.documents)
-    sys.stdout.write(f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
-                     f"macro F1 {result.macro_f1:.4f}\n")
 
 
-def show_labels(result: LabelEvaluation) -> None:
-    """Measures of lists of labels; the labels as a table, those of most documents first."""
+def _show_labels(result: LabelEvaluation) -> None:
+    """Measures of labels, those of most documents first."""
     show(frame_table(result.labels.sort("documents", descending=True, maintain_order=True)))
     confused = result.confused.drop_nulls("predicted")
     if confused.height:
         show(frame_table(confused.head(_WIDEST), "missed labels, and wrong ones in their place"
                          + ("" if confused.height <= _WIDEST else " (--format json has all)")))
-    right = round(result.subset_accuracy * result.documents)
-    sys.stdout.write(
-        f"micro F1 {result.micro_f1:.4f}, macro F1 {result.macro_f1:.4f}, "
-        f"F1 by document {result.example_f1:.4f}\n"
-        f"all labels right {result.subset_accuracy:.4f} ({right:,} of {result.documents:,}), "
-        f"Hamming loss {result.hamming_loss:.4f}\n"
-        f"{_first(result, 'precision', 'P')}, {_first(result, 'ndcg', 'nDCG')}\n"
-        f"coverage error {result.coverage_error:.2f}, label ranking average precision "
-        f"{result.label_ranking_average_precision:.4f}\n")
-
-
-def _first(result: LabelEvaluation, column: str, name: str) -> str:
-    return ", ".join(f"{name}@{k} {value:.4f}"
-                     for k, value in result.ranking.select("k", column).iter_rows())
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
@@ -137,7 +125,7 @@ def _text(value: str) -> Any:
     from rich.text import Text
 
     # A `Text` and not a string, because Rich reads brackets in a string as markup.
-    return Text(plain(value))
+    return Text(printable(value))
 
 
 def show_description(card: dict[str, Any]) -> None:

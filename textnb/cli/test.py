@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from textnb.cli import evidence, reporting
-from textnb.cli.console import note, out, progress
+from textnb.cli import evidence
+from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     LabelledInput,
+    LabelledRowOptions,
     ModelFile,
     Quiet,
     Results,
-    count_malformed,
-    reading,
-    rows,
+    rows_of,
     unit_of,
+    work_on,
 )
 from textnb.cli.options import option, verb
-from textnb.errors import quantity
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.frames.cloud import hide_secrets
+from textnb.workflow.models import AnyModel, any_model, text_columns
 from textnb.workflow.options import TestOptions
-from textnb.workflow.results import as_json
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -35,29 +42,25 @@ class TestOutput(TestOptions, Quiet, Results):
 @verb
 def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
-    from textnb.cli.tables import show_evaluation, show_labels, show_rates
+    from textnb.cli.summary import test_lines
+    from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import Evaluation
     from textnb.workflow.evaluate import check_test, evaluate_model
-    from textnb.workflow.models import any_model, features_of, text_columns
     from textnb.workflow.rows import check_storage, for_place
 
     model, input = file.model, source.input
     check_storage(source, input, done.train)
-    reporting.check(done.report, done.train, done.train_where, model, input)
+    _check_report(done.report, done.train, done.train_where, model, input)
     classifier = any_model(model)
-    frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
-                 features_of(classifier))
-    frame, note_count = count_malformed(frame, text_columns(classifier))
+    table = rows_of(classifier, input, for_place(input, source), classifier.label)
     check_test(classifier, done)
-    learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
+    learned = _learned_rows(classifier, done.train, done.train_where, source)
     tested = "tested" if done.report is None else "tested and reported on"
-    with reading(input, frame, source.where), progress(
-            "testing", tested, done.quiet, unit_of(classifier)) as advance:
-        found = evaluate_model(classifier, frame, done, learned=learned, progress=advance,
-                          **reporting.heading(model, input))
+    with work_on(table, "testing", tested, done.quiet, unit_of(classifier)) as advance:
+        found = evaluate_model(classifier, table.frame, done, learned=learned, progress=advance,
+                               with_probabilities=done.results_format == "json",
+                               **_heading(model, input))
     result = found.result
-    if not done.quiet:
-        note_count(input)
     evidence.note_stale(classifier)
     if isinstance(result, Evaluation):
         evidence.note_unverified(result.novelty, done.quiet)
@@ -69,14 +72,71 @@ def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
     if isinstance(result, Evaluation) and result.impossible:
         note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")
-    if done.results_format == "json":
-        out(as_json(found.to_dict()))
-    elif not isinstance(result, Evaluation):
-        show_labels(result)
-    else:
-        show_evaluation(result)
-        if result.decided is not None:
-            out("by the model's decision: " + ", ".join(
-                f"{value:,} {name.replace('_', ' ')}" for name, value in result.decided.items()))
-        if found.rates is not None and found.roc_auc is not None:
-            show_rates(str(found.positive), found.rates, found.roc_auc)
+    if done.wrote_json(found.to_dict):
+        return
+    show_evaluation(result)
+    for line in test_lines(found):
+        out(line)
+    if found.rates is not None and found.roc_auc is not None:
+        show_rates(str(found.positive), found.rates, found.roc_auc)
+
+
+def _check_report(
+    report: str | None, train: str | None, train_where: str | None, *read: str
+) -> None:
+    """ParameterError for options without effect or a page that can't be written.
+
+    It comes before any row is read.
+    """
+    if train is not None and report is None:
+        raise ParameterError("--train goes with --report, which shows what was found")
+    if train_where is not None and train is None:
+        raise ParameterError("--train-where goes with --train, whose rows it chooses")
+    if train is not None and train_where is None and any(
+            os.path.exists(path) and os.path.exists(train) and os.path.samefile(path, train)
+            for path in read):
+        raise ParameterError(f"--train {train} is also what is tested, so every row would count as "
+                             "learned: choose the rows that it learned, e.g. --train-where "
+                             "\"split = 'train'\"")
+    if report is None:
+        return
+    from textnb.files.replace import check_target
+    from textnb.report.charts import check_installed
+
+    check_installed()
+    check_target(report)
+    for path in (*read, *([] if train is None else [train])):
+        if os.path.exists(report) and os.path.exists(path) and os.path.samefile(path, report):
+            raise ParameterError(f"--report {report} is also what is read; give it another name")
+
+
+def _learned_rows(
+    classifier: AnyModel, train: str | None, where: str | None,
+    options: LabelledRowOptions,
+) -> pl.DataFrame | None:
+    """Texts and labels of the training rows."""
+    from textnb.workflow.rows import for_place
+
+    if train is None:
+        return None
+    if text_columns(classifier) is None:
+        raise ParameterError("--train is for models of texts; this is one of feature tables")
+    own = LabelledRowOptions(where=where, encoding=options.encoding,
+                             storage_options=for_place(train, options).storage_options)
+    chosen = rows_of(classifier, train, own, classifier.label, where="--train-where")
+    # Read here, so that an error in this file does not name the other one.
+    with chosen.reading():
+        learned = chosen.frame.select(*classifier.columns, classifier.label).collect()
+        if not learned.height:
+            raise DataError.no_rows("the training set", "there is nothing to compare")
+        return learned
+
+
+def _heading(model: str, input: str) -> dict[str, Any]:
+    """The title and the date of a page."""
+    name = "standard input" if input == "-" else _name_of(input)
+    return {"title": f"{os.path.basename(model)} on {name}", "date": datetime.date.today()}
+
+
+def _name_of(path: str) -> str:
+    return os.path.basename(os.path.normpath(hide_secrets(path)))

@@ -5,20 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import (
-    LabelledRowOptions,
-    ModelFile,
-    ModelOutput,
-    Quiet,
-    Results,
-    check_apart,
-    reading,
-    rows,
-)
+from textnb.cli.console import note, out
+from textnb.cli.inputs import ChosenOutput, LabelledRowOptions, ModelFile, rows_of, work_on
 from textnb.cli.options import TypedOptions, argument, option, option_of, verb
 from textnb.workflow.options import DecideOptions
-from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.bayes.decision import Decision
@@ -36,12 +26,10 @@ class ThresholdInput(LabelledRowOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ThresholdOutput(Quiet, Results, ModelOutput):
+class ThresholdOutput(ChosenOutput):
     """Output."""
 
     clear: bool = option("Remove the thresholds.", default=False)
-    dry_run: bool = option("Show the thresholds that it would choose, and write nothing.",
-                           default=False)
 
 
 @verb
@@ -51,13 +39,12 @@ def threshold(
 ) -> None:
     """Choose the scores from which a class is answered, and keep them in the model."""
     from textnb.cli import evidence
+    from textnb.cli.summary import threshold_lines
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     _check(typed, source, goal, done)
-    target = done.target(file.model, dry_run=done.dry_run)
-    if source.input is not None:
-        check_apart(source.input, target)
+    target = done.target(file.model, source.input)
     with lock_path(target):
         fitted = load_fitted(file.model)
         decision, novelty = None, None
@@ -73,13 +60,9 @@ def threshold(
         if not done.quiet:
             note(f"the model answers with the most probable class -> {target}")
         return
-    if done.results_format == "json":
-        out(as_json(decision.to_dict()))
+    if done.wrote_json(decision.to_dict):
         return
-    unit = "log-odds" if fitted.calibration else fitted.model.difference_name
-    words = (evidence.label_words(decision) if fitted.is_multilabel
-             else evidence.decision_words(decision, unit))
-    for line in words:
+    for line in threshold_lines(fitted.with_decision(decision)):
         out(line)
 
 
@@ -94,10 +77,9 @@ def _decide(
         return decide(fitted, None, goal), None
     # Before the rows are read, which takes long.
     check_decision(fitted, goal)
-    frame = rows(source.input, source, fitted.columns, fitted.label)
-    with reading(source.input, frame, source.where), progress(
-            "scoring", "scored", quiet) as advance:
-        held = scores_of(fitted, frame, goal.scored, progress=advance)
+    table = rows_of(fitted, source.input, source, fitted.label)
+    with work_on(table, "scoring", "scored", quiet) as advance:
+        held = scores_of(fitted, table.frame, goal.scored, progress=advance)
     return decide(fitted, held, goal), None if fitted.is_multilabel else held.novelty
 
 

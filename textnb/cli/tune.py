@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,113 +11,72 @@ from typing import TYPE_CHECKING, Any
 from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     LabelledInput,
-    Quiet,
+    NewModel,
     Results,
-    TextColumns,
     check_apart,
-    count_malformed,
-    reading,
+    note_columns_without_text,
+    note_malformed,
     rows,
 )
-from textnb.cli.options import TypedOptions, option, option_of_model, verb
+from textnb.cli.options import TypedOptions, name_of, option, verb
+from textnb.cli.train import ModelOptions
 from textnb.cli.words import toml_of
-from textnb.errors import quantity
-from textnb.learning.settings import (
-    ColumnSettings,
-    LimitSettings,
-)
-from textnb.models.known import all_models
-from textnb.runtime.settings import Setting, declared, setting
-from textnb.text.token_settings import TokenSettings
-from textnb.workflow.results import as_json
+from textnb.errors import ParameterError, quantity
+from textnb.learning.settings import ColumnSettings, LimitSettings
+from textnb.runtime.settings import declared
+from textnb.workflow.options import TokenOptions, TuneOptions
 
 if TYPE_CHECKING:
     from textnb.selection.search import Tuned
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Budget:
-    """Search."""
-
-    metric: str | None = option(
-        "accuracy (the default), macro-f1, log-loss, precision@recall=R or recall@fpr=R; of lists "
-        "of labels micro-f1 (the default), macro-f1, example-f1 or subset-accuracy.")
-    positive: str | None = option("Class of the last two metrics.", metavar="CLASS")
-    trials: int | None = option("Trials to run.  [default: 40, without --seconds]")
-    seconds: float | None = option(
-        "Begin no trial after this time; the final training comes on top.")
-    folds: int = option("Folds of each trial.", default=3)
-    groups: str | None = option(
-        "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
-    time: str | None = option(
-        "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
-    seed: int = option("Divides the rows, and orders the trials.", default=0)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TuneOutput(Quiet, Results):
+class TuneOutput(NewModel, Results):
     """Output."""
 
-    output: str = setting(
-        help="Model file to write.", names=("--output", "-o"), metavar="FILE")
     table: str | None = option("Parquet file of all trials to write.", metavar="FILE")
+
+    def check(self, *inputs: str) -> None:
+        """Raise ParameterError or SourceError if a file can't be written."""
+        from textnb.files.replace import check_target
+
+        super().check(*inputs)
+        if self.table is None:
+            return
+        check_target(self.table)
+        for input in inputs:
+            check_apart(input, self.table)
+        if os.path.realpath(self.table) == os.path.realpath(self.output):
+            raise ParameterError("--output and --table must be different files; got "
+                                 f"{self.output} and {self.table}")
 
 
 @verb
 def tune(
-    typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, budget: Budget,
+    typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, budget: TuneOptions,
     done: TuneOutput,
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
-    import os
-
-    from textnb.errors import ParameterError
-    from textnb.files.replace import check_model_target, check_target, replace_file
-    from textnb.selection.search import search
+    from textnb.files.replace import replace_file
     from textnb.storage.textmodel import save_fitted
+    from textnb.workflow.tune import tune
 
-    check_model_target(done.output)
-    paths = [path for path in (done.output, done.table) if path is not None]
-    for path in paths:
-        check_target(path)
-        check_apart(source.input, path)
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise ParameterError("--output and --table must be different files; got "
-                             f"{' and '.join(paths)}")
-    text: Any = columns.text
-    frame = rows(source.input, source, text, columns.label)
-    counted, note_count = count_malformed(frame, text)
-    texts = TextColumns(counted, text)
-    with reading(source.input, frame, source.where):
-        found = search(
-            texts.frame, text=text, label=columns.label, metric=budget.metric,
-            positive=_parse_class(frame, columns.label, budget.positive), trials=budget.trials,
-            seconds=budget.seconds, folds=budget.folds, groups=budget.groups, time=budget.time,
-            seed=budget.seed, progress=None if done.quiet else _note_trial)
+    done.check(source.input)
+    table = rows(source.input, source, columns.text, columns.label, counts_texts=True)
+    with table.reading():
+        found = tune(table.frame, columns, budget, None if done.quiet else _note_trial)
     save_fitted(found.fitted, done.output)
     if done.table is not None:
         with replace_file(done.table) as file:
             found.trials.write_parquet(file)
     if not done.quiet:
-        note_count(source.input)
-        texts.warn_of_empty()
+        note_malformed(table)
+        note_columns_without_text(table)
     command = _command(found, typed, source.input, done.output)
     if found.fitted.is_multilabel:
         command += _threshold_command(found, typed, budget, source.input, done.output)
-    _show(found, command, budget.seconds, done.results_format)
-
-
-def _parse_class(frame: Any, label: str, typed: str | None) -> Any:
-    """A class in the type of the labels, from its text on the command line."""
-    import polars as pl
-
-    from textnb.cli.words import parse_label
-
-    if typed is None:
-        return None
-    kind = frame.collect_schema()[label]
-    return parse_label(typed, bool if kind == pl.Boolean else int if kind.is_integer() else str,
-                       "--positive")
+    if not done.wrote_json(lambda: {**found.to_dict(), "command": command}):
+        _show(found, command, budget.seconds)
 
 
 def _note_trial(trial: dict[str, Any]) -> None:
@@ -125,11 +85,8 @@ def _note_trial(trial: dict[str, Any]) -> None:
          f"{trial['documents']:,} documents in {trial['seconds']:.1f} s: {trial['settings']}")
 
 
-def _show(found: Tuned, command: str, seconds: float | None, format: str) -> None:
+def _show(found: Tuned, command: str, seconds: float | None) -> None:
     estimate, default = found.estimate, found.default
-    if format == "json":
-        out(as_json({**found.to_dict(), "command": command}))
-        return
     lead, tried = found.lead, quantity(found.trials.height, "trial")
     if lead is not None and not lead.is_sure:
         out(f"best of {tried}: {lead.settings}")
@@ -146,53 +103,40 @@ def _show(found: Tuned, command: str, seconds: float | None, format: str) -> Non
 
 def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     """The command that trains with the settings, without a search."""
-    changes = found.settings.changes()
-    kind = found.settings.model.kind
-    own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
-    names = {field.name: _option_name(field.name, facts)
-             for group in (TokenSettings, LimitSettings) for field, facts in declared(group)}
-    names |= {field.name: option_of_model(field.name) for field, _ in declared(all_models()[kind])}
-    words = ["textnb", "train", input]
-    words += [*_options_of(LabelledInput, typed),
-              *_options_of(ColumnSettings, typed), "--model", kind]
-    for name, value in own.items():
-        words += _as_typed(names[name], value)
-    return shlex.join([*words, "-o", output])
+    changes, kind = found.settings.changes(), found.settings.model.kind
+    return shlex.join([
+        "textnb", "train", input, *_words(LabelledInput, typed), *_words(ColumnSettings, typed),
+        "--model", kind, *_words(TokenOptions, changes["tokenizer"]),
+        *_words(LimitSettings, changes["limits"]), *_words(ModelOptions, changes["model"]),
+        "-o", output])
 
 
 def _threshold_command(
-    found: Tuned, typed: TypedOptions, budget: Budget, input: str, output: str
+    found: Tuned, typed: TypedOptions, budget: TuneOptions, input: str, output: str
 ) -> str:
     """The command that chooses the labels' thresholds; "" where rows are divided otherwise."""
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert found.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_options_of(LabelledInput, typed), "--scored",
+        "textnb", "threshold", output, input, *_words(LabelledInput, typed), "--scored",
         "leave-one-out", "--by", found.fitted.decision.evidence["by"]])
 
 
-def _options_of(group: type, typed: Mapping[str, Any]) -> list[str]:
-    """The words of a group's options that were typed."""
-    return [word for field, facts in declared(group)
-            if field.name in typed and not facts.is_argument
-            for word in _as_typed(_option_name(field.name, facts), typed[field.name])]
-
-
-def _option_name(field: str, facts: Setting) -> str:
-    if facts.under:
-        return f"--{facts.under} {field}"
-    return facts.names[0] if facts.names else f"--{field.replace('_', '-')}"
-
-
-def _as_typed(name: str, value: Any) -> list[str]:
-    """The words that give an option this value."""
-    option, _, key = name.partition(" ")
-    if key:
-        return [option, f"{key}={toml_of(value)}"]
-    on, _, off = name.partition("/")
-    if isinstance(value, bool):
-        return [on if value else off]
-    if isinstance(value, list):
-        return [word for each in value for word in (on, str(each))]
-    return [on, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+def _words(group: type, values: Mapping[str, Any]) -> list[str]:
+    """The words that give settings of a group their values."""
+    words = []
+    for field, facts in declared(group):
+        if field.name not in values or facts.is_argument:
+            continue
+        name, value = name_of(field, facts), values[field.name]
+        option, _, key = name.partition(" ")
+        if key:
+            words += [option, f"{key}={toml_of(value)}"]
+        elif isinstance(value, bool):
+            words += [name if value else facts.names[0].partition("/")[2]]
+        else:
+            typed = value if isinstance(value, list) else [
+                ",".join(map(str, value)) if isinstance(value, tuple) else value]
+            words += [word for each in typed for word in (name, str(each))]
+    return words

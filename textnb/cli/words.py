@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from textnb.errors import Mention, ParameterError, SourceError
-
-
-def plain(value: str) -> str:
-    """The text without control characters, which must not reach a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
 
 
 def is_flag(kind: str) -> bool:
@@ -149,30 +143,3 @@ def _lines(path: str) -> tuple[str, ...]:
             return tuple(line.strip() for line in file if line.strip())
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError.unreadable(path, error) from None
-
-
-def parse_label(name: str, kind: type, what: str = "a label of this model") -> Any:
-    """A label in the type of a model's labels.
-
-    Parameters
-    ----------
-    name : str
-    kind : type
-        bool, int, or str for all others.
-    what : str
-        What the text is, for errors.
-
-    Raises
-    ------
-    ParameterError
-        If the text is no value of the type.
-    """
-    if kind is bool:
-        if name.lower() in ("true", "false"):
-            return name.lower() == "true"
-        raise ParameterError.out_of_range(what, "true or false", name)
-    if kind is int:
-        if not re.fullmatch(r"-?[0-9]{1,19}", name) or not -2**63 <= int(name) < 2**63:
-            raise ParameterError.out_of_range(what, "an integer of 64 bits", name)
-        return int(name)
-    return name

@@ -76,7 +76,7 @@ def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
 
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     own = {field.name for group in groups for field, _ in declared(group)} - {"label"}
-    own |= {"model", "kind", "tokenizer", "sklearn_tokens", "features"}
+    own |= {"model", "kind", "tokenizer", "sklearn", "features"}
     return {} if own & set(named) else dict(MAIL_RECIPE)
 
 
@@ -91,5 +91,5 @@ def foreign_settings(kind: str) -> set[str]:
 
     of_text = {field.name for group in (TokenSettings, LimitSettings)
                for field, _ in declared(group)}
-    of_text |= {"text", "tokenizer", "sklearn_tokens", "weight"}
+    of_text |= {"text", "tokenizer", "sklearn", "weight"}
     return of_text if kind in table_models() else {"features"}

@@ -16,7 +16,7 @@ TAKEN = frozenset({
     "label", "label_columns", "label_separator", "lowercase", "lowercase_az", "lowercase_tr",
     "max_df", "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
     "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator", "set",
-    "sklearn_tokens", "spam_class", "stop_words", "storage_options", "strip_accents",
+    "sklearn", "spam_class", "stop_words", "storage_options", "strip_accents",
     "subfolders", "text", "token_columns", "tokenizer", "unspaced", "vocabulary", "warm_start",
     "weight", "where"})
 # Types that the command line, jobs and model files can read.

@@ -30,7 +30,7 @@ _SET = {
     "--lowercase-az": "lowercase=az", "--normalize": "normalize=NFKC",
     "--strip-accents": "strip_accents=unicode", "--field-prefix": "field_prefix=true",
     "--unspaced": "unspaced=whole", "--keep": "keep=emoji,symbols",
-    "--sklearn-tokens": "sklearn_tokens=true", "--confidence": "confidence=0.99"}
+    "--sklearn-tokens": "sklearn=true", "--confidence": "confidence=0.99"}
 # By verb and option, as they are typed.
 OPTIONS: dict[tuple[str, str], str] = {
     **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""

@@ -156,18 +156,3 @@ def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
     request = {name: value for name, value in before.evidence.items() if name in _REQUEST}
     changes: dict[str, Any] = {"evidence": request, **options.ranks}
     return replace(before, **changes)
-
-
-def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
-    """How well a model's probabilities hold; empty for feature tables, and for one class."""
-    if not isinstance(model, Fitted) or len(model.classes) < 2:
-        return {}
-    held, calibration = held_out(model, frame), model.calibration
-    calibrated = held.calibrated(calibration)
-    if held.link == "sigmoid":
-        return {"calibrated": calibration is not None, "log_loss": calibrated.log_loss}
-    measured = reliability(calibrated)
-    return {"calibrated": calibration is not None, "log_loss": measured.log_loss,
-            "brier": measured.brier,
-            "expected_calibration_error": measured.expected_calibration_error,
-            "not_judged": measured.excluded}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ from textnb.evaluation.evaluate import evaluate, evaluate_roc
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
 from textnb.frames.batches import Progress
+from textnb.learning.fitted import Fitted
 from textnb.workflow.models import AnyModel, check_one_label, class_named, classes_of, text_columns
 from textnb.workflow.options import TestOptions
 
@@ -27,11 +28,14 @@ class Tested:
         The class against the rest.
     roc_auc : float or None
         The area under its curve.
+    probabilities : dict
+        How well the model's probabilities hold, if that was asked.
     """
 
     result: Evaluation | LabelEvaluation
     positive: Any = None
     roc_auc: float | None = None
+    probabilities: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rates(self) -> dict[str, Any] | None:
@@ -40,7 +44,7 @@ class Tested:
             isinstance(self.result, Evaluation) and self.positive is not None) else None
 
     def to_dict(self) -> dict[str, Any]:
-        values = self.result.to_dict()
+        values = {**self.result.to_dict(), **self.probabilities}
         return values if self.positive is None else {
             **values, "roc_auc": self.roc_auc, "rates": self.rates}
 
@@ -55,7 +59,7 @@ def check_test(model: AnyModel, options: TestOptions) -> Any:
 def evaluate_model(
     model: AnyModel, frame: pl.LazyFrame, options: TestOptions, *, learned: Any = None,
     title: str | None = None, date: datetime.date | None = None,
-    progress: Progress | None = None,
+    with_probabilities: bool = False, progress: Progress | None = None,
 ) -> Tested:
     """Score labelled rows, and write the report if there is to be one.
 
@@ -65,6 +69,8 @@ def evaluate_model(
         Rows that the model learned, for the report.
     title, date
         Of the report.
+    with_probabilities : bool
+        Whether log loss and the like are measured too, for which rows are read once more.
     """
     positive = check_test(model, options)
     if options.report is None:
@@ -76,7 +82,27 @@ def evaluate_model(
             _for_report(model), frame, options.report, train=learned, positive=positive,
             title=title, date=date, progress=progress)
     area = None if positive is None else evaluate_roc(model, frame, positive).auc
-    return Tested(result, positive, area)
+    return Tested(result, positive, area,
+                  measure_probabilities(model, frame) if with_probabilities else {})
+
+
+def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
+    """How well a model's probabilities hold; empty for feature tables, and for one class."""
+    if not isinstance(model, Fitted) or len(model.classes) < 2:
+        return {}
+    # Imported here, as it takes SciPy.
+    from textnb.evaluation.calibration import reliability
+    from textnb.evaluation.held_out import held_out
+
+    held, calibration = held_out(model, frame), model.calibration
+    calibrated = held.calibrated(calibration)
+    if held.link == "sigmoid":
+        return {"calibrated": calibration is not None, "log_loss": calibrated.log_loss}
+    measured = reliability(calibrated)
+    return {"calibrated": calibration is not None, "log_loss": measured.log_loss,
+            "brier": measured.brier,
+            "expected_calibration_error": measured.expected_calibration_error,
+            "not_judged": measured.excluded}
 
 
 def _for_report(model: AnyModel) -> Any:

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.sinks import ENDINGS
-from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings
-from textnb.models.known import all_models, import_offered, table_models, text_models
+from textnb.learning.settings import ColumnSettings, LimitSettings
+from textnb.models.known import all_models
 from textnb.runtime.settings import Place, Range, declared, is_number, setting
-from textnb.text.token_settings import TokenSettings
 from textnb.workflow.options import (
     CalibrateOptions,
     DecideOptions,
@@ -38,12 +38,20 @@ from textnb.workflow.options import (
     PredictOptions,
     TermsOptions,
     TestOptions,
+    TokenOptions,
     TrainOptions,
     ValidateOptions,
 )
 from textnb.workflow.rows import check_storage
 from textnb.workflow.toml import Key, Table, read_toml, reads
-from textnb.workflow.train import check_training, for_mail, model_of
+from textnb.workflow.train import (
+    check_belongs,
+    check_training,
+    for_mail,
+    known_kind,
+    model_of,
+    training_of,
+)
 
 # Files that every job writes, in addition to those that it names.
 RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
@@ -51,8 +59,8 @@ RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
 FileName = str
 TableName = str
 _SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
-# Keys of the input by which a row has several labels.
-_OF_LISTS = ("label_separator", "label_columns")
+# Settings of [model] that models of all kinds have.
+_OF_TRAINING = (ColumnSettings, LimitSettings, LearnOptions)
 
 
 @reads("FileName")
@@ -148,16 +156,14 @@ SECTIONS: dict[str, type] = {
     "predictions": Predictions, "exports": Export}
 
 
-@dataclass(frozen=True)
-class TokenTable(TokenSettings):
-    """How texts are cut into tokens."""
-
-    sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Output:
     output: Place
+
+    def check(self) -> None:
+        """Raises ParameterError for a URL, which is not shown, as it may hold a password."""
+        if "://" in self.output:
+            raise ParameterError.naming("{output} must be a folder on this machine, not a URL")
 
 
 def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
@@ -177,86 +183,71 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
         If the file can't be read, or is not TOML.
     """
     table = read_toml(path, settings)
-    sections: dict[str, Any] = {}
-    for name, values in table.values.items():
-        if name == "output":
-            continue
-        if name not in SECTIONS:
-            table.unknown((name,), Job)
-        elif name == "model":
-            sections[name] = _model(table, values)
-        elif name == "exports":
-            sections[name] = _exports(table, values)
-        else:
-            sections[name] = table.fill(SECTIONS[name], values, (name,))
-    if "input" not in table.values:
-        table.fault(("input",), "it is missing")
-    output = table.fill(_Output, {name: value for name, value in table.values.items()
+    table.tables = _tables()
+    values = {"input": {}, **table.values}
+    sections: dict[str, Any] = {
+        name: table.fill(group, values[name], (name,)) for name, group in SECTIONS.items()
+        if name in values and name not in ("model", "exports")}
+    if "model" in values or sections["input"] is not None:
+        sections["model"] = _model(table, values.get("model", {}), sections["input"])
+    if "exports" in values:
+        sections["exports"] = _exports(table, values["exports"])
+    for name in values.keys() - SECTIONS.keys() - {"output"}:
+        table.unknown((name,), Job)
+    output = table.fill(_Output, {name: value for name, value in values.items()
                                   if name == "output"}, ())
     table.refuse()
     assert output is not None
-    job = _resolve_paths(Job(output=output.output, **sections), Path(path).resolve().parent)
-    named = {*table.values.get("model", {})}
-    job = replace(job, model=for_mail(job.model, named, job.input.train, job.input.format))
+    job = Job(output=output.output, **sections)
     _check(job, table)
     table.refuse()
     return job
 
 
+def _tables() -> dict[str, list[str]]:
+    """By key, the tables that may have it."""
+    groups: dict[str, list[type]] = {
+        **{f"[{name}]": [group] for name, group in SECTIONS.items()}, "[[exports]]": [Export],
+        "[model]": [*_OF_TRAINING, *all_models().values()], "[model.tokenizer]": [TokenOptions]}
+    del groups["[exports]"]
+    tables: dict[str, list[str]] = {}
+    for table, own in groups.items():
+        for name in dict.fromkeys(each.name for group in own for each, _ in declared(group)):
+            tables.setdefault(name, []).append(table)
+    return tables
+
+
 def _exports(table: Table, values: Any) -> Any:
     if not isinstance(values, list):
-        table.fault(("exports",), f"it must be a list of tables; got {values!r:.200}")
+        table.fault(("exports",), "it must be a list of tables: [[exports]]")
         return ()
     return tuple(table.fill(Export, each, ("exports", str(number)))
                  for number, each in enumerate(values))
 
 
-def _model(table: Table, values: Any) -> Any:
+def _model(table: Table, values: Any, input: Input | None) -> Any:
     """[model]: settings of columns, limits and learning, and beside them those of its kind."""
     key: Key = ("model",)
     if not isinstance(values, dict):
-        table.fault(key, f"it must be a table; got {values!r:.200}")
+        return table.given(values, key)
+    kind = values.get("kind", "multinomial")
+    model = table.check((*key, "kind"), lambda: known_kind(kind))
+    if model is None:
         return None
-    rest = dict(values)
-    groups: dict[str, Any] = {}
-    for name, group in (("columns", ColumnSettings), ("limits", LimitSettings),
-                        ("learning", LearnOptions)):
-        own = {each.name: rest.pop(each.name) for each, _ in declared(group) if each.name in rest}
-        groups[name] = table.fill(group, own, key)
-    tokens = rest.pop("tokenizer", {})
-    if table.fill(TokenTable, tokens, (*key, "tokenizer")) is not None:
-        groups["tokenizer"] = table.settings(TokenTable, tokens, (*key, "tokenizer"))
-    kind = rest.pop("kind", "multinomial")
-    table.check((*key, "kind"), lambda: _check_kind(kind))
-    if any(group is None for group in groups.values()) or table.faults:
+    for name in values:
+        table.check((*key, name), partial(check_belongs, kind, name))
+    apart = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
+    given = table.given({name: value for name, value in values.items() if name not in apart},
+                        key, *_OF_TRAINING, model)
+    tokens = table.given(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
+    if given is None or tokens is None or input is None or table.faults:
         return None
-    for name in sorted({*values} & foreign_settings(kind)):
-        others = text_models() if kind in table_models() else table_models()
-        table.fault((*key, name), f"it belongs to the kinds {', '.join(others)}; kind is {kind!r}")
-    options = TrainOptions(kind=kind, parameters=rest, **groups)
-    table.check(key, lambda: check_training(_as_learned(table, options, {*values})),
-                ((*key, "tokenizer"), TokenSettings),
-                *((key, group) for group in (
-                    ColumnSettings, LimitSettings, LearnOptions, all_models()[kind])))
+    named = {name: value for name, value in {**given, "tokenizer": tokens}.items()
+             if name in values}
+    options = for_mail(training_of(kind, named), {*values}, input.train, input.format)
+    table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
+                *((key, group) for group in (*_OF_TRAINING, model)))
     return options
-
-
-def _as_learned(table: Table, options: TrainOptions, named: set[str]) -> TrainOptions:
-    """The options with the recipe of mail, if the rows are mail and no setting says otherwise."""
-    rows = table.values.get("input")
-    train = rows.get("train") if isinstance(rows, dict) else None
-    if not isinstance(rows, dict) or not isinstance(train, str):
-        return options
-    place = train if train == "-" or "://" in train else str(
-        Path(table.name).resolve().parent / Path(train).expanduser())
-    return for_mail(options, named, place, rows.get("format"))
-
-
-def _check_kind(kind: Any) -> None:
-    if isinstance(kind, str):
-        import_offered(kind)
-    if not isinstance(kind, str) or kind not in all_models():
-        raise ParameterError.unknown_choice("kind", kind, all_models())
 
 
 def _check(job: Job, table: Table) -> None:
@@ -266,12 +257,10 @@ def _check(job: Job, table: Table) -> None:
             if getattr(job, name) is not None:
                 table.fault((name,), "it is for models of texts; model.kind is "
                                      f"{job.model.kind!r}")
-        for name in _OF_LISTS:
-            if getattr(job.input, name) is not None:
-                table.fault(("input", name), "it is for models of texts; model.kind is "
-                                             f"{job.model.kind!r}")
-    elif all(getattr(job.input, name) is not None for name in _OF_LISTS):
-        table.fault(("input",), "label_columns and label_separator exclude each other")
+        if job.input.of_lists:
+            name = "label_separator" if job.input.label_columns is None else "label_columns"
+            table.fault(("input", name), "it is for models of texts; model.kind is "
+                                         f"{job.model.kind!r}")
     places = [job.input.train, job.input.test,
               None if job.predictions is None else job.predictions.input]
     table.check(("input",), lambda: check_storage(job.input, *places), (("input",), Input))
@@ -288,8 +277,8 @@ def _check(job: Job, table: Table) -> None:
 
 def _check_left_out(job: Job, table: Table) -> None:
     """Note a section that leaves rows out by subtraction, if the model does not allow it."""
-    of_lists = any(getattr(job.input, name) is not None for name in _OF_LISTS)
-    if not job.model.is_texts or of_lists or getattr(job.decision, "by", None) is not None:
+    by = None if job.decision is None else job.decision.by
+    if not job.model.is_texts or job.input.of_lists or by is not None:
         return  # lists of labels are scored by folds
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, asks in (
@@ -304,23 +293,6 @@ def _check_left_out(job: Job, table: Table) -> None:
     value = f" = {job.model.kind!r}" if key == "kind" else ""
     table.fault((sections[0],), f"it leaves rows out by subtraction, which model.{key}{value} does "
                 "not allow" + ("" if sections[0] == "calibration" else ": use folds"))
-
-
-def _resolve_paths(job: Job, folder: Path) -> Job:
-    """Make the paths of a job, which are relative to its file, absolute."""
-    def place(where: str | None) -> Any:
-        if where is None or where == "-" or "://" in where:
-            return where
-        return str(folder / Path(where).expanduser())
-
-    predictions = job.predictions
-    if predictions is not None:
-        predictions = replace(predictions, input=place(predictions.input))
-    learning = replace(job.model.learning, warm_start=place(job.model.learning.warm_start))
-    return replace(
-        job, output=place(job.output), predictions=predictions,
-        model=replace(job.model, learning=learning), input=replace(
-            job.input, train=place(job.input.train), test=place(job.input.test)))
 
 
 def settings_of(options: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from textnb.errors import Mention, ParameterError
@@ -73,6 +74,33 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     if found is None:
         raise ParameterError.unknown_choice(setting, value, names)
     return found
+
+
+def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
+    """A label in the type of a model's labels.
+
+    Parameters
+    ----------
+    name : str
+    kind : type
+        bool, int, or str for all others.
+    what : str
+        What the text is, for errors.
+
+    Raises
+    ------
+    ParameterError
+        If the text is no value of the type.
+    """
+    if kind is bool:
+        if name.lower() in ("true", "false"):
+            return name.lower() == "true"
+        raise ParameterError.out_of_range(what, "true or false", name)
+    if kind is int:
+        if not re.fullmatch(r"-?[0-9]{1,19}", name) or not -2**63 <= int(name) < 2**63:
+            raise ParameterError.out_of_range(what, "an integer of 64 bits", name)
+        return int(name)
+    return name
 
 
 def check_one_label(model: AnyModel, **settings: Any) -> None:

@@ -27,6 +27,7 @@ from textnb.runtime.settings import (
     is_whole,
     setting,
 )
+from textnb.text.token_settings import TokenSettings
 
 # Formats that `textnb.frames` reads; a test compares them.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
@@ -81,6 +82,24 @@ class LabelledOptions(ReadOptions):
         None, "In place of the label column: columns, such as corn,grain, each of which says "
         "whether a row has the label of its name (true or false, 1 or 0).",
         under="read")
+
+    @property
+    def of_lists(self) -> bool:
+        """Whether they say how a row has several labels."""
+        return self.label_separator is not None or self.label_columns is not None
+
+    def check(self) -> None:
+        """Raises ParameterError for options that exclude each other."""
+        if self.label_columns is not None and self.label_separator is not None:
+            raise does_not_go("label_columns", "label_separator")
+
+
+@dataclass(frozen=True)
+class TokenOptions(TokenSettings):
+    """Tokens."""
+
+    sklearn: bool = setting(
+        False, "The tokens of scikit-learn's CountVectorizer.", under="set")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -152,17 +171,54 @@ class TrainOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValidateOptions:
-    """Validation."""
+class UpdateOptions:
+    """Learning."""
 
-    folds: int = setting(
-        5, "Divide the rows into this many parts; a model of the others scores each.",
-        range=AT_LEAST_2)
+    new_class: list[str] | None = setting(
+        None, "A label that the model does not know yet; repeat it for several.", metavar="CLASS")
+    on_error: bool = setting(
+        False, "Learn only the rows that the model misjudges. Then its counts are no sample of the "
+        "rows: priors and probabilities lean towards the hard ones.")
+    within: float | None = setting(
+        None, "With --on-error: learn rows, too, that are judged rightly by less than this "
+        "log-odds above the least that the answer needs.", metavar="MARGIN")
+
+    def check(self, *, has_ledger: bool = False) -> None:
+        """Raises ParameterError for options that would have no effect."""
+        if self.within is not None and not self.on_error:
+            raise ParameterError.naming("{within} goes with {on_error}")
+        if self.within is not None and has_ledger:
+            raise ParameterError.naming("{within} does not go with a ledger, by which only "
+                                        "mistakes are chosen: leave it out")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FoldOptions:
+    """Folds."""
+
+    folds: int | None = setting(
+        None, "Divide the rows into this many parts; a model of the others scores each.  "
+        "[default: 5]", range=AT_LEAST_2)
     groups: str | None = setting(
         None, "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
     time: str | None = setting(
         None, "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
     seed: int = setting(0, "Seed of the shuffle before the rows are divided.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OneClassOptions:
+    """One class."""
+
+    positive: Label | None = setting(
+        None, "Also show the rates and the area under the ROC of this class against the rest.",
+        metavar="CLASS")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ValidateOptions(FoldOptions, OneClassOptions):
+    """Validation."""
+
     leave_one_out: bool = setting(
         False, "The rows are those that the model learned: each is left out in turn.")
     online: bool = setting(
@@ -176,10 +232,6 @@ class ValidateOptions:
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
-    positive: Label | None = setting(
-        None, "Also show the rates and the area under the ROC of this class against the rest.",
-        metavar="CLASS")
-
     def check(self) -> None:
         """Raises ParameterError for options that would have no effect."""
         changed = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
@@ -195,6 +247,21 @@ class ValidateOptions:
                 raise ParameterError.naming("{one} belongs to {online}", one=Mention(name))
         if self.groups is not None and self.time is not None:
             raise does_not_go("groups", "time")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TuneOptions(FoldOptions):
+    """Search."""
+
+    metric: str | None = setting(
+        None, "accuracy (the default), macro-f1, log-loss, precision@recall=R or recall@fpr=R; of "
+        "lists of labels micro-f1 (the default), macro-f1, example-f1 or subset-accuracy.")
+    positive: str | None = setting(None, "Class of the last two metrics.", metavar="CLASS")
+    trials: int | None = setting(None, "Trials to run.  [default: 40, without --seconds]")
+    seconds: float | None = setting(
+        None, "Begin no trial after this time; the final training comes on top.")
+    folds: int | None = setting(None, "Folds of each trial.  [default: 3]")
+    seed: int = setting(0, "Divides the rows, and orders the trials.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -294,12 +361,9 @@ class DecideOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TestOptions:
+class TestOptions(OneClassOptions):
     """Output."""
 
-    positive: Label | None = setting(
-        None, "Also show the rates and the area under the ROC of this class against the rest.",
-        metavar="CLASS")
     report: str | None = setting(
         None, "HTML page to write: charts, terms, mistakes, and peculiarities of the rows.",
         metavar="FILE")

@@ -1,28 +1,161 @@
-"""The rows of a place, as every step reads them."""
+"""The rows of a place, as every step reads them, and what is noticed in them.
+
+    place, options -> rows with their columns checked -> Rows: read by a step, which counts texts
+                                                         that are missing and mail that is malformed
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import polars as pl
 
-from textnb.errors import Mention, ParameterError, quantity
+from textnb.errors import (
+    DataError,
+    Mention,
+    ParameterError,
+    SchemaError,
+    SourceError,
+    printable,
+    quantity,
+)
 from textnb.frames.cloud import hide_secrets, is_database, is_url
-from textnb.frames.conditions import rows_where
+from textnb.frames.conditions import empty_choice, rows_where
+from textnb.frames.failures import reading
 from textnb.frames.label_lists import list_labels, split_labels
 from textnb.frames.scan import scan, scan_table
+from textnb.frames.texts import labels_as
+from textnb.mail.mbox import UNREADABLE
+from textnb.workflow.models import (
+    AnyModel,
+    classes_of,
+    features_of,
+    holds_lists,
+    label_as,
+    text_columns,
+)
 from textnb.workflow.options import LabelledOptions, ReadOptions
 
 Options = TypeVar("Options", bound=ReadOptions)
 
 
+class Rows:
+    """The rows of a place, and what is noticed while they are read.
+
+    Parameters
+    ----------
+    place : str
+    frame : LazyFrame
+    text : str or list of str, optional
+        The text columns; without them, it is a feature table.
+    where : str, optional
+        The condition that chose the rows.
+    option : str
+        What gave the condition, for errors.
+    counts_texts : bool
+        Whether rows without a text, and columns without any, are counted.
+
+    Attributes
+    ----------
+    place, frame
+        Reading the frame counts.
+    malformed : dict of str to list of str
+        What is malformed in messages, by their paths, as rows may be read more than once.
+    """
+
+    def __init__(
+        self, place: str, frame: pl.LazyFrame, text: Any = None, *, where: str | None = None,
+        option: str = "--where", counts_texts: bool = False,
+    ) -> None:
+        self.place, self.frame, self._where, self._option = place, frame, where, option
+        self.malformed: dict[str, list[str]] = {}
+        self._columns: list[str] = []
+        # For each batch that was read its rows, and those without a text. Batches come from
+        # threads, and the rows may be read several times, each time all of them.
+        self._batches: list[tuple[int, int]] = []
+        self._with_text: set[str] = set()
+        if text is not None:
+            self._watch([text] if isinstance(text, str) else list(text), counts_texts)
+
+    def _watch(self, columns: list[str], counts_texts: bool) -> None:
+        schema = self.frame.collect_schema()
+        if counts_texts and all(schema[name] == pl.String for name in columns):
+            self._columns = columns
+        is_mail = schema.get("errors") == pl.List(pl.String) and "path" in schema
+        watched = dict.fromkeys(
+            [columns[0], *self._columns, *(("errors", "path") if is_mail else ())])
+        if is_mail or self._columns:
+            self.frame = self.frame.with_columns(pl.struct(*watched).map_batches(
+                self._look, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
+
+    def _look(self, rows: pl.Series) -> pl.Series:
+        fields = rows.struct.unnest()
+        if "path" in fields.columns:
+            self.malformed.update(fields.filter(pl.col("errors").list.len() > 0).select(
+                "path", "errors").iter_rows())
+        if self._columns:
+            present = fields.select(
+                pl.col(self._columns).fill_null("").str.contains(r"\S"))
+            blank = present.select((~pl.any_horizontal(pl.all())).sum()).item()
+            self._batches.append((fields.height, int(blank)))
+            self._with_text |= {name for name in self._columns if present[name].any()}
+        return fields.to_series()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A context in which errors name the place, and a condition that leaves no rows of it."""
+        try:
+            with reading(self.place):
+                yield
+        except DataError:
+            # Read again only where the work fails in any case.
+            if (empty := self.empty_choice()) is None:
+                raise
+            raise DataError(empty) from None
+
+    def empty_choice(self) -> str | None:
+        """The message where a condition leaves no rows; None where it leaves some."""
+        return empty_choice(self.frame, self._where, self._option, self.place)
+
+    def refuse_unreadable(self) -> None:
+        """Raises SourceError for a message that can't be read: it must not be learned as no text.
+
+        Call it after the rows were read.
+        """
+        for path, errors in sorted(self.malformed.items()):
+            for error in errors:
+                if error.startswith(UNREADABLE):
+                    why = error.removeprefix(UNREADABLE).lstrip(": ")
+                    raise SourceError.naming(
+                        "can't read {path}: {why}. No model was written, as it would count as a "
+                        "message without words: make it readable, take it away, or leave it out "
+                        "with {on_unreadable=skip}", path=printable(path), why=printable(why))
+
+    def textless(self, rows: int) -> int:
+        """How many of ``rows`` rows, which are all, hold no text."""
+        return sum(blank for _, blank in self._batches) * rows // max(
+            1, sum(height for height, _ in self._batches))
+
+    @property
+    def has_several_texts(self) -> bool:
+        """Whether there are several columns in which texts are counted."""
+        return len(self._columns) > 1
+
+    @property
+    def columns_without_text(self) -> list[str]:
+        """The text columns that hold no text in any row, if any row was read and counted."""
+        return [name for name in self._columns if name not in self._with_text] if any(
+            height for height, _ in self._batches) else []
+
+
 def open_rows(
     place: str, options: ReadOptions, text: Any, label: str | None = None, features: Any = None,
-    *, where: str | None = None, option: str = "--where",
+    *, where: str | None = None, option: str = "--where", counts_texts: bool = False,
     note: Callable[[str], None] = lambda line: None,
-) -> pl.LazyFrame:
+) -> Rows:
     """The rows of a place, with their columns checked: of texts, or without ``text`` a table's.
 
     Parameters
@@ -36,6 +169,8 @@ def open_rows(
         The condition that chooses rows.
     option : str
         What gave the condition, for errors.
+    counts_texts : bool
+        Whether rows without a text, and columns without any, are counted.
     note : callable
         Receives a line for each file that is left out.
     """
@@ -52,18 +187,18 @@ def open_rows(
     if text is None:
         _check_table(options, labels)
         frame = scan_table(source, features, label, **settings)
-        return rows_where(frame, where, option)
+        return Rows(place, rows_where(frame, where, option), where=where, option=option)
+    labels.check()
     # What learns or scores checks which columns hold lists of tokens.
     columns = labels.label_columns
-    if columns is not None and labels.label_separator is not None:
-        raise ParameterError.naming("{label_columns} and {label_separator} exclude each other")
     frame = scan(source, text=text, label=None if columns else label,
                  subfolders=options.subfolders, tokens=None, **settings)
     if label is not None and columns is not None:
         frame = list_labels(frame, columns, label)
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
-    return rows_where(frame, where, option)
+    return Rows(place, rows_where(frame, where, option), text, where=where, option=option,
+                counts_texts=counts_texts)
 
 
 def check_storage(options: ReadOptions, *places: str | None) -> None:
@@ -76,6 +211,55 @@ def check_storage(options: ReadOptions, *places: str | None) -> None:
 def for_place(place: str | None, options: Options) -> Options:
     """The options for one of several places: storage options are for URLs alone."""
     return options if place and is_url(place) else replace(options, storage_options=None)
+
+
+def labelled_rows(
+    model: AnyModel, place: str, options: LabelledOptions, as_class: str | None, *,
+    where: str | None = None, may_lack_labels: bool = False,
+    note: Callable[[str], None] = lambda line: None,
+) -> Rows:
+    """Rows with labels of a model's type: their own, or a class for all of them.
+
+    Parameters
+    ----------
+    model : Fitted or TableClassifier
+    place, options, where, note
+        As for `open_rows`.
+    as_class : str, optional
+        The class of rows that have no label column.
+    may_lack_labels : bool
+        Whether rows may have neither.
+    """
+    def open_with(label: str | None) -> Rows:
+        return open_rows(place, options, text_columns(model), label, features_of(model),
+                         where=where, note=note)
+
+    column = model.label
+    try:
+        rows = open_with(column if as_class is None else None)
+    except SchemaError as error:
+        if error.missing_role != "label":
+            raise
+        if may_lack_labels:
+            return open_with(None)
+        raise SchemaError(f"{error.problem}; where all rows are of one class, say "
+                          "--as CLASS") from None
+    known, schema = classes_of(model).tolist(), rows.frame.collect_schema()
+    dtype = pl.Series(known).dtype
+    if as_class is not None:
+        if column in schema:
+            raise ParameterError(
+                f"--as is for rows without labels, and the input has a column {column!r}: leave "
+                "out --as, or choose the rows with --where and write them without that column")
+        label = pl.lit(label_as(as_class, type(known[0])), dtype=dtype)
+        labels = pl.concat_list(label) if holds_lists(model) else label
+    elif isinstance(schema[column], pl.List):
+        # What learns compares with the model.
+        labels = pl.col(column).cast(pl.List(dtype)) if holds_lists(model) else pl.col(column)
+    else:
+        labels = labels_as(column, rows.frame, dtype)
+    rows.frame = rows.frame.with_columns(labels.alias(column))
+    return rows
 
 
 def _check_table(options: ReadOptions, labels: LabelledOptions) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,15 +16,22 @@ from textnb.errors import DataError, ExportError, ParameterError, SchemaError, S
 from textnb.frames.failures import reading
 from textnb.frames.faults import WrongSeparator
 from textnb.frames.sinks import write
+from textnb.learning.fitting import check_start
 from textnb.learning.settings import LimitSettings
+from textnb.storage.textmodel import load_fitted
 from textnb.workflow.decide import decide
 from textnb.workflow.export import export
-from textnb.workflow.job import Export, Input, Job
+from textnb.workflow.job import SECTIONS, Export, Input, Job
 from textnb.workflow.models import AnyModel, holds_lists
-from textnb.workflow.options import DecideOptions, LabelledOptions
-from textnb.workflow.rows import for_place, open_rows
+from textnb.workflow.options import (
+    DecideOptions,
+    LabelledOptions,
+    TrainOptions,
+    ValidateOptions,
+)
+from textnb.workflow.rows import Rows, for_place, open_rows
 from textnb.workflow.staging import check_output
-from textnb.workflow.train import tokenizer_of, train
+from textnb.workflow.train import text_settings, tokenizer_of, train
 
 _PARTS = 1 << 20
 # The start value of the checksum, which is also the checksum of an empty text. It is in the middle
@@ -62,21 +69,24 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
     Raises
     ------
     DataError
-        If either has no rows.
+        If either has no rows, or a message can't be read.
     """
     settings = job.input
     learn, test = folder / "train.parquet", folder / "test.parquet"
     held_out = settings.test is None and settings.test_where is None
-    with at_source("input.train"), reading(settings.train):
-        rows = _train_rows(job)
+    with train_rows(job) as train:
+        rows = train.frame
         if held_out:
             is_test = _held_out_mask(job, rows, settings.hold_out)
-            rows, tests = rows.filter(~is_test), rows.filter(is_test)
-            write(tests, str(test), None)
+            write(rows.filter(is_test), str(test), None)
+            rows = rows.filter(~is_test)
         write(rows, str(learn), None)
+        train.refuse_unreadable()
+    malformed = len(train.malformed)
     if not held_out:
-        with _test_rows(job) as tests:
-            write(tests, str(test), None)
+        with test_rows(job) as tests:
+            write(tests.frame, str(test), None)
+        malformed += len(tests.malformed)
     learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
                        for path in (learn, test))
     chosen = settings.train_where if held_out else settings.test_where
@@ -88,7 +98,6 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
             raise DataError(f"no rows to {what}: " + (
                 "see [input] in the job's file" if where is None else
                 f"{key} = {where!r} leaves none of them"))
-    malformed = _count_malformed(learn) + _count_malformed(test)
     return RowFiles(learn, test, learned, tested, held_out, malformed)
 
 
@@ -117,15 +126,16 @@ def at_source(key: str) -> Iterator[None]:
 
 
 @contextmanager
-def at_key(section: str, options: Any) -> Iterator[None]:
+def at_key(section: str) -> Iterator[None]:
     """A context in which an error that begins with an option names it as a key of a section."""
     try:
         yield
     except ParameterError as error:
-        name = error.setting
-        if name not in {each.name for each in fields(options)}:
+        group = SECTIONS[section]
+        if error.setting is None or not (
+                group is TrainOptions or error.setting in {each.name for each in fields(group)}):
             raise
-        raise ParameterError(f"{section}.{name}: {error.without_setting}") from None
+        raise ParameterError(f"{section}.{error.setting}: {error.without_setting}") from None
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
@@ -133,44 +143,49 @@ def scan_stored(path: Path) -> pl.LazyFrame:
     return pl.scan_parquet(path, glob=False)
 
 
-def _train_rows(job: Job) -> pl.LazyFrame:
-    return _open(job, job.input.train, job.input, job.model.columns.label, job.input.train_where,
-                 "input.train_where")
+@contextmanager
+def train_rows(job: Job) -> Iterator[Rows]:
+    """The rows to learn from, or all rows, of which some are held out."""
+    with _rows(job, "input.train", job.input.train, job.input.train_where,
+               "input.train_where") as rows:
+        yield rows
 
 
 @contextmanager
-def _test_rows(job: Job) -> Iterator[pl.LazyFrame]:
+def test_rows(job: Job) -> Iterator[Rows]:
     """The rows to test on, if they are not held out."""
-    settings = job.input
-    place, key = (settings.train, "input.train") if settings.test is None else (
-        settings.test, "input.test")
-    with at_source(key), reading(place):
-        yield _open(job, place, settings, job.model.columns.label, settings.test_where,
-                    "input.test_where")
+    key, place = ("input.train", job.input.train) if job.input.test is None else (
+        "input.test", job.input.test)
+    with _rows(job, key, place, job.input.test_where, "input.test_where") as rows:
+        yield rows
 
 
 @contextmanager
-def rows_to_predict(job: Job) -> Iterator[pl.LazyFrame | None]:
+def rows_to_predict(job: Job) -> Iterator[Rows | None]:
     """The rows of a place of their own; None if the test rows are predicted, or none."""
     settings = job.predictions
     if settings is None or settings.input is None:
         yield None
         return
-    options = replace(job.input, format=settings.format)
-    with at_source("predictions.input"), reading(settings.input):
-        yield _open(job, settings.input, options, None, settings.where, "predictions.where")
+    # They have no labels.
+    options = replace(job.input, format=settings.format, label_separator=None, label_columns=None)
+    with _rows(job, "predictions.input", settings.input, settings.where, "predictions.where",
+               options) as rows:
+        yield rows
 
 
-def _open(
-    job: Job, place: str, options: LabelledOptions, label: str | None, where: str | None, key: str
-) -> pl.LazyFrame:
-    """The rows of a place; those without a label are not of lists."""
+@contextmanager
+def _rows(
+    job: Job, key: str, place: str, where: str | None, option: str,
+    options: LabelledOptions | None = None,
+) -> Iterator[Rows]:
+    """The rows of a place, in a context in which errors name its key; with labels or without."""
     model = job.model
-    if label is None:
-        options = replace(options, label_separator=None, label_columns=None)
     text, features = model.text_columns if model.is_texts else None, model.learning.features
-    return open_rows(place, for_place(place, options), text, label,
-                     None if features is None else list(features), where=where, option=key)
+    with at_source(key), reading(place):
+        yield open_rows(
+            place, for_place(place, options or job.input), text,
+            model.columns.label if options is None else None, features, where=where, option=option)
 
 
 def check_labels(job: Job, rows: RowFiles) -> None:
@@ -183,6 +198,7 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     """
     _check_answer_names(job, rows)
     label, learned = job.model.columns.label, scan_stored(rows.train)
+    check_columns(job, learned.collect_schema())
     is_multilabel = isinstance(learned.collect_schema()[label], pl.List)
     _check_kind_of_labels(job, is_multilabel)
     if is_multilabel:
@@ -225,22 +241,37 @@ def _check_answer_names(job: Job, rows: RowFiles) -> None:
             raise SchemaError.column_exists(name)
 
 
+def check_columns(job: Job, schema: Mapping[str, Any]) -> None:
+    """Raises SchemaError if the rows to learn from lack a column that a key names."""
+    validation = job.validation or ValidateOptions()
+    for key, name, role in (("model.weight", job.model.learning.weight, "weight"),
+                            ("validation.groups", validation.groups, "groups"),
+                            ("validation.time", validation.time, "time")):
+        if name is not None and name not in schema:
+            problem = SchemaError.missing_column(name, [*schema], role).problem
+            raise SchemaError(f"{key}: {problem}")
+
+
 def check_job(job: Job) -> None:
     """Check all that can be checked of a job without reading its rows.
 
     Raises
     ------
     TextnbError
-        If its output can't be written, a source is missing or lacks a column, or an export is not
-        possible.
+        If its output can't be written, a source is missing or lacks a column, its solver can't
+        begin from a model, or an export is not possible.
     """
     check_output(Path(job.output).resolve())
-    with at_source("input.train"), reading(job.input.train):
-        label = _train_rows(job).collect_schema()[job.model.columns.label]
-    for check in (_test_rows, rows_to_predict):
-        with check(job):
+    with train_rows(job) as rows:
+        schema = rows.frame.collect_schema()
+    check_columns(job, schema)
+    for each in (test_rows, rows_to_predict):
+        with each(job):
             pass
-    is_multilabel = isinstance(label, pl.List)
+    if job.model.learning.warm_start is not None:
+        with at_key("model"):
+            check_start(text_settings(job.model), load_fitted(job.model.learning.warm_start))
+    is_multilabel = isinstance(schema[job.model.columns.label], pl.List)
     _check_kind_of_labels(job, is_multilabel)
     _check_exports(job, is_multilabel)
 
@@ -312,10 +343,3 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
              if name in names and not (dtype.is_nested() and dtype != pl.List(pl.String))]
     return pl.concat_str(texts, separator="\0").map_batches(
         select, return_dtype=pl.Boolean, is_elementwise=True)
-
-
-def _count_malformed(path: Path) -> int:
-    frame = scan_stored(path)
-    if frame.collect_schema().get("errors") != pl.List(pl.String):
-        return 0
-    return int(frame.select((pl.col("errors").list.len() > 0).sum()).collect().item())

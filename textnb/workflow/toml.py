@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from textnb.errors import ParameterError, SourceError, first_line, suggestion
+from textnb.errors import ParameterError, SourceError, first_line
 from textnb.learning.memory_limit import memory_size
-from textnb.runtime.gone import KEYS, gone
+from textnb.runtime.gone import KEYS, SETTINGS, gone
 from textnb.runtime.settings import Setting, check_json, declared, type_of
 
 T = TypeVar("T")
@@ -22,6 +23,10 @@ Key = tuple[str, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLE = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
+# A database in a file, whose path is relative.
+_DATABASE = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|file:)(.+)", re.I)
+# Names that are as similar as this are meant.
+_NEAR = 0.75
 
 
 def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Table:
@@ -49,10 +54,10 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
         raise SourceError.unreadable(name, f"it is no TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
-    table = Table(name, values, _lines_of(text))
+    lines, set_keys = _lines_of(text), set()
     for setting in settings:
-        table.lines.pop(set_key(values, setting), None)
-    return table
+        set_keys.add(set_key(values, setting))
+    return Table(name, values, lines, set_keys, Path(path).resolve().parent)
 
 
 @dataclass
@@ -65,13 +70,22 @@ class Table:
     values : dict
     lines : dict of tuple of str to int
         Where keys stand.
+    set_keys : set of tuple of str
+        Keys that were set from outside.
+    folder : Path, optional
+        The folder to which paths are relative.
+    tables : dict of str to list of str
+        By key, the tables that may have it.
     faults : list of (tuple of str, str)
         Keys with the words on each.
     """
 
     name: str
     values: dict[str, Any]
-    lines: dict[Key, int]
+    lines: dict[Key, int] = field(default_factory=dict)
+    set_keys: set[Key] = field(default_factory=set)
+    folder: Path | None = None
+    tables: dict[str, list[str]] = field(default_factory=dict)
     faults: list[tuple[Key, str]] = field(default_factory=list)
 
     def fault(self, key: Key, words: str) -> None:
@@ -103,20 +117,16 @@ class Table:
             raise ParameterError(name + "\n  ".join(dict.fromkeys(lines)))
 
     def _place(self, key: Key) -> str:
-        while key and key not in self.lines:
+        while key and key not in self.lines and key not in self.set_keys:
             key = key[:-1]
-        return f"line {self.lines[key]}: " if key else ""
+        return f"line {self.lines[key]}: " if key and key not in self.set_keys else ""
 
     def fill(self, group: type[T], values: Any, key: Key) -> T | None:
         """Options of a group from a table of the file; faults are noted."""
-        if not isinstance(values, dict):
-            self.fault(key, f"it must be a table; got {values!r:.200}")
-            return None
-        given = self.settings(group, values, key)
         before = len(self.faults)
-        for name in values:
-            if name not in {each.name for each, _ in declared(group)}:
-                self.unknown((*key, name), group)
+        given = self.given(values, key, group)
+        if given is None and not isinstance(values, dict):
+            return None
         for each, _ in declared(group):
             if each.default is MISSING and each.default_factory is MISSING and (
                     each.name not in values):
@@ -129,22 +139,53 @@ class Table:
             self.check(key, checked, (key, group))
         return options
 
-    def settings(self, group: type, values: Mapping[str, Any], key: Key) -> dict[str, Any] | None:
-        """The values of a group's settings in Python; None if one is wrong."""
+    def given(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
+        """The settings of groups that a table of the file gives; None if a fault was noted."""
+        if not isinstance(values, dict):
+            # Its contents are not shown, as they may be secrets.
+            self.fault(key, f"it must be a table, and it is {_KINDS.get(type(values), 'a value')}")
+            return None
         found, before = {}, len(self.faults)
-        for each, facts in declared(group):
-            if each.name in values:
-                found[each.name] = self.check(
-                    (*key, each.name), partial(_value, group, each, facts, values[each.name]))
+        known = {each.name: (group, each, facts) for group in groups
+                 for each, facts in declared(group)}
+        for name, value in values.items():
+            if name in known:
+                found[name] = self.check((*key, name), partial(
+                    _value, *known[name], value, self.folder))
+            else:
+                self.unknown((*key, name), *groups)
         return None if len(self.faults) > before else found
 
     def unknown(self, key: Key, *groups: type) -> None:
         """Note a key that no group has."""
-        known = [each.name for group in groups for each, _ in declared(group)]
-        advice = KEYS.get(".".join(part for part in key if not _is_index(part)))
-        self.fault(key, gone("it", advice) if advice else
-                   f"no such key{suggestion(key[-1], known)}; the keys there are "
-                   f"{', '.join(known)}")
+        name, known = key[-1], [each.name for group in groups for each, _ in declared(group)]
+        place = ".".join(part for part in key if not _is_index(part))
+        advice = KEYS.get(place) or (SETTINGS.get(name) if key[0] == "model" else None)
+        if advice:
+            self.fault(key, gone("it", advice))
+        elif name in self.tables:
+            self.fault(key, f"no such key there; it is one of {' and '.join(self.tables[name])}")
+        else:
+            near = _similar(name, {
+                each.name: [word.split("/")[0].strip("-").replace("-", "_")
+                            for word in facts.names]
+                for group in groups for each, facts in declared(group)})
+            far = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
+            meant = " or ".join([*map(repr, near), *(
+                f"{each!r} of {' or '.join(self.tables[each])}" for each in far)])
+            self.fault(key, f"no such key{f' - did you mean {meant}?' if meant else ''}; the keys "
+                            f"there are {', '.join(known)}")
+
+
+# Values of TOML in words.
+_KINDS = {str: "a text", list: "a list", int: "a number", float: "a number", bool: "true or false"}
+
+
+def _similar(name: str, keys: Mapping[str, Sequence[str]]) -> list[str]:
+    """The keys that are meant most likely: by their options, a part of the name, or its letters."""
+    return [key for key, options in keys.items()
+            if name in options or name.removesuffix("s") in key.split("_")][:3] or (
+        get_close_matches(name, keys, n=1, cutoff=_NEAR))
 
 
 def _in_words(key: Key) -> str:
@@ -153,25 +194,43 @@ def _in_words(key: Key) -> str:
     return " ".join([*option, ".".join(key[len(option):])]).strip() or "the job"
 
 
-def _value(group: type, each: Field[Any], facts: Setting, value: Any) -> Any:
+def _value(
+    group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None
+) -> Any:
     """A setting's value in Python; raises ValueError or ParameterError for any other value."""
-    read = _READ.get(type_of(each).removesuffix(" | None"))
+    kind = type_of(each).removesuffix(" | None")
+    read = _READ.get(kind)
     if read is not None:
         value = read(value)
+    if kind == "Place" and folder is not None:
+        return place_in(folder, value)
     check_json(group, {each.name: value})
     if facts.least is not None and value is not None and value < facts.least:
         raise ParameterError.out_of_range(each.name, f"{facts.least} or more", value)
-    kind = type_of(each).removesuffix(" | None")
     if type(value) is int and kind in ("float", "Numbers", "NumberOrAuto"):
         return float(value)
     # TOML has arrays where Python has tuples.
     return tuple(value) if isinstance(value, list) and kind not in ("Columns", "Numbers") else value
 
 
+def place_in(folder: Path, place: str) -> str:
+    """A path, or the URL of a database in a file, which is relative to a folder.
+
+    Examples
+    --------
+    >>> place_in(Path("/jobs"), "sqlite:///news.db"), place_in(Path("/jobs"), "s3://bucket/rows")
+    ('sqlite:////jobs/news.db', 's3://bucket/rows')
+    """
+    if database := _DATABASE.fullmatch(place):
+        return f"{database[1]}{folder / database[2]}"
+    return place if place == "-" or "://" in place else str(folder / Path(place).expanduser())
+
+
 def substitute_variables(value: Any) -> Any:
     """Replace ``${NAME}`` and ``${NAME:-default}`` in a path by variables of the environment."""
     if not isinstance(value, str):
-        return value
+        # The value is not shown, as it may be a list of URLs with their passwords.
+        raise ValueError("must be a path or URL")
     if "\0" in value:
         raise ValueError("a path without the character NUL")
 
@@ -191,7 +250,8 @@ def _storage(value: Any) -> Any:
     if not isinstance(value, dict) or not all(
             isinstance(option, (str, bool, int, float)) for option in value.values()):
         raise ValueError("a table of strings and numbers, such as { aws_region = \"eu-west-1\" }")
-    return {key: substitute_variables(option) for key, option in value.items()}
+    return {key: substitute_variables(option) if isinstance(option, str) else option
+            for key, option in value.items()}
 
 
 def _names(value: Any) -> Any:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
-from textnb.errors import Mention, ParameterError, TextnbError, suggestion
+from textnb.errors import Mention, ParameterError, TextnbError
 from textnb.frames.batches import Progress
 from textnb.frames.scan import is_mail
 from textnb.learning.fitting import check_start, fit
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.settings import ColumnSettings, mail_recipe
+from textnb.learning.refitting import check_keep_sample
+from textnb.learning.settings import (
+    ColumnSettings,
+    LimitSettings,
+    foreign_settings,
+    mail_recipe,
+)
 from textnb.learning.text_settings import TextSettings
-from textnb.models.known import all_models, import_offered, text_models
-from textnb.runtime.gone import SETTINGS, gone
-from textnb.runtime.settings import check_smoothing_name
+from textnb.models.known import all_models, import_offered, table_models, text_models
+from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits
 from textnb.workflow.models import AnyModel, class_named
-from textnb.workflow.options import TrainOptions
-
-# Settings of the tokenizer, in Python and on the command line.
-_OF_TOKENIZER = {field.name for field in fields(Tokenizer)} | {"ngrams", "ngram", "sklearn"}
+from textnb.workflow.options import LearnOptions, TokenOptions, TrainOptions, does_not_go
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,60 @@ def for_mail(
                    is_for_mail=True)
 
 
+def training_of(kind: str, given: Mapping[str, Any]) -> TrainOptions:
+    """The options of a training, from the settings that are given by name.
+
+    Parameters
+    ----------
+    kind : str
+    given : mapping
+        Settings of columns, limits, learning, the model, and the tokenizer: beside the others, or
+        as ``tokenizer``. Names of other things are left out.
+
+    Raises
+    ------
+    ParameterError
+        If the kind is not known, or has no such setting.
+    """
+    model = known_kind(kind)
+    for name in given:
+        check_belongs(kind, name)
+
+    def own(group: type) -> dict[str, Any]:
+        return {each.name: given[each.name] for each, _ in declared(group) if each.name in given}
+
+    return TrainOptions(
+        kind=kind, parameters=own(model),
+        tokenizer={**own(TokenOptions), **given.get("tokenizer", {})},
+        columns=ColumnSettings(**own(ColumnSettings)), limits=LimitSettings(**own(LimitSettings)),
+        learning=LearnOptions(**own(LearnOptions)))
+
+
+def known_kind(kind: Any) -> type[Any]:
+    """The model of a kind; raises ParameterError if there is none."""
+    if isinstance(kind, str):
+        import_offered(kind)
+    if not isinstance(kind, str) or kind not in all_models():
+        raise ParameterError.unknown_choice("kind", kind, all_models())
+    return all_models()[kind]
+
+
+def check_belongs(kind: str, name: str) -> None:
+    """Raises ParameterError for a setting that only models of other kinds have."""
+    models = all_models()
+    others = [other for other, group in models.items()
+              if name in {each.name for each, _ in declared(group)}]
+    if name in foreign_settings(kind):
+        others = [*(text_models() if kind in table_models() else table_models())]
+    if others and kind not in others:
+        has_l = "l" in {each.name for each, _ in declared(models[kind])}
+        raise ParameterError.naming(
+            "{one} belongs to {others}; got {own}"
+            + (", whose smoothing parameter is {l}" if name == "alpha" and has_l else ""),
+            one=Mention(name), others=Mention("kind", ", ".join(others)),
+            own=Mention("kind", kind))
+
+
 def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
     """Make the model of a kind, and check its settings before rows are read.
 
@@ -63,30 +119,9 @@ def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
     ParameterError
         If a kind or a setting is not known, or out of its range.
     """
-    import_offered(kind)
-    if kind not in all_models():
-        raise ParameterError.unknown_choice("kind", kind, all_models())
-    own = all_models()[kind]
-    _check_names(kind, own.name, parameters, [field.name for field in fields(own)])
-    model = own(**parameters)
+    model = known_kind(kind)(**parameters)
     model.check(1, 2)
     return model
-
-
-def _check_names(
-    kind: str, name: str, parameters: Mapping[str, Any], known: Collection[str]
-) -> None:
-    """ParameterError for settings that a kind does not have."""
-    check_smoothing_name(name, parameters, known)
-    unknown = [name for name in parameters if name not in known]
-    if unknown:
-        keys = sorted(known)
-        raise ParameterError("; ".join([
-            *(gone(name, SETTINGS[name]) if name in SETTINGS else
-              f"{name}: no such key{suggestion(name, [*keys, 'kind'])}" for name in unknown),
-            *(["n-grams, patterns and the like are keys of its tokenizer: tokenizer = "
-               "{ ngram_range = [1, 2] }"] if _OF_TOKENIZER & {*unknown} else []),
-            f"the settings of the kind {kind} are {', '.join(keys)}"]))
 
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
@@ -94,7 +129,7 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
     plain = dict(settings)
     if plain.pop("sklearn", False):
         if "pattern" in plain:
-            raise ParameterError.naming("{sklearn_tokens} and {pattern} exclude each other")
+            raise does_not_go("sklearn", "pattern")
         return Tokenizer.sklearn(**plain)
     return Tokenizer(**plain)
 
@@ -126,6 +161,8 @@ def _check_learning(options: TrainOptions) -> None:
             if getattr(asked, name) is not None:
                 raise ParameterError.naming("{one} is for {model}", one=Mention(name),
                                             model=Mention("model", "nblinear"))
+    elif asked.keep_sample is not None:
+        check_keep_sample(text_settings(options), asked.keep_sample, asked.weight is not None)
     rate = options.false_positives
     if asked.false_positives is None and not options.is_for_mail and (
             asked.spam_class is not None or asked.confidence != type(asked).confidence):

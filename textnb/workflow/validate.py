@@ -19,7 +19,7 @@ from textnb.learning.fitted import Fitted
 from textnb.selection.splits import split
 from textnb.text.tokens import Tokenizer
 from textnb.workflow.models import check_one_label, class_named
-from textnb.workflow.options import ValidateOptions
+from textnb.workflow.options import FoldOptions, ValidateOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +126,7 @@ def rate_of(fitted: Fitted, positive: Any) -> float | None:
         decision is not None and decision.positive == positive) else None
 
 
-def folds_of(options: ValidateOptions) -> dict[str, Any]:
-    """How rows are divided into folds."""
-    return {name: getattr(options, name) for name in ("folds", "groups", "time", "seed")}
+def folds_of(options: FoldOptions, folds: int = 5) -> dict[str, Any]:
+    """How rows are divided into folds, of which there are some if the options do not say."""
+    return {"folds": options.folds or folds, "groups": options.groups, "time": options.time,
+            "seed": options.seed}

@@ -1,0 +1,228 @@
+"""Results of steps of work as lines: of their verbs, and of the steps of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from textnb.cli.evidence import calibration_words, decision_words, label_words
+from textnb.cli.inputs import size_words
+from textnb.cli.words import as_option
+from textnb.errors import quantity
+from textnb.workflow.models import AnyModel, holds_lists, text_columns
+
+if TYPE_CHECKING:
+    from textnb.evaluation.held_out import HeldOut
+    from textnb.evaluation.labels import LabelEvaluation
+    from textnb.evaluation.metrics import Evaluation
+    from textnb.evaluation.online import OnlineResult
+    from textnb.evaluation.smoothing import SmoothingPath
+    from textnb.export.write import Exported
+    from textnb.learning.fitted import Fitted
+    from textnb.workflow.decide import Calibrated
+    from textnb.workflow.evaluate import Tested
+    from textnb.workflow.train import Trained
+    from textnb.workflow.validate import Validated
+
+
+def lines_of(result: Any) -> Iterator[str]:
+    """The result of a step of a job."""
+    # Imported here: a verb needs its own step alone.
+    from textnb.evaluation.online import OnlineResult
+    from textnb.evaluation.smoothing import SmoothingPath
+    from textnb.learning.fitted import Fitted
+    from textnb.workflow.decide import Calibrated
+    from textnb.workflow.evaluate import Tested
+    from textnb.workflow.predict import Predicted
+    from textnb.workflow.run import Written
+    from textnb.workflow.split import RowFiles
+    from textnb.workflow.train import Trained
+    from textnb.workflow.validate import Validated
+
+    match result:
+        case RowFiles():
+            how = " (held out of the same input)" if result.held_out else ""
+            yield (f"{quantity(result.learned, 'row')} to learn from, {result.tested:,} to test "
+                   f"on{how}")
+            if result.malformed:
+                yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
+                       "column errors")
+        case Trained():
+            yield from training_lines(result)
+        case Validated():
+            yield from evaluation_lines(result.result)
+            yield from validation_lines(result)
+        case SmoothingPath():
+            yield smoothing_line(result)
+        case OnlineResult():
+            yield from online_lines(result)
+        case Calibrated():
+            yield from calibration_lines(result)
+        case Fitted():
+            yield from threshold_lines(result)
+        case Tested():
+            yield from test_lines(result)
+        case Predicted():
+            yield from impossible_lines(result.impossible)
+        case Written():
+            *lines, last = export_lines(result.exported, result.model, result.exported.path.name)
+            yield from lines
+            yield f"{last}, {'' if result.is_verified else 'not '}verified"
+
+
+def training_lines(trained: Trained) -> Iterator[str]:
+    """What was chosen as a model was trained; the last line is its size."""
+    model, learned = trained.model, ""
+    if text_columns(model) is None:
+        chosen = model.estimator_
+        if (accuracy := getattr(chosen, "cv_accuracy_", None)) is not None:
+            best = max(value for value in accuracy.flat if value == value)
+            yield (f"chosen: alpha {chosen.alpha_:g}, gamma {chosen.gamma_:g}, cross-validated "
+                   f"accuracy {best:.4f}")
+        yield size_words(model)
+        return
+    if model.chosen_l is not None:
+        learned += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
+    if model.learned.n_iter is not None:
+        learned += f", {model.model.iterations}: {model.learned.n_iter}"
+    if model.calibration is not None:
+        learned += (f", temperature {model.calibration.temperature:.3g} (chosen on "
+                    f"{quantity(model.calibration.documents, 'held-out document')})")
+    if trained.without_threshold is not None:
+        why = trained.without_threshold.message(
+            lambda setting: as_option(setting, f"--{setting.name.replace('_', '-')}", True))
+        yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
+    elif model.decision is not None:
+        yield from threshold_lines(model)
+    yield size_words(model) + learned
+
+
+def threshold_lines(fitted: Fitted) -> Iterator[str]:
+    """The thresholds of a model, and what was measured with them."""
+    assert fitted.decision is not None
+    if fitted.is_multilabel:
+        return label_words(fitted.decision)
+    return decision_words(
+        fitted.decision, "log-odds" if fitted.calibration else fitted.model.difference_name)
+
+
+def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
+    """Measures of all rows together."""
+    from textnb.evaluation.metrics import Evaluation
+
+    if isinstance(result, Evaluation):
+        correct = round(result.accuracy * result.documents)
+        yield (f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
+               f"macro F1 {result.macro_f1:.4f}")
+        return
+    right = round(result.subset_accuracy * result.documents)
+    precision, gain = (", ".join(f"{name}@{k} {value:.4f}" for k, value in result.ranking.select(
+        "k", column).iter_rows()) for column, name in (("precision", "P"), ("ndcg", "nDCG")))
+    yield (f"micro F1 {result.micro_f1:.4f}, macro F1 {result.macro_f1:.4f}, "
+           f"F1 by document {result.example_f1:.4f}")
+    yield (f"all labels right {result.subset_accuracy:.4f} ({right:,} of {result.documents:,}), "
+           f"Hamming loss {result.hamming_loss:.4f}")
+    yield f"{precision}, {gain}"
+    yield (f"coverage error {result.coverage_error:.2f}, label ranking average precision "
+           f"{result.label_ranking_average_precision:.4f}")
+
+
+def test_lines(tested: Tested) -> Iterator[str]:
+    """Measures on labelled rows, with the model's decision if it has one."""
+    yield from evaluation_lines(tested.result)
+    decided = getattr(tested.result, "decided", None)
+    if decided is not None:
+        yield "by the model's decision: " + ", ".join(
+            f"{value:,} {name.replace('_', ' ')}" for name, value in decided.items())
+
+
+def impossible_lines(rows: int) -> Iterator[str]:
+    """A line if rows have no answer, as no class can have produced them."""
+    if rows:
+        yield (f"note: {quantity(rows, 'row', 'is', 'are')} impossible under every class (l = 0): "
+               "without a prediction")
+
+
+def validation_lines(found: Validated) -> Iterator[str]:
+    """How rows were scored, and their probabilities."""
+    held = found.held
+    if held.link == "sigmoid":
+        yield f"labels with scores above 0, {held.method}"
+        return
+    # A calibration that `calibrate` adds to a model later is not among the validated settings.
+    how = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
+    summary = f"log loss {held.log_loss:.4f} ({how}), {held.method}"
+    if held.folds is not None:
+        answer = found.to_dict()
+        summary += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
+                    f"{answer['accuracy_standard_deviation']:.4f}")
+    yield summary
+    yield from _not_judged(held)
+
+
+def smoothing_line(path: SmoothingPath) -> str:
+    """Which of the values of l would be chosen."""
+    left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
+    return (f"l = {path.best:g} is what --l auto would choose of these ({path.method}, "
+            f"{quantity(path.documents, 'document')}{left_out})")
+
+
+def online_lines(result: OnlineResult, rate: float | None = None) -> Iterator[str]:
+    """Measures of rows in order; ``rate`` is that for which thresholds were chosen."""
+    from textnb.evaluation.online import HAM_SHARE
+
+    yield f"{quantity(len(result.held), 'document')}, {result.held.method}"
+    yield f"1-ROCA {result.roca:.4f} % ({_interval(result.roca_interval, 4)})"
+    yield (f"{result.positive} missed at {100 * HAM_SHARE:g} % false positives: "
+           f"{result.missed_at_share:.2f} % ({_interval(result.missed_interval, 2)})")
+    at = "log-odds 0" if rate is None else f"thresholds for {100 * rate:g} % false positives"
+    yield (f"at {at}: {result.false_positives:.3f} % false positives, "
+           f"{result.false_negatives:.3f} % of {result.positive} missed")
+
+
+def _interval(interval: tuple[float, float], digits: int) -> str:
+    return f"95 % interval {interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
+
+
+def calibration_lines(found: Calibrated) -> Iterator[str]:
+    """A calibration, and the losses before and after it."""
+    yield calibration_words(found.calibration)
+    for name, values in found.figures.items():
+        yield f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}"
+    if found.held.link == "softmax":
+        yield from _not_judged(found.held)
+
+
+def _not_judged(held: HeldOut) -> Iterator[str]:
+    if held.not_judged:
+        yield (f"{held.not_judged:,} of {quantity(len(held), 'document')} can't be judged by "
+               "probabilities: the model that scored them has not learned their class")
+
+
+def export_lines(
+    exported: Exported, model: AnyModel, output: str, positive: Any = None
+) -> Iterator[str]:
+    """What an export keeps of a model; the last line is its size."""
+    from textnb.learning.memory_limit import byte_words
+
+    pruned = exported.pruned
+    if pruned is not None:
+        yield f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out"
+    if (rounding := exported.precision) is not None:
+        yield (f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
+               f"scores by at most {rounding['worst_per_token']:.4g}")
+    chosen = [name for name in ("calibration", "decision")
+              if getattr(model, name, None) is not None]
+    if pruned is not None and pruned["dropped"] and chosen:
+        yield f"note: the model's {' and '.join(chosen)} held with all terms: the export has none"
+    elif ("decision" in chosen and "decision" not in exported.answers
+            and not holds_lists(model)):
+        # A target answers with the most probable class; with one score, by its sign.
+        yield ("note: the model has a decision: its thresholds are in form.json, but the target "
+               "does not apply them" + ("" if positive is None else
+                                        f": {positive} wins where its score is above 0"))
+    unit = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
+    bundle = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
+    weights = quantity(exported.weights, "feature" if exported.reads == "features" else "term")
+    yield (f"{exported.target}, scores {unit}: {weights}, {byte_words(exported.size)} -> "
+           f"{output}{bundle}")

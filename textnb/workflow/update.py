@@ -1,0 +1,164 @@
+"""The steps that change a model: it learns more rows, or takes learned rows out again.
+
+    model file, locked -> labelled rows -> update | forget -> Changes -> the file replaced
+
+With a ledger, each row is learned once, and the file and its ledger both change, or none of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import ParameterError
+from textnb.evaluation.evaluate import mistakes
+from textnb.files.lock import lock_path
+from textnb.filter import by_ledger, learner
+from textnb.filter.by_ledger import MESSAGE_ID, Changes
+from textnb.filter.ledger import Ledger
+from textnb.frames.batches import Progress
+from textnb.learning import fitting
+from textnb.learning.fitted import Fitted
+from textnb.scoring.texts import predict_lazily
+from textnb.storage.textmodel import load_fitted, save_fitted
+from textnb.workflow.models import (
+    AnyModel,
+    any_model,
+    classes_of,
+    label_as,
+    save_model,
+    text_columns,
+)
+from textnb.workflow.one_message import has_ledger
+from textnb.workflow.options import UpdateOptions
+from textnb.workflow.rows import Rows
+
+
+def change_model(
+    model: str, target: str, change: Callable[[AnyModel, Ledger | None], Changes], *,
+    has_own_ledger: bool, of_texts: bool = False,
+) -> Changes:
+    """Replace a model file by what a step makes of it; nobody else writes it meanwhile.
+
+    Parameters
+    ----------
+    model, target : str
+        The file to read, and the one to write.
+    change : callable
+        Reads the rows for a model, and is `update` or `forget`.
+    has_own_ledger : bool
+        Whether the model is changed by its ledger.
+    of_texts : bool
+        Whether models of feature tables are refused.
+    """
+    if has_own_ledger:
+        # What users have told a server comes first.
+        (learner.learn if has_ledger(model) else learner.check)(model)
+    with lock_path(target), (
+            Ledger(model) if has_own_ledger else nullcontext()) as ledger:
+        if ledger is None:
+            before = (load_fitted if of_texts else any_model)(model)
+            done = change(before, None)
+            # A model of feature tables learns more in place.
+            is_changed = done.fitted is not before or text_columns(before) is None
+            if is_changed or os.path.realpath(target) != os.path.realpath(model):
+                save_model(done.fitted, target)
+            return done
+        ledger.finish()
+        done = change(load_fitted(model), ledger)
+        if done.labels:
+            save_fitted(done.fitted, ledger.next_model)
+            ledger.replace_model(0, done.labels)
+        ledger.keep()
+    return done
+
+
+def update(
+    model: AnyModel, rows: Sequence[Rows], options: UpdateOptions,
+    ledger: Ledger | None = None, progress: Progress | None = None,
+) -> Changes:
+    """Learn more labelled rows.
+
+    Parameters
+    ----------
+    model : Fitted or TableClassifier
+    rows : sequence of Rows
+    options : UpdateOptions
+    ledger : Ledger, optional
+        It knows what the model has learned, and is not changed.
+
+    Returns
+    -------
+    Changes
+        Rows that were learned are counted with a ledger, or ``on_error``.
+    """
+    options.check(has_ledger=ledger is not None)
+    type_of_labels = type(classes_of(model).tolist()[0])
+    classes = [label_as(name, type_of_labels) for name in options.new_class or []] or None
+    if ledger is not None:
+        return by_ledger.learn(
+            model, ledger, _in_memory(model, rows), classes, progress=progress,
+            answer=_answers(model) if options.on_error else None)
+    learned = 0
+    if options.on_error:
+        # Collected now: the model that judges the rows is about to change.
+        wrong = [_mistakes(model, each, options.within) for each in rows]
+        learned = sum(frame.height for frame in wrong)
+        for each, frame in zip(rows, wrong, strict=True):
+            each.frame = frame.lazy()
+        rows = [each for each, frame in zip(rows, wrong, strict=True) if frame.height]
+    for each in rows:
+        with each.reading():
+            model = (model.partial_fit(each.frame, classes=classes, progress=progress)
+                     if text_columns(model) is None else
+                     fitting.learn_more(model, model.settings, each.frame, classes=classes,
+                                        progress=progress))
+        each.refuse_unreadable()
+    return Changes(model, learned=learned)
+
+
+def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame:
+    if text_columns(model) is None:
+        raise ParameterError.naming("{on_error} is for models of texts")
+    with rows.reading():
+        found: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
+    return found
+
+
+def forget(
+    fitted: Fitted, rows: Sequence[Rows], ledger: Ledger | None = None,
+    progress: Progress | None = None,
+) -> Changes:
+    """Take learned rows out again; with a ledger, as the class that it has for them."""
+    if ledger is not None:
+        return by_ledger.forget(fitted, ledger, _in_memory(fitted, rows), progress=progress)
+    for each in rows:
+        with each.reading():
+            fitted = fitting.forget(fitted, each.frame, progress=progress)
+        each.refuse_unreadable()
+    return Changes(fitted)
+
+
+def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
+    """The rows, with the columns that a ledger needs."""
+    parts, wanted = [], (*fitted.columns, fitted.label, MESSAGE_ID)
+    for each in rows:
+        schema = each.frame.collect_schema()
+        with each.reading():
+            parts.append(each.frame.select(
+                *dict.fromkeys(name for name in wanted if name in schema)).collect())
+        each.refuse_unreadable()
+    return pl.concat(parts, how="diagonal")
+
+
+def _answers(fitted: Fitted) -> Callable[[pl.DataFrame], Sequence[Any]]:
+    column = "predicted" if fitted.decision is None else "decision"
+
+    def answer(rows: pl.DataFrame) -> list[Any]:
+        return predict_lazily(fitted, rows.select(fitted.columns)).collect()[column].to_list()
+
+    return answer
