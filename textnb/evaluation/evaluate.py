@@ -129,7 +129,7 @@ class ScoringWatch:
     classes : Series
         Its classes.
     label : str
-        The column of labels in the rows.
+        The column of labels, or of lists of them, in the rows.
     """
 
     def __init__(self, fitted: Fitted, classes: pl.Series, label: str):
@@ -138,7 +138,13 @@ class ScoringWatch:
 
     def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
         self.coverage.add(rows, counts)
-        self.novelty.add(counts, codes_of(rows[self._label], self._classes))
+        labels = rows.select(pl.row_index("row").cast(pl.Int64), pl.col(self._label).alias("label"))
+        if not isinstance(labels.schema["label"], pl.List):
+            self.novelty.add(counts, codes_of(labels["label"], self._classes))
+            return
+        pairs = labels.explode("label", empty_as_null=False, keep_nulls=False)
+        self.novelty.add(counts, self.novelty.codes_of_lists(
+            pairs["row"].to_numpy(), codes_of(pairs["label"], self._classes), rows.height))
 
 
 def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
@@ -289,13 +295,14 @@ class ScoredLists:
     fitted : Fitted
     actual : Series of lists
     counts : list of SparseRows
-    textless : int
+    watch : ScoringWatch
+        What it has counted in all documents.
     """
 
     def __init__(
-        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], textless: int
+        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], watch: ScoringWatch
     ) -> None:
-        self.fitted, self.actual, self.textless = fitted, actual, textless
+        self.fitted, self.actual, self.watch = fitted, actual, watch
         n_labels = len(fitted.labels)
         step = max(1, _CELLS // n_labels)
         self._parts = [rows[at:at + step] for rows in counts
@@ -333,19 +340,20 @@ class ScoredLists:
     @property
     def evaluation(self) -> LabelEvaluation:
         """All measures."""
-        return evaluation_of_lists(self.actual, self.fitted.labels, self.posterior_scores,
-                                   self.predicted, textless=self.textless)
+        result = evaluation_of_lists(self.actual, self.fitted.labels, self.posterior_scores,
+                                     self.predicted, textless=self.watch.coverage.textless)
+        return replace(result, novelty=self.watch.novelty.result)
 
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
     """Count documents with lists of labels, to be scored: see `evaluate`."""
-    coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
+    watch, kind = ScoringWatch(fitted, fitted.labels, _ACTUAL), pl.List(fitted.labels.dtype)
     counts: list[SparseRows] = []
     lists = [pl.Series(dtype=kind)]
 
     def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
         rows = fitted.vocabulary.rows(batch, fitted.columns)
-        coverage.add(batch, rows)
+        watch(batch, rows)
         return rows, batch[_ACTUAL]
 
     with reading(frame):
@@ -361,7 +369,8 @@ def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) ->
     faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
     if faulty.any():
         raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
-    coverage.warn()
-    return ScoredLists(fitted, actual, counts, coverage.textless)
+    watch.novelty.result.warn()
+    watch.coverage.warn()
+    return ScoredLists(fitted, actual, counts, watch)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, quantity
 from textnb.evaluation.indicators import confused, indicator, measures, measures_of_labels
+from textnb.evaluation.novelty import Novelty, evidence_of
 from textnb.runtime import notebook
 from textnb.scoring.columns import best_columns
 
@@ -71,6 +72,8 @@ class LabelEvaluation:
         in the order of the probabilities.
     textless : int
         Documents without text.
+    novelty : Novelty or None
+        Whether the model has learned these documents, judged by their terms.
 
     Documents without a label have no order of labels: ``ranking``, ``coverage_error`` and
     ``label_ranking_average_precision`` leave them out. A measure without a document is NaN, and
@@ -90,6 +93,7 @@ class LabelEvaluation:
     confused: pl.DataFrame
     unknown_labels: list[Any]
     textless: int = 0
+    novelty: Novelty | None = None
 
     def __repr__(self) -> str:
         return (f"LabelEvaluation({quantity(self.documents, 'document')}, "
@@ -108,7 +112,8 @@ class LabelEvaluation:
         """All measures, ready for JSON."""
         return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else
                 None if isinstance(value, float) and np.isnan(value) else value
-                for name, value in vars(self).items()}
+                for name, value in vars(self).items() if name != "novelty"
+                } | evidence_of(self.novelty)
 
 
 def no_known_label(label: Any, known: pl.Series) -> DataError:
