@@ -24,7 +24,8 @@ PLACES = {
         "scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
-        "evaluation.comparison evaluation.online report.findings report.page",
+        "evaluation.comparison evaluation.online report.cards report.data report.findings "
+        "report.page report.sections",
     "thresholds of each label, or of classes":
         "evaluation.class_thresholds workflow.decide workflow.options cli.threshold",
     "folds: of lists, a label may be missing from one":

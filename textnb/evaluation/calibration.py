@@ -135,8 +135,9 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
-    known = (~np.isneginf(held.scores).all(axis=1) if of_lists else
-             held.judged & (held.predicted != UNKNOWN))
+    known = np.asarray(~np.isneginf(held.scores).all(axis=1))
+    if not of_lists:
+        known &= held.judged
     if not known.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")

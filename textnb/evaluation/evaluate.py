@@ -16,7 +16,7 @@ from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError
-from textnb.evaluation.held_out import HeldOut, labelled_batches, score_held_out
+from textnb.evaluation.held_out import LABEL, HeldOut, labelled_batches, score_held_out
 from textnb.evaluation.indicators import of_mask, stack
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
 from textnb.evaluation.metrics import Evaluation, evaluation
@@ -32,7 +32,8 @@ from textnb.runtime.settings import is_number
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.labels import lists_of
-from textnb.scoring.texts import coverage_of, predict, predict_lazily, scorer_of
+from textnb.scoring.scorer import Watch
+from textnb.scoring.texts import coverage_of, predict, predict_lazily, score_batch, scorer_of
 from textnb.text.counts import null_in_labels
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
@@ -180,14 +181,43 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
         # the length of a text change the order of texts.
         calibration = None if fitted.is_multilabel else fitted.calibration
         return score_held_out(fitted, frame).calibrated(calibration).roc(positive)
+    return score_classes(model, frame)[0].roc(positive)
+
+
+def score_classes(
+    model: AnyModel, frame: Any, progress: Progress | None = None, watch: Watch | None = None
+) -> tuple[HeldOut, pl.Series]:
+    """Score rows of one label each by a `TextClassifier` or a `TableClassifier`.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Of texts; see `score_batch`. The label is in the column `LABEL`.
+
+    Returns
+    -------
+    held : HeldOut
+        Not calibrated, and not judged for whether the rows are new.
+    labels : Series
+        As they are in the rows, also those that the model does not know.
+    """
+    fitted = fitted_texts(model)
+
+    def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[Floats, Floats, Any, pl.Series]:
+        batch, actual = part
+        if fitted is not None:
+            return *score_batch(fitted, batch, watch), actual, batch[LABEL]
+        scores = model.predict_joint_log_proba(batch.select(columns))
+        return scores, np.zeros(batch.height), actual, batch[LABEL]
+
     with reading(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
-        parts = [(model.predict_joint_log_proba(batch.select(columns)), actual)
-                 for batch, actual in labelled_batches(
-                     rows, columns, model.label_column, classes, text=())]
-    scores, actual = map(np.concatenate, zip(*parts, strict=True))
-    return HeldOut(model.classes_, scores, actual, np.zeros(len(actual)), UNVERIFIED).roc(positive)
+        *parts, labels = zip(*map_in_threads(score, labelled_batches(
+            rows, columns, model.label_column, _classes(model), progress,
+            () if fitted is None else columns)), strict=True)
+    scores, lengths, actual = map(np.concatenate, parts)
+    return HeldOut(model.classes_, scores, actual, lengths, UNVERIFIED), pl.concat(labels)
 
 
 def _classes(model: AnyModel) -> pl.Series:
@@ -340,9 +370,9 @@ class ScoredLists:
     @property
     def evaluation(self) -> LabelEvaluation:
         """All measures."""
-        result = evaluation_of_lists(self.actual, self.fitted.labels, self.posterior_scores,
-                                     self.predicted, textless=self.watch.coverage.textless)
-        return replace(result, novelty=self.watch.novelty.result)
+        return evaluation_of_lists(
+            self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
+            self.watch.coverage.textless, self.watch.novelty.result)
 
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:

@@ -523,7 +523,10 @@ def score_held_out(fitted: Fitted, frame: Any, progress: Progress | None = None)
         for batch, own in labelled_batches(
                 fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
                 of_lists=of_lists):
-            codes = novelty.codes_of_lists(*np.nonzero(own), len(own)) if of_lists else own
+            codes = own
+            if of_lists:
+                rows, labels = np.nonzero(own)
+                codes = novelty.codes_of_lists(rows, labels, len(own))
             parts.append((*score_batch(fitted, batch, novelty.watch(codes)), own))
             unknown += int(batch[LABEL].list.len().sum() - own.sum()) if of_lists else 0
     scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -123,7 +123,8 @@ def no_known_label(label: Any, known: pl.Series) -> DataError:
 
 
 def evaluation_of_lists(
-    actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0
+    actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0,
+    novelty: Novelty | None = None,
 ) -> LabelEvaluation:
     """Compare lists of labels with predictions and scores of the labels that a model knows.
 
@@ -136,6 +137,7 @@ def evaluation_of_lists(
         See `Blocks`; a column for each of the model's labels, as ``predicted`` has.
     predicted : csr_array (n_documents, n_known)
     textless : int
+    novelty : Novelty, optional
     """
     found = actual.explode(empty_as_null=False, keep_nulls=False)
     found = found.cast(known.dtype).alias(known.name)
@@ -167,7 +169,8 @@ def evaluation_of_lists(
         "documents": pl.Series(n, dtype=pl.Int64)})
     order = np.lexsort((wrong, missed, -n))
     return LabelEvaluation(
-        documents=len(actual), labels=table, textless=textless, ranking=ranked.first,
+        documents=len(actual), labels=table, textless=textless, novelty=novelty,
+        ranking=ranked.first,
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
         confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
