@@ -357,7 +357,7 @@ def test_many_classes_are_told_in_tables(page: Callable[..., LexborHTMLParser]) 
     tree = page(TextClassifier().fit(frame), frame.with_columns(pl.Series(
         "label", names[1:] + names[:1])))
     check_accessible(tree)
-    assert "can't be read" in " ".join(text_of(tree, "#confusion p"))
+    assert "can’t be read" in " ".join(text_of(tree, "#confusion p"))
     assert len(rows_of(tree, "Most frequent confusions: documents that miss one class and get "
                        "another")) == 12
     assert len(rows_of(tree, "Each class against the rest, those of most documents first")) == 40

@@ -142,7 +142,7 @@ def found_in(model: Any, frame: pl.DataFrame, train: Any = None) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LearnedRowsWarning)
         scored = report_data.score_rows(model, frame)
-    return [f"{found.kind}: {found.text}" for found in findings(scored, frame, train)]
+    return [f"{kind}: {text}" for kind, text in findings(scored, frame, train)]
 
 
 @pytest.mark.parametrize(("rows", "expected"), [
@@ -152,7 +152,7 @@ def found_in(model: Any, frame: pl.DataFrame, train: Any = None) -> list[str]:
     ([("unheard", "pos")], r"warning: 1 document \(\d+\.\d %\) with a text but without any term"),
     ([("good film", "pos")], r"warning: 1 test document repeats an earlier one word for word \("),
     ([("good  FILM!", "neg")], r"earlier one word for word \(.+\), 1 of them with another label\."),
-    ([("good film", "pos")] * 66, r"note: The classes are unbalanced \(69 rows against 3\)"),
+    ([("good film", "pos")] * 66, r"note: The classes are unbalanced \(69 documents against 3\)"),
 ], ids=["unknown", "blank", "silent", "copy", "conflict", "unbalanced"])
 def test_odd_rows_are_told(rows: list[tuple[str | None, str]], expected: str) -> None:
     model = TextClassifier().fit(FILMS)
@@ -164,18 +164,18 @@ def test_odd_rows_are_told(rows: list[tuple[str | None, str]], expected: str) ->
 
 def test_few_rows_and_missing_classes_are_told() -> None:
     told = found_in(TextClassifier().fit(FILMS), FILMS[:2])
-    assert ("warning: 1 class with fewer than 20 test rows (“pos”): their figures are rough. Test "
-            "more rows of them.") in told
+    assert ("warning: 1 class with fewer than 20 test documents (“pos”): their figures are rough. "
+            "Test more of them.") in told
     assert any(text.startswith("note: 1 class of the model without a test document (“neg”)")
                for text in told)
-    assert any(text.startswith("warning: All rows have one label") for text in told)
-    assert any("2 classes learned from fewer than 10 rows" in text for text in told)
+    assert any(text.startswith("warning: All documents have one label") for text in told)
+    assert any("2 classes learned from fewer than 10 documents" in text for text in told)
 
 
 def test_impossible_rows_are_told() -> None:
     model = TextClassifier(MultinomialNB(l=0)).fit(FILMS[:4])
     told = found_in(model, FILMS)
-    assert any(text.startswith("warning: 1 row impossible under every class") for text in told)
+    assert any(text.startswith("warning: 1 document impossible under every class") for text in told)
 
 
 def test_leakage_is_told_with_what_is_left_without_it() -> None:

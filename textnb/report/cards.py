@@ -40,7 +40,8 @@ class Bar:
 class Card:
     """One label: its figures, the chart of its scores, its terms, and what it is confused with.
 
-    ``place`` is its row in `Scored.labels`; ``bars`` are its terms with their weights, by
+    ``place`` is its row in `Scored.labels`; ``chart`` is drawn with
+    the lowest and the highest score; ``bars`` are its terms with their weights, by
     ``measure``, and ``terms`` their names alone.
     """
 
@@ -48,9 +49,9 @@ class Card:
     name: str
     anchor: str
     letter: str
+    documents: int
     figures: str
-    svg: Any
-    missed: str
+    chart: tuple[Any, str, str] | None
     confused: Sequence[tuple[str, str]]
     bars: Sequence[Bar] = ()
     terms: Sequence[str] = ()
@@ -98,10 +99,8 @@ def cards_of(scored: Scored) -> list[Card]:
         own, k = terms.get(row["label"], []), known.get(row["label"])
         cards.append(Card(
             i, names[i], f"label-{i}", names[i][0].upper(),
-            f"{quantity(row['documents'], scored.unit)}, F1 {number(row['f1'])}",
-            "" if k is None else _chart(scored, k),
-            f"No {scored.unit} has it here." if not row["documents"] else
-            "" if row["label"] in confused else "Never missed.",
+            row["documents"], f"{quantity(row['documents'], scored.unit)}, F1 {number(row['f1'])}",
+            None if k is None else _chart(scored, k),
             confused.get(row["label"], [])[:_CONFUSED],
             bars_of([{"name": shown_term(one["term"]), "count": one["count"],
                       "value": one[measure]} for one in own]) if few else (),
@@ -109,8 +108,8 @@ def cards_of(scored: Scored) -> list[Card]:
     return cards
 
 
-def _chart(scored: Scored, k: int) -> Any:
-    """Histograms of documents with the label (up) and of others (down), by score.
+def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
+    """Histograms of documents with the label (up) and of others (down), and their ends.
 
     Altair would take twenty times as long, and there may be hundreds of them.
     """
@@ -132,11 +131,12 @@ def _chart(scored: Scored, k: int) -> Any:
             f"h{step - 1:.4g}V{middle:g}z" for i, n in enumerate(counts) if n)
         parts.append(f'<path fill="{colour}" d="{path}"/>')
     # Of numbers alone.
-    return Markup(
+    svg = Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'aria-hidden="true" focusable="false">{"".join(parts)}'
         f'<path stroke="{MUTED}" d="M0 {middle:g}H{_WIDTH}"/><path stroke="{INK}" '
         f'stroke-dasharray="3 2" d="M{-low / (high - low) * _WIDTH:.1f} 0V{_HEIGHT}"/></svg>')
+    return svg, number(low + threshold, 1), number(high + threshold, 1)
 
 
 def bars_of(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:

@@ -104,10 +104,6 @@ class Scored:
         return labels
 
     @property
-    def is_of_texts(self) -> bool:
-        return isinstance(self.model, TextClassifier)
-
-    @property
     def decision(self) -> Decision | None:
         return getattr(self.model, "decision_", None)
 
@@ -120,22 +116,6 @@ class Scored:
         """The model of counts or features, with its parameters."""
         return (self.model.fitted_.model if isinstance(self.model, TextClassifier)
                 else self.model.estimator_)
-
-    @property
-    def name(self) -> str:
-        return type(self.estimator).__name__
-
-    @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """The parameters of the estimator."""
-        return [(name, f"{value.size:,} values" if isinstance(value, np.ndarray) and value.size > 1
-                 else str(value)[:200])
-                for name, value in sorted(self.estimator.get_params(deep=False).items())]
-
-    @property
-    def rows_learned(self) -> int:
-        return (int(self.model.fitted_.counts.n_rows) if isinstance(self.model, TextClassifier)
-                else sum(self.learned))
 
     @property
     def accuracy_interval(self) -> tuple[float, float]:
@@ -364,6 +344,8 @@ class Curve:
     Attributes
     ----------
     label : label
+    documents : int
+        How many have the label.
     roc, precision_recall : DataFrame
         ``x``, ``y``: a selection of the points, which keeps the curve's shape.
     auc : float
@@ -372,6 +354,7 @@ class Curve:
     """
 
     label: Any
+    documents: int
     roc: pl.DataFrame
     precision_recall: pl.DataFrame
     auc: float
@@ -399,7 +382,8 @@ def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
     _, wrong, hits = errors_by_threshold(truth, odds)
     false, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
     x, y = np.append(0.0, false), np.append(0.0, recall)
-    return Curve(label, thin(x, y), thin(recall, precision), float(np.trapezoid(y, x)),
+    return Curve(label, int(hits[-1]), thin(x, y), thin(recall, precision),
+                 float(np.trapezoid(y, x)),
                  float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 

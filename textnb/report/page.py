@@ -110,7 +110,7 @@ def _render(
     environment.filters.update(
         number=number, percent=percent, quantity=quantity, visible=visible)
     page: str = environment.get_template("report.html.jinja").render(
-        title=visible(title or f"How well {scored.name} does"),
+        title=visible(title or f"How well {type(scored.estimator).__name__} does"),
         date=None if date is None else date.isoformat(), version=version("textnb"),
         scored=scored, sections=sections)
     return page

@@ -5,7 +5,7 @@ What it says of the data is made here, and what explains it stands in the templa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
+from textnb.bayes.decision import Decision
 from textnb.errors import quantity
 from textnb.evaluation.held_out import UNKNOWN
-from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.roc import Rates
 from textnb.report.cards import Card, Mistake, cards_of, mistakes_of
@@ -26,7 +26,7 @@ from textnb.report.charts import (
     reliability_chart,
     select_curves,
 )
-from textnb.report.data import Curve, Scored, histogram, rates_of
+from textnb.report.data import Scored, histogram, rates_of
 from textnb.report.findings import Finding, findings
 from textnb.report.text import names_of, number, percent
 
@@ -72,7 +72,6 @@ class Section:
 
     key: str
     title: str
-    text: str = ""
     findings: Sequence[Finding] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
@@ -85,13 +84,14 @@ def sections_of(scored: Scored, frame: Any, train: Any, positive: Any) -> list[S
     cards, nouns = cards_of(scored), scored.nouns.capitalize()
     return [
         Section("summary", "Summary"),
-        Section("rows", f"About the {scored.unit}s", findings=findings(scored, frame, train)),
+        Section("rows", "Warnings and next steps", findings=findings(scored, frame, train)),
         Section("classes", nouns, tables=_label_tables(scored, cards)),
         _confusion_section(scored),
         *_mistake_sections(scored, frame),
-        *([] if scored.decision is None else [_decision_section(scored)]),
+        *([] if scored.decision is None else [Section("decision", "Decision", tables=(
+            [] if scored.of_lists else [_decision_table(scored, scored.decision)]))]),
         _curve_section(scored, positive),
-        _probability_section(scored, positive),
+        _probability_section(scored),
         Section("terms", f"{nouns} one by one", cards=cards),
         Section("model", "Model")]
 
@@ -138,20 +138,14 @@ def _confusion_section(scored: Scored) -> Section:
     lists, result = scored.of_lists, scored.evaluation
     names = dict(zip(scored.labels["label"], names_of(scored.labels["label"]), strict=True))
     names[None] = "(no answer)"
-    figures, tables, text = [], [], ""
-    if isinstance(result, Evaluation):
-        if result.per_class.height <= _MOST_CELLS:
-            figures = [_confusion_figure(result)]
-        else:
-            text = (f"With {result.per_class.height} classes a matrix can't be read: these are the "
-                    "pairs that are confused most.")
+    figures, tables = [], []
+    if isinstance(result, Evaluation) and result.per_class.height <= _MOST_CELLS:
+        figures = [_confusion_figure(result)]
     pairs = scored.confused.drop_nulls("predicted") if lists else scored.confused
     documents = dict(scored.labels.select("label", "documents").iter_rows())
     shown = pairs.head(_CONFUSED_LABELS if lists else _CONFUSED)
     left = pairs.height - shown.height
-    if not pairs.height:
-        text = f"No {scored.unit} misses a {scored.noun} and gets another."
-    elif len(documents) > 2:
+    if pairs.height and len(documents) > 2:
         tables = [Table(
             f"Most frequent confusions: {scored.unit}s that miss one {scored.noun} and get another",
             [scored.noun, "answer", f"{scored.unit}s", f"of the {scored.noun}"],
@@ -159,7 +153,7 @@ def _confusion_section(scored: Scored) -> Section:
               percent(n / documents[label] if documents[label] else None)]
              for label, predicted, n in shown.iter_rows()],
             f"{quantity(left, 'more pair')}: {_ALL}" if left else "", texts=2)]
-    return Section("confusion", "Confusions", text, figures=figures, tables=tables)
+    return Section("confusion", "Confusions", figures=figures, tables=tables)
 
 
 def _confusion_figure(result: Evaluation) -> Figure:
@@ -186,51 +180,31 @@ def _figure(svg: str, label: str, caption: str, table: Table, wide: bool = False
 
 def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:
     """The most confident wrong answers; of lists, wrong labels and missed ones."""
-    wrong = mistakes_of(scored, frame)
+    kinds = [("mistakes", "Most confident mistakes")]
     if scored.of_lists:
-        missed = mistakes_of(scored, frame, missed=True)
-        return [
-            Section("mistakes", "Labels predicted wrongly",
-                    "" if wrong else "No wrong label is predicted.", mistakes=wrong),
-            Section("missed", "Labels missed",
-                    "" if missed else "No label that the model knows is missed.", mistakes=missed)]
-    errors = int((~scored.right).sum())
-    text = (f"{len(wrong)} of {quantity(errors, 'wrong answer')}." if wrong else
-            "No answer is wrong." if not errors else
-            "The only errors are labels that the model does not know, and rows that are "
-            "impossible.")
-    return [Section("mistakes", "Most confident mistakes", text, mistakes=wrong)]
+        kinds = [("mistakes", "Labels predicted wrongly"), ("missed", "Labels missed")]
+    return [Section(key, title, mistakes=mistakes_of(scored, frame, missed=key == "missed"))
+            for key, title in kinds]
 
 
-def _decision_section(scored: Scored) -> Section:
-    """What the model's thresholds make of the rows."""
-    if isinstance(scored.evaluation, LabelEvaluation):
-        before = scored.held.measure()
-        return Section("decision", "Decision", (
-            f"With the model's thresholds, micro F1 is {number(scored.evaluation.micro_f1)} and "
-            f"macro F1 {number(scored.evaluation.macro_f1)}; with 0 for each label they are "
-            f"{number(before['micro_f1'])} and {number(before['macro_f1'])}."))
-    assert scored.decision is not None
+def _decision_table(scored: Scored, decision: Decision) -> Table:
+    """What the decision about one label makes of each class's rows."""
     unsure, rows = scored.answers == UNKNOWN, []
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
-        own, rates, threshold = scored.has(k), scored.rates(k), scored.decision.thresholds[label]
+        own, rates, threshold = scored.has(k), scored.rates(k), decision.thresholds[label]
         neither = int((own & unsure).sum())
         rows.append([name, number(threshold, 2), percent(expit(threshold)), *(f"{n:,}" for n in (
             rates.true_positives, rates.false_negatives - neither, neither,
             rates.false_positives))])
-    return Section("decision", "Decision", tables=[Table(
-        "By label, with the model's thresholds",
-        ["class", "log-odds", "probability", "right", "wrong", "unsure", "false positives"], rows)])
+    return Table("By label, with the model's thresholds", [
+        "class", "log-odds", "probability", "right", "wrong", "unsure", "false positives"], rows)
 
 
 def _curve_section(scored: Scored, positive: Any) -> Section:
     """ROC and precision against recall, with the points at which decisions are made."""
     curves = [curve for curve in scored.curves if positive is None or curve.label == positive]
     if not curves:
-        return Section("curves", "Thresholds", (
-            "The model has one class: there is nothing to tell apart."
-            if len(scored.classes) < 2 else
-            f"A curve needs {scored.unit}s of the {scored.noun} and {scored.unit}s of others."))
+        return Section("curves", "Thresholds")
     shown = select_curves(curves)
     all_names = dict(zip(scored.classes, names_of(scored.classes), strict=True))
     names = [all_names[curve.label] for curve in shown]
@@ -244,13 +218,14 @@ def _curve_section(scored: Scored, positive: Any) -> Section:
                       [{"x": rates.false_positive_rate, "y": rates.sensitivity, "name": name}
                        for name, (_, rates) in marks.items()],
                       ("false positive rate", "true positive rate"), about,
-                      _areas(shown, names, "auc", "Area under the curve") + some),
+                      f"Area under the curve: {_range(curve.auc for curve in shown)}.{some}"),
         _curve_figure("Precision and recall", {
             name: curve.precision_recall for name, curve in zip(names, shown, strict=True)},
                       [{"x": rates.sensitivity, "y": rates.precision, "name": name}
                        for name, (_, rates) in marks.items() if rates.precision is not None],
                       ("recall", "precision"), about,
-                      _areas(shown, names, "average_precision", "Average precision") + some)]
+                      "Average precision: "
+                      f"{_range(curve.average_precision for curve in shown)}.{some}")]
     tables = []
     if marks:
         columns = [rates.to_dict() for _, rates in marks.values()]
@@ -264,12 +239,9 @@ def _curve_section(scored: Scored, positive: Any) -> Section:
     return Section("curves", "Thresholds", figures=figures, tables=tables)
 
 
-def _areas(shown: Sequence[Curve], names: Sequence[str], name: str, title: str) -> str:
-    if len(shown) == 1:
-        return f"{title}: {number(getattr(shown[0], name), 4)}."
-    values = [getattr(curve, name) for curve in shown]
-    low = int(np.argmin(values))
-    return f"{title}: from {number(values[low], 4)} (“{names[low]}”) to {number(max(values), 4)}."
+def _range(values: Iterable[float]) -> str:
+    low, *_, high = 2 * sorted(values)
+    return number(low, 4) if low == high else f"{number(low, 4)} to {number(high, 4)}"
 
 
 def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
@@ -277,9 +249,9 @@ def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
     cut = 0.0 if len(scored.classes) == 2 else np.nan
     marks = {"most probable": (cut, rates_of(scored.has(k), scored.held.predicted == k))}
     if scored.thresholds is not None:
-        marks["decision"] = (float(scored.thresholds[k]), scored.rates(k))
         if marks["most probable"][1] == scored.rates(k):
-            del marks["most probable"]
+            marks.clear()
+        marks["decision"] = (float(scored.thresholds[k]), scored.rates(k))
     return marks
 
 
@@ -287,28 +259,22 @@ def _curve_figure(
     name: str, tables: dict[str, pl.DataFrame], points: list[dict[str, Any]],
     axes: tuple[str, str], about: str, caption: str,
 ) -> Figure:
+    some = max(3, _ROWS // len(tables))
     rows = [[label, percent(x), percent(y)] for label, table in tables.items()
-            for x, y in _select_rows(table, max(3, _ROWS // len(tables))).rows()]
+            for x, y in table[np.linspace(0, table.height - 1, some).astype(np.int64)].unique(
+                maintain_order=True).rows()]
     return _figure(
         curve_chart(tables, points, *axes, chance=name == "ROC"),
         f"{name} of {about}: {axes[1]} over {axes[0]}", f"{name}: {about}. {caption}",
         Table(f"Some points of the curve: {name}", ["class", *axes], rows))
 
 
-def _select_rows(table: pl.DataFrame, rows: int) -> pl.DataFrame:
-    return table[np.unique(np.linspace(0, table.height - 1, rows).astype(np.int64))]
-
-
-def _probability_section(scored: Scored, positive: Any) -> Section:
+def _probability_section(scored: Scored) -> Section:
     """The reliability of probabilities, and the distribution of scores."""
     figures = [_reliability_figure(scored)] if scored.reliability else []
     if not scored.of_lists and len(scored.classes) > 1:
-        figures.append(_histogram_figure(scored, positive))
-    text = "" if scored.reliability else (
-        "The scores of this model are no log-probabilities, and it is not calibrated: there are no "
-        "probabilities to judge." if len(scored.classes) > 1 else
-        "The model has one class, whose probability is always 1.")
-    return Section("probabilities", "Probabilities", text, figures=figures)
+        figures.append(_histogram_figure(scored))
+    return Section("probabilities", "Probabilities", figures=figures)
 
 
 def _reliability_figure(scored: Scored) -> Figure:
@@ -331,32 +297,16 @@ def _reliability_figure(scored: Scored) -> Figure:
                                                f"{scored.unit}s"], rows, texts=2))
 
 
-def _histogram_figure(scored: Scored, positive: Any) -> Figure:
-    held, thresholds, unit = scored.posterior, scored.thresholds, scored.unit
-    possible = held.predicted != UNKNOWN
-    word = "log-odds" if scored.has_probabilities else "margin"
-    if positive is None:
-        groups = {"right": scored.right, "wrong": ~scored.right}
-        values, cuts, title = scored.odds.max(axis=1), [], f"{word} of the answer"
-        caption = ("Confidence of right (up) and wrong (down) answers. Wrong answers far to the "
-                   "right are confident mistakes.")
-    else:
-        k, name = scored.classes.index(positive), names_of([positive])[0]
-        other = "others" if name != "others" else "the others"
-        groups = {name: scored.has(k), other: ~scored.has(k)}
-        title, values, cuts = f"{word} of {name}", scored.odds[:, k], [0.0]
-        if thresholds is not None:
-            cuts = [float(thresholds[k])]
-            if len(scored.classes) == 2:
-                cuts.append(-float(thresholds[1 - k]))
-        caption = (f"Those labelled “{name}” (up) and others (down) by their {word}. "
-                   "At the dashed lines, the answer changes.")
-    (up, first), (down, second) = groups.items()
-    table = histogram(values, {up: first & possible, down: second & possible})
+def _histogram_figure(scored: Scored) -> Figure:
+    title = f"{'log-odds' if scored.has_probabilities else 'margin'} of the answer"
+    possible = scored.posterior.predicted != UNKNOWN
+    table = histogram(scored.odds.max(axis=1), {
+        "right": scored.right & possible, "wrong": ~scored.right & possible})
     return _figure(
-        histogram_chart(table, up, down, cuts, title, share=positive is not None),
-        f"Histogram of the {title}: {up} upwards, {down} downwards",
-        f"{caption} The outer bars also count all values beyond them.",
-        Table(f"{unit.capitalize()}s by {title}", ["group", "from", "to", f"{unit}s"],
+        histogram_chart(table, "right", "wrong", title),
+        f"Histogram of the {title}: right upwards, wrong downwards",
+        "Confidence of right (up) and wrong (down) answers. Wrong answers far to the right are "
+        "confident mistakes. The outer bars also count all values beyond them.",
+        Table(f"{scored.unit.capitalize()}s by {title}", ["group", "from", "to", f"{scored.unit}s"],
               [[row["group"], number(row["low"], 1), number(row["high"], 1),
                 f"{row['documents']:,}"] for row in table.to_dicts() if row["documents"]]))
