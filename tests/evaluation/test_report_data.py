@@ -44,7 +44,7 @@ def test_many_classes_have_their_areas_too() -> None:
     rng, classes = np.random.default_rng(0), 60
     scores, actual = np.log(rng.dirichlet(np.ones(classes), 300)), np.arange(300) % classes
     held = HeldOut(np.arange(classes), scores, actual, np.ones(300), "")
-    found = report_data.curves(held)
+    found = report_data.curves(held.classes.tolist(), held.actual, held.fair_odds)
     odds = held.fair_odds
     assert [curve.label for curve in found] == list(range(classes))
     assert [curve.auc for curve in found] == pytest.approx(
@@ -55,7 +55,7 @@ def test_the_areas_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(1)
     scores, actual = np.log(rng.dirichlet([1, 1, 1], 200)), rng.integers(-1, 3, 200)
     held = HeldOut(np.array(["a", "b", "c"]), scores, actual, np.ones(200), "")
-    found = report_data.curves(held)
+    found = report_data.curves(held.classes.tolist(), held.actual, held.fair_odds)
     assert [curve.label for curve in found] == ["a", "b", "c"]
     for k, curve in enumerate(found):
         odds = scores[:, k] - np.log1p(-np.exp(scores[:, k]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -132,11 +132,6 @@ class Scored:
         """
         return self.calibration is not None or bool(self.estimator.scores_are_log_probabilities)
 
-    @property
-    def judged(self) -> HeldOut:
-        """The scores that thresholds are compared with."""
-        return self.held if self.of_lists else self.posterior
-
     @cached_property
     def thresholds(self) -> Floats | None:
         """The least log-odds of each label; None if the most probable class is the answer."""
@@ -158,13 +153,15 @@ class Scored:
 
     @cached_property
     def odds(self) -> Floats:
-        """The log-odds, or scores, of each label against the rest: (n_documents, n_labels)."""
-        return odds_of(self.judged)
+        """What thresholds are compared with: log-odds of classes, of which impossible rows favour
+        none, or scores of labels that are not calibrated; (n_documents, n_labels).
+        """
+        return self.held.scores if self.of_lists else self.posterior.fair_odds
 
     @cached_property
     def curves(self) -> list[Curve]:
         """The curves of each label against the rest; see `curves`."""
-        return curves(self.judged)
+        return curves(self.classes, self.held.actual, self.odds)
 
     @cached_property
     def reliability(self) -> Mapping[str, Reliability]:
@@ -218,11 +215,6 @@ class Scored:
 def _of_label(codes: NDArray[Any], k: int) -> NDArray[np.bool_]:
     mask: NDArray[np.bool_] = codes == k if codes.ndim == 1 else codes[:, k]
     return mask
-
-
-def odds_of(held: HeldOut) -> Floats:
-    """The log-odds of classes, of which impossible rows favour none; or the scores of labels."""
-    return held.scores if held.link == "sigmoid" else held.fair_odds
 
 
 def score_rows(model: Model, frame: Any, progress: Progress | None = None) -> Scored:
@@ -361,21 +353,26 @@ class Curve:
     average_precision: float
 
 
-def curves(held: HeldOut) -> list[Curve]:
+def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[Curve]:
     """Compute the curves of the labels with the most rows, at most `MOST_CURVES`.
 
     A label needs rows of its own and other rows. Labels that the model does not know count as
     others.
+
+    Parameters
+    ----------
+    classes : (n_labels,)
+    actual : (n_documents,) or (n_documents, n_labels)
+        As in `HeldOut`.
+    odds : float64 (n_documents, n_labels)
     """
-    if held.link == "softmax" and len(held.classes) < 2:
+    if actual.ndim == 1 and len(classes) < 2:
         return []
-    odds = odds_of(held)
-    truth = [_of_label(held.actual, k) for k in range(len(held.classes))]
+    truth = [_of_label(actual, k) for k in range(len(classes))]
     rows = np.array([int(own.sum()) for own in truth])
-    possible = np.flatnonzero((rows > 0) & (rows < len(held)))
+    possible = np.flatnonzero((rows > 0) & (rows < len(actual)))
     most = possible[np.argsort(-rows[possible], kind="stable")[:MOST_CURVES]]
-    labels = held.classes.tolist()
-    return [_curve(labels[k], truth[k], odds[:, k]) for k in sorted(most.tolist())]
+    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(most.tolist())]
 
 
 def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
