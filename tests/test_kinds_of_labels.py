@@ -16,7 +16,8 @@ PLACES = {
                                   "learning.documents learning.fitted",
     "in a file": "storage.document storage.textmodel export.archive",
     "from scores to probabilities and answers, which is what the link is":
-        "bayes.forms bayes.calibration bayes.decision scoring.scorer scoring.texts "
+        "bayes.forms bayes.calibration bayes.decision scoring.columns scoring.scorer "
+        "scoring.texts "
         "evaluation.calibration",
     "weights of each label against its rest":
         "bayes.linear bayes.ratio bayes.ratio_scales bayes.sparse_forms models.bernoulli "

@@ -30,10 +30,9 @@ from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_one_label, check_texts, fitted_texts
 from textnb.runtime.settings import is_number
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import Answers
-from textnb.scoring.labels import lists_of
-from textnb.scoring.scorer import Watch
-from textnb.scoring.texts import coverage_of, predict, predict_lazily, score_batch, scorer_of
+from textnb.scoring.columns import Answers, lists_of
+from textnb.scoring.scorer import Watch, calibrate_scores
+from textnb.scoring.texts import coverage_of, predict, predict_lazily, score_batch
 from textnb.text.counts import null_in_labels
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
@@ -348,8 +347,7 @@ class ScoredLists:
 
     def posterior_scores(self) -> Iterable[Floats]:
         """The scores by which labels are ordered, in blocks; calibrated if the model is."""
-        scorer = scorer_of(self.fitted)
-        return (scorer.posterior_scores(rows, scores)
+        return (calibrate_scores(self.fitted, rows, scores)
                 for rows, scores in zip(self._parts, self.scores(), strict=True))
 
     @cached_property

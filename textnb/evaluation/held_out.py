@@ -38,7 +38,7 @@ from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
-from textnb.scoring.labels import lists_of
+from textnb.scoring.columns import lists_of
 from textnb.scoring.texts import score_batch
 
 __all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
