@@ -16,7 +16,8 @@ PLACES = {
                                   "learning.documents learning.fitted",
     "in a file": "storage.document storage.textmodel export.archive",
     "from scores to probabilities and answers, which is what the link is":
-        "bayes.forms bayes.calibration bayes.decision scoring.scorer scoring.texts "
+        "bayes.forms bayes.calibration bayes.decision scoring.columns scoring.scorer "
+        "scoring.texts "
         "evaluation.calibration",
     "weights of each label against its rest":
         "bayes.linear bayes.ratio bayes.ratio_scales bayes.sparse_forms models.bernoulli "
@@ -24,7 +25,8 @@ PLACES = {
         "scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
-        "evaluation.comparison evaluation.online report.findings report.page workflow.evaluate",
+        "evaluation.comparison evaluation.online report.cards report.data report.findings "
+        "report.page report.sections",
     "thresholds of each label, or of classes":
         "evaluation.class_thresholds workflow.decide workflow.options cli.threshold",
     "folds: of lists, a label may be missing from one":

@@ -206,7 +206,7 @@ def test_imports_flow_one_way() -> None:
     ("text.bad", "from ..frames import scan", "frames.scan, which is not before"),
     ("errors", "from .classifiers import load", "classifiers.load, which is not before"),
     ("files.bad", "from textnb import classifiers", "classifiers, which is not before"),
-    ("learning.bad", "def f():\n    from textnb.scoring.scorer import Scorer",
+    ("learning.bad", "def f():\n    from textnb.scoring.scorer import score_frame",
      "scoring.scorer, which is not before"),
     ("scoring.bad", "if TYPE_CHECKING:\n    import textnb.storage.textmodel",
      "storage.textmodel, which is not before"),

@@ -37,9 +37,9 @@ from textnb.bayes.features import (
 )
 from textnb.filter.mailfilter import MailFilter
 from textnb.filter.verdict import Judging
+from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import Answers
-from textnb.scoring.scorer import Scorer
-from textnb.text.matrix import Vocabulary
+from textnb.scoring.scorer import score_frame
 
 RNG = np.random.default_rng(5)
 COUNTS = sp.csr_array(np.vstack([RNG.poisson(0.6, (40, 12)), np.zeros((1, 12), dtype=np.int64)]))
@@ -122,15 +122,20 @@ def test_one_row_has_the_bits_of_a_matrix(name: str, row: list[int]) -> None:
     assert one.tobytes() == form.scores(sp.csr_array(np.array([row, [1] * 12])))[0].tobytes()
 
 
+def fitted_with(form: LinearForm) -> Fitted:
+    """A model of texts with this form."""
+    fitted = TextClassifier(vocabulary=TERMS.to_list()).fit(["t01"] * 3, ["a", "b", "c"]).fitted_
+    return replace(fitted, learned=replace(fitted.learned, form=form))
+
+
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_contributions_sum_to_the_score(name: str, classes: int) -> None:
     form = form_of(MAPS[name], classes)
     texts = [" ".join(np.repeat(TERMS.to_numpy(), row)) for row in COUNTS.toarray()]
     frame = pl.DataFrame({"text": [*texts, "unknown words"]})
-    scorer = Scorer(Vocabulary(Tokenizer(), TERMS), form, pl.Series(form.classes.tolist()),
-                    ["text"])
-    answers = scorer.frame(frame.lazy(), Answers(explain=4, scores=True)).collect()
+    answers = score_frame(
+        fitted_with(form), frame.lazy(), Answers(explain=4, scores=True)).collect()
     total = answers["intercept"] + answers["explanation"].list.eval(
         pl.element().struct.field("contribution").sum()).list.first().fill_null(0.0)
     np.testing.assert_allclose(total, answers["score"], rtol=1e-12, atol=1e-12)
@@ -236,9 +241,8 @@ EXECUTORS = {
     "some terms": lambda form: form.features.select(np.array([1])),
     "dense features": lambda form: form.features.dense(COUNTS.toarray()),
     "a file": lambda form: form.features.to_dict(),
-    "explanation": lambda form: Scorer(
-        Vocabulary(Tokenizer(), TERMS), form, pl.Series(form.classes.tolist()), ["text"]).frame(
-            pl.LazyFrame({"text": ["t01 t02"]}), Answers(explain=1)).collect(),
+    "explanation": lambda form: score_frame(
+        fitted_with(form), pl.LazyFrame({"text": ["t01 t02"]}), Answers(explain=1)).collect(),
     "filter": lambda form: MailFilter(
         form, TERMS, Tokenizer(), ["body"],
         Judging({"ham": 20, "spam": 20, "other": 3}, "spam")).judge(

@@ -293,7 +293,7 @@ def test_a_model_calibrated_and_with_thresholds_keeps_the_decision() -> None:
 
 
 @pytest.mark.parametrize("ask", [
-    textnb.reliability, lambda scored: scored.not_judged, lambda scored: scored.odds,
+    lambda scored: scored.not_judged, lambda scored: scored.odds,
     lambda scored: scored.log_odds("a"), lambda scored: scored.log_probability(),
     lambda scored: scored.calibrated(Calibration(2.0, 0.0, 10, "rows given as held out"))])
 def test_what_is_of_one_label_refuses_scores_of_lists(ask: Any) -> None:

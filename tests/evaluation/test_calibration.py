@@ -316,3 +316,17 @@ def test_log_loss_on_official_tests_falls(
         assert after.expected_calibration_error < before.expected_calibration_error / 3
         same: NDArray[np.bool_] = left_out.predicted == calibrated.predicted
         assert same.all()
+
+
+def test_the_reliability_of_lists_is_that_of_their_most_probable_labels() -> None:
+    odds = np.log([[4.0, 1.0], [1 / 3, 1.0], [9.0, 9.0]])
+    documents = HeldOut(np.array(["a", "b"]), odds, np.array(
+        [[True, False], [False, False], [False, True]]), np.ones(3), "", link="sigmoid")
+    found = textnb.reliability(documents, bins=2)
+    # 0.8 is right, 0.5 (of "b") is wrong, and of two of 0.9 the first counts, which is wrong.
+    assert found.table["documents"].to_list() == [1, 2]
+    assert found.table["accuracy"].to_list() == [0.0, 0.5]
+    assert found.table["confidence"].to_list() == pytest.approx([0.5, 0.85])
+    wrong = np.array([0.2, 0.5, 0.25, 0.5, 0.9, 0.1])
+    assert found.brier == pytest.approx((wrong ** 2).sum() / 3)
+    assert found.log_loss == pytest.approx(documents.log_loss)

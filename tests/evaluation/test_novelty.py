@@ -23,7 +23,7 @@ from textnb import (
 )
 from textnb.bayes.counts import Counts
 from textnb.cli.evidence import decision_words
-from textnb.evaluation.novelty import HELD_OUT, LEARNED, UNVERIFIED, Novelty
+from textnb.evaluation.novelty import HELD_OUT, LEARNED, UNVERIFIED, Novelty, NoveltyCount
 
 Corpora = Callable[[str], pl.LazyFrame]
 FORMS: dict[str, Any] = {
@@ -198,3 +198,36 @@ def test_real_rows(corpus: Corpora, name: str, split: str | None) -> None:
     model = TextClassifier().fit(train)
     told = [scored(model, part).novelty for part in (train, test)]
     assert [found.verdict for found in told if found is not None] == ["learned", "new"]
+
+
+def listed(rows: pl.DataFrame) -> pl.DataFrame:
+    """The labels as lists: some rows have a second label, and some have none."""
+    second = pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("third"))
+    lists = pl.concat_list("label", second).list.drop_nulls()
+    return rows.with_columns(label=pl.when(pl.int_range(pl.len()) % 10 == 9).then(
+        pl.lit([], dtype=pl.List(pl.String))).otherwise(lists))
+
+
+def test_lists_of_labels_are_judged_as_well() -> None:
+    old, new = listed(A), listed(B)
+    model = TextClassifier().fit(old)
+    for judge in (textnb.held_out, textnb.evaluate):
+        with pytest.warns(LearnedRowsWarning, match="use rows that it has not learned"):
+            assert judge(model, old).novelty.found == 0
+    held = textnb.held_out(model, new)
+    assert held.novelty is not None
+    assert held.novelty == textnb.evaluate(model, new).novelty
+    assert (held.novelty.verdict, held.method) == ("new", HELD_OUT)
+    # Rows without a label say nothing.
+    assert held.novelty.rows == new["label"].list.len().gt(0).sum()
+    assert 0.65 < held.novelty.found / held.novelty.expected < 2
+    assert textnb.evaluate(model, new).to_dict()["novelty"] == held.novelty.to_dict()
+    unknown = new.with_columns(label=pl.concat_list("label", pl.lit("unheard")))
+    assert textnb.evaluate(model, unknown).novelty == held.novelty
+
+
+def test_a_list_is_judged_by_its_label_of_the_fewest_documents() -> None:
+    rows = pl.DataFrame({"text": ["aa bb", "aa", "bb"], "label": [["x", "y"], ["x"], ["x"]]})
+    count = NoveltyCount(TextClassifier().fit(rows).fitted_)
+    chosen = count.codes_of_lists(np.array([0, 0, 2, 3, 3]), np.array([0, 1, 0, 0, -1]), 5)
+    assert chosen.tolist() == [1, -1, 0, 0, -1]

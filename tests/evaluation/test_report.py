@@ -253,10 +253,11 @@ def test_the_figures_of_a_small_test_by_hand(page: Callable[..., LexborHTMLParse
     assert rows_of(tree, "Documents by label (rows) and answer (columns)") == [
         ["neg", "3", "1"], ["pos", "1", "3"]]
     # Of 16 pairs of a positive and a negative, 9 in order and 6 tied.
-    assert rows_of(tree, "Each class against the rest")[1] == [
-        "pos", "4", "1", "50.0 %", "75.0 %", "75.0 %", "0.750", "0.7500", "0.6875"]
-    assert rows_of(tree, "Rates where decisions are made") == [
-        ["most probable", "0.00", "75.0 %", "25.0 %", "75.0 %"]]
+    assert rows_of(tree, "Each class against the rest, those of most documents first")[1] == [
+        "pos", "4", "1", "4", "75.0 %", "75.0 %", "0.750", "0.7500", "0.6875"]
+    rates = dict(rows_of(tree, "pos against the rest where decisions are made"))
+    assert [rates[name] for name in ("log-odds at least", "sensitivity", "false positive rate",
+                                     "precision")] == ["0.00", "75.0 %", "25.0 %", "75.0 %"]
     assert rows_of(tree, "Answers by their probability") == [
         ["not calibrated", "60.0 % to 66.7 %", "66.7 %", "75.0 %", "8"]]
 
@@ -284,12 +285,13 @@ def test_a_decision_by_hand(page: Callable[..., LexborHTMLParser]) -> None:
     assert rows_of(tree, "By label, with the model's thresholds") == [
         ["neg", "0.00", "50.0 %", "1", "1", "1", "0"],
         ["pos", "2.07", "88.8 %", "1", "0", "1", "1"]]
-    rates = dict(rows_of(tree, "“pos” against the rest, unsure counting as the rest"))
-    assert [rates[f"{name}s"] for name in ("true positive", "false positive", "false negative",
-                                           "true negative")] == ["1", "1", "1", "2"]
-    assert rows_of(tree, "Rates where decisions are made") == [
-        ["most probable", "0.00", "100 %", "66.7 %", "50.0 %"],
-        ["decision", "2.07", "50.0 %", "33.3 %", "50.0 %"]]
+    rates = {name: rest for name, *rest in rows_of(
+        tree, "pos against the rest where decisions are made")}
+    assert [rates[f"{name}s"][1] for name in ("true positive", "false positive", "false negative",
+                                              "true negative")] == ["1", "1", "1", "2"]
+    assert [rates[name] for name in ("log-odds at least", "sensitivity", "false positive rate",
+                                     "precision")] == [
+        ["0.00", "2.07"], ["100 %", "50.0 %"], ["66.7 %", "33.3 %"], ["50.0 %", "50.0 %"]]
     tiles = tiles_of(tree)
     assert (tiles["Decided"], tiles["Right when decided"]) == ("60.0 %", "66.7 %")
     assert "decision" in text_of(tree, "svg text")
@@ -326,14 +328,14 @@ def test_the_worst_mistakes_come_first(page: Callable[..., LexborHTMLParser]) ->
     assert text_of(tree, "#mistakes h3") == [
         "Row 2: pos instead of neg", "Row 1: neg instead of pos", "Row 0: pos instead of neg"]
     assert text_of(tree, "#mistakes .sure")[1:] == [
-        "80.0 %, log-odds 1.4", "66.7 %, log-odds 0.7"]
+        "80.0 % sure, log-odds 1.4", "66.7 % sure, log-odds 0.7"]
     assert text_of(tree, "#mistakes .cut") == ["… 145 more characters"]
     first, second, _ = tree.css("#mistakes .bars")
     cells = [[cell.text(strip=True) for cell in row.css("th, td")] for row in second.css(
         "tbody tr")]
     # log 2 for each of three "bad", less log 2 for "good".
     assert cells == [["bad", "3", "2.08"], ["good", "1", "−0.69"],
-                     ["(prior, and absent terms)", "", "0.00"]]
+                     ["(prior, absent terms)", "", "0.00"]]
     assert len(first.css("tbody tr")) == 2
 
 
@@ -355,9 +357,10 @@ def test_many_classes_are_told_in_tables(page: Callable[..., LexborHTMLParser]) 
     tree = page(TextClassifier().fit(frame), frame.with_columns(pl.Series(
         "label", names[1:] + names[:1])))
     check_accessible(tree)
-    assert "can't be read" in " ".join(text_of(tree, "#confusion p"))
-    assert len(rows_of(tree, "Most frequent confusions")) == 12
-    assert len(rows_of(tree, "Each class against the rest")) == 40
+    assert "can’t be read" in " ".join(text_of(tree, "#confusion p"))
+    assert len(rows_of(tree, "Most frequent confusions: documents that miss one class and get "
+                       "another")) == 12
+    assert len(rows_of(tree, "Each class against the rest, those of most documents first")) == 40
     assert "Of 40 classes, the 8 with the lowest average precision" in " ".join(
         text_of(tree, "#curves figcaption"))
 
@@ -397,7 +400,8 @@ def test_the_command_writes_a_page_beside_its_figures(
     assert (told.out, told.err) == (plain.out, "")
     tree = LexborHTMLParser((folder / "r.html").read_text("utf-8"))
     assert text_of(tree, "h1") == ["mail.textnb on mail.parquet"]
-    assert "4 test documents (66.7 %) with the very words" in " ".join(text_of(tree, ".findings"))
+    assert "4 test documents repeat a training row word for word (66.7 %)" in " ".join(
+        text_of(tree, ".findings"))
     assert tree.css_first("time") is not None
     rates = run("test", trained, mail, "--report", "r.html", "--positive", "ham", "-q").checked()
     assert rates.out == run("test", trained, mail, "--positive", "ham", "-q").checked().out
@@ -462,7 +466,7 @@ def test_a_spam_filter(
     check_inert(tree)
     check_accessible(tree)
     assert tiles_of(tree)["Accuracy"] == f"{model.score(rows[2500:]) * 100:.1f} %"
-    assert "with the very words of a training row" in " ".join(text_of(tree, ".findings"))
+    assert "repeat a training row word for word" in " ".join(text_of(tree, ".findings"))
 
 
 def test_twenty_classes(
@@ -505,7 +509,7 @@ def test_a_mistake_says_what_its_terms_add_to(
 
 @pytest.mark.parametrize(("estimator", "words"), [
     (MultinomialNB(), "divided by their standard error"),
-    (NBLogisticRegression(), "the model's weight for the class")])
+    (NBLogisticRegression(), "the model’s weight for the class")])
 def test_terms_say_what_ranks_them(
     page: Callable[..., LexborHTMLParser], estimator: MultinomialNB, words: str
 ) -> None:

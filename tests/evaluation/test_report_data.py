@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from textnb import (
     ComplementNB,
     Decision,
     HeldOut,
+    LearnedRowsWarning,
     MultinomialNB,
     TextClassifier,
     evaluate,
@@ -42,7 +44,7 @@ def test_many_classes_have_their_areas_too() -> None:
     rng, classes = np.random.default_rng(0), 60
     scores, actual = np.log(rng.dirichlet(np.ones(classes), 300)), np.arange(300) % classes
     held = HeldOut(np.arange(classes), scores, actual, np.ones(300), "")
-    found = report_data.curves(held)
+    found = report_data.curves(held.classes.tolist(), held.actual, held.fair_odds)
     odds = held.fair_odds
     assert [curve.label for curve in found] == list(range(classes))
     assert [curve.auc for curve in found] == pytest.approx(
@@ -53,7 +55,7 @@ def test_the_areas_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(1)
     scores, actual = np.log(rng.dirichlet([1, 1, 1], 200)), rng.integers(-1, 3, 200)
     held = HeldOut(np.array(["a", "b", "c"]), scores, actual, np.ones(200), "")
-    found = report_data.curves(held)
+    found = report_data.curves(held.classes.tolist(), held.actual, held.fair_odds)
     assert [curve.label for curve in found] == ["a", "b", "c"]
     for k, curve in enumerate(found):
         odds = scores[:, k] - np.log1p(-np.exp(scores[:, k]))
@@ -85,19 +87,6 @@ def test_thinning_keeps_the_shape() -> None:
     assert report_data.thin(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
 
 
-@pytest.mark.parametrize("classes", [2, 3, 7])
-def test_the_log_odds_of_the_answer_by_the_definition(classes: int) -> None:
-    scores = np.random.default_rng(classes).normal(0, 3, (50, classes))
-    probability = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    top = probability.max(axis=1)
-    assert report_data.top_log_odds(scores) == pytest.approx(np.log(top / (1 - top)), abs=1e-9)
-
-
-def test_extreme_log_odds_are_told() -> None:
-    scores = np.array([[0.0, -np.inf], [-np.inf, -np.inf], [np.inf, np.inf], [-5000.0, 0.0]])
-    assert report_data.top_log_odds(scores).tolist() == [np.inf, 0.0, 0.0, 5000.0]
-
-
 def test_a_histogram_counts_every_row() -> None:
     values = np.concatenate([np.random.default_rng(3).normal(0, 5, 1000), [np.inf, -np.inf, 1e9]])
     up = values > 0
@@ -114,8 +103,10 @@ def test_only_so_many_mistakes_are_kept() -> None:
                          "label": ["neg"] * 9000})
     found = report_data.score_rows(model, test)
     expected = np.argsort(-counts, kind="stable")[:report_data.MISTAKES]
-    assert found.mistake_answers["row"].to_list() == expected.tolist()
-    assert found.mistakes["text"].str.count_matches("good").to_list() == counts[expected].tolist()
+    rows = [row for row, _, _ in report_data.wrong_answers(found)]
+    assert rows == expected.tolist()
+    texts = report_data.rows_at(model, test, rows)
+    assert [texts[row]["text"].count("good") for row in rows] == counts[expected].tolist()
 
 
 def test_a_decision_by_hand() -> None:
@@ -125,45 +116,43 @@ def test_a_decision_by_hand() -> None:
     test = pl.DataFrame({"text": ["good good good", "good good good", "good", "good good", "bad"],
                          "label": ["pos", "neg", "pos", "neg", "neg"]})
     scored = report_data.score_rows(model, test)
-    found = report_data.decide(model, scored.posterior)
-    assert found is not None
-    assert (found.coverage, found.accuracy) == (0.6, pytest.approx(2 / 3))
-    assert found.per_class.drop("threshold").rows() == [
-        ("neg", 1, 1, 1, 0), ("pos", 1, 0, 1, 1)]
-    assert found.answer.tolist() == [1, 1, -1, -1, 0]
-    called = found.answer == 1
-    rates = report_data.rates_of(scored.held.actual == 1, called)
-    assert rates.to_dict() == report_data.Rates(1, 1, 1, 2).to_dict()
+    assert scored.answers.tolist() == [1, 1, -1, -1, 0]
+    assert scored.rates(1).to_dict() == report_data.Rates(1, 1, 1, 2).to_dict()
+    decided = evaluate(model, test).decided
+    assert decided is not None
+    assert (decided["answered"], decided["right"]) == (3, 2)
 
 
 def test_only_probabilities_are_compared_with_right_answers() -> None:
     model = TextClassifier().fit(FILMS)
-    plain = report_data.calibration_tables(model, report_data.score_rows(model, FILMS))
+    plain = report_data.score_rows(model, FILMS).reliability
     assert list(plain) == [report_data.UNCALIBRATED]
     model.set_calibration(Calibration(0.5, 0.0, 9, "by hand"))
-    both = report_data.calibration_tables(model, report_data.score_rows(model, FILMS))
+    both = report_data.score_rows(model, FILMS).reliability
     assert list(both) == ["calibrated", report_data.UNCALIBRATED]
-    other = TextClassifier(ComplementNB()).fit(FILMS)
-    assert not report_data.has_probabilities(other)
-    assert report_data.calibration_tables(other, report_data.score_rows(other, FILMS)) == {}
+    other = report_data.score_rows(TextClassifier(ComplementNB()).fit(FILMS), FILMS)
+    assert not other.has_probabilities
+    assert other.reliability == {}
 
 
 # What is odd about the rows
 
 
 def found_in(model: Any, frame: pl.DataFrame, train: Any = None) -> list[str]:
-    scored = report_data.score_rows(model, frame)
-    return [f"{found.kind}: {found.text}" for found in findings(model, scored, frame, train)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearnedRowsWarning)
+        scored = report_data.score_rows(model, frame)
+    return [f"{kind}: {text}" for kind, text in findings(scored, frame, train)]
 
 
 @pytest.mark.parametrize(("rows", "expected"), [
-    ([("good", "zzz")], r"warning: 1 row with labels that the model does not know \(“zzz”\)"),
+    ([("good", "zzz")], r"warning: The model does not know 1 label \(“zzz”\): counted as errors"),
     ([("", "pos"), (None, "neg"), (" \t", "neg")],
-     r"warning: 3 documents without a text, 1 of them null"),
+     r"warning: 3 documents without a text: "),
     ([("unheard", "pos")], r"warning: 1 document \(\d+\.\d %\) with a text but without any term"),
-    ([("good film", "pos")], r"warning: 1 test document \(.+\) with the very words of one before"),
-    ([("good  FILM!", "neg")], r"words of one before it; labelled otherwise: 1\."),
-    ([("good film", "pos")] * 66, r"note: The classes are unbalanced \(69 rows against 3\)"),
+    ([("good film", "pos")], r"warning: 1 test document repeats an earlier one word for word \("),
+    ([("good  FILM!", "neg")], r"earlier one word for word \(.+\), 1 of them with another label\."),
+    ([("good film", "pos")] * 66, r"note: The classes are unbalanced \(69 documents against 3\)"),
 ], ids=["unknown", "blank", "silent", "copy", "conflict", "unbalanced"])
 def test_odd_rows_are_told(rows: list[tuple[str | None, str]], expected: str) -> None:
     model = TextClassifier().fit(FILMS)
@@ -175,16 +164,18 @@ def test_odd_rows_are_told(rows: list[tuple[str | None, str]], expected: str) ->
 
 def test_few_rows_and_missing_classes_are_told() -> None:
     told = found_in(TextClassifier().fit(FILMS), FILMS[:2])
-    assert "warning: 1 class with fewer than 20 test rows (“pos”): their figures are rough." in told
-    assert "note: 1 class of the model without a test row: “neg”." in told
-    assert any(text.startswith("warning: All rows have one label") for text in told)
-    assert any("2 classes learned from fewer than 10 rows" in text for text in told)
+    assert ("warning: 1 class with fewer than 20 test documents (“pos”): their figures are rough. "
+            "Test more of them.") in told
+    assert any(text.startswith("note: 1 class of the model without a test document (“neg”)")
+               for text in told)
+    assert any(text.startswith("warning: All documents have one label") for text in told)
+    assert any("2 classes learned from fewer than 10 documents" in text for text in told)
 
 
 def test_impossible_rows_are_told() -> None:
     model = TextClassifier(MultinomialNB(l=0)).fit(FILMS[:4])
     told = found_in(model, FILMS)
-    assert any(text.startswith("warning: 1 row impossible under every class") for text in told)
+    assert any(text.startswith("warning: 1 document impossible under every class") for text in told)
 
 
 def test_leakage_is_told_with_what_is_left_without_it() -> None:
@@ -192,12 +183,12 @@ def test_leakage_is_told_with_what_is_left_without_it() -> None:
     test = pl.DataFrame({"text": ["Good film!", "bad film", "good", "bad", "good good"],
                          "label": ["pos", "pos", "pos", "neg", "neg"]})
     model = TextClassifier().fit(train)
-    told = [text for text in found_in(model, test, train) if "of a training row" in text]
+    told = [text for text in found_in(model, test, train) if "repeat a training row" in text]
     # Of the three others, "good good" is wrong.
     assert told == [
-        "warning: 2 test documents (40.0 %) with the very words of a training row; labelled "
-        "otherwise there: 1: the figures tell in part what was learned by heart. Accuracy without "
-        "them: 66.7 %."]
+        "warning: 2 test documents repeat a training row word for word (40.0 %), 1 of them with "
+        "another label: the figures show in part what was learned by heart. Without them, accuracy "
+        "is 66.7 %."]
     assert any("No test document" in text for text in found_in(model, test[2:], train))
     assert any("Not checked" in text for text in found_in(model, test))
 

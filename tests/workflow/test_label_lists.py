@@ -67,7 +67,7 @@ def test_a_report_and_explanations_of_lists(folder: Path) -> None:
     for library in ("altair", "vl_convert", "jinja2"):
         pytest.importorskip(library, reason="needs textnb[report]")
     out = run(folder, "exports=[]", "predictions.explain=2", "test.report='report.html'", text=JOB)
-    assert "Confused pairs" in (out / "report.html").read_text("utf-8")
+    assert "Labels one by one" in (out / "report.html").read_text("utf-8")
     answered = pl.read_parquet(out / "predictions.parquet")
     assert [[entry["label"] for entry in row] for row in answered["explanation"].to_list()] == (
         answered["predicted"].to_list())

@@ -166,7 +166,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     if fitted.is_multilabel or shown.label is not None:
         _show_labels(fitted, words, shown, mail)
         return
-    found = texts.highlight_class(fitted, words, shown.k)
+    found: Any = texts.highlight(fitted, words, shown.k)
     parts = found.table.drop("predicted", "runner_up")
     if errors is not None:
         mail["filter"] = verdict

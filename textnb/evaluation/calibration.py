@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 
 from textnb.bayes.calibration import LINKS, Calibration
-from textnb.bayes.forms import Floats, log_posterior
+from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.temperature import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
@@ -49,6 +49,8 @@ _MOST_EXPONENT = 3.0
 class Reliability:
     """How well the probability of the predicted class agrees with the share of right answers.
 
+    Of lists of labels, the answer is each document's most probable label.
+
     Attributes
     ----------
     table : DataFrame
@@ -60,9 +62,11 @@ class Reliability:
         (2017), eq. 5.
     brier : float
         Mean over documents of the sum over classes of (probability - truth)²: Brier (1950), eq. 2.
-        Between 0 and 2; for two classes, twice the score that counts one class alone.
+        Between 0 and 2; for two classes, twice the score that counts one class alone. Of lists, up
+        to the number of labels.
     log_loss : float
-        Mean of -log P(own label | document), base e; infinite where a label has probability 0.
+        Mean of -log P(own label | document), base e; infinite where a label has probability 0. Of
+        lists, see `HeldOut.log_loss`.
     documents : int
     excluded : int
         Documents that are left out: the model that scored them has not learned their label, or
@@ -111,7 +115,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     Raises
     ------
     ParameterError
-        If there is only one class, or ``bins`` is not a count.
+        If there is only one of several classes, or ``bins`` is not a count.
     DataError
         If no document has both a label that the model knows and a class that is possible.
 
@@ -125,22 +129,26 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     >>> found.table["documents"].to_list(), round(found.log_loss, 4), round(found.brier, 4)
     ([0, 3], 0.5228, 0.3579)
     """
-    check_held_out(held)
+    of_lists = isinstance(held, HeldOut) and held.link == "sigmoid"
+    if not of_lists:
+        check_held_out(held)
+        _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
-    _check_classes(held)
-    known = held.judged & (held.predicted != UNKNOWN)
+    known = np.asarray(~np.isneginf(held.scores).all(axis=1))
+    if not of_lists:
+        known &= held.judged
     if not known.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
     used = held.take(known)
-    posterior = np.exp(log_posterior(used.probability_scores))
-    confidence, right = posterior.max(axis=1), used.predicted == used.actual
-    table = _bins(confidence, right, bins)
+    posterior = np.exp(log_sigmoid(used.scores) if of_lists else
+                       log_posterior(used.probability_scores))
+    truth = used.actual if of_lists else used.actual[:, None] == np.arange(len(used.classes))
+    best = posterior.argmax(axis=1) if of_lists else used.predicted
+    table = _bins(posterior.max(axis=1), truth[np.arange(len(used)), best], bins)
     gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
-    distance = posterior.copy()
-    distance[np.arange(len(used)), used.actual] -= 1.0
-    brier = float((distance ** 2).sum(axis=1).mean())
+    brier = float(((posterior - truth) ** 2).sum(axis=1).mean())
     return Reliability(table, float(gap.sum()) / len(used), brier, used.log_loss, len(used),
                        len(held) - len(used))
 

@@ -16,7 +16,7 @@ from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError
-from textnb.evaluation.held_out import HeldOut, labelled_batches, score_held_out
+from textnb.evaluation.held_out import LABEL, HeldOut, labelled_batches, score_held_out
 from textnb.evaluation.indicators import of_mask, stack
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
 from textnb.evaluation.metrics import Evaluation, evaluation
@@ -30,9 +30,9 @@ from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_one_label, check_texts, fitted_texts
 from textnb.runtime.settings import is_number
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import Answers
-from textnb.scoring.labels import lists_of
-from textnb.scoring.texts import coverage_of, predict, predict_lazily, scorer_of
+from textnb.scoring.columns import Answers, lists_of
+from textnb.scoring.scorer import Watch, calibrate_scores
+from textnb.scoring.texts import coverage_of, predict, predict_lazily, score_batch
 from textnb.text.counts import null_in_labels
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
@@ -129,7 +129,7 @@ class ScoringWatch:
     classes : Series
         Its classes.
     label : str
-        The column of labels in the rows.
+        The column of labels, or of lists of them, in the rows.
     """
 
     def __init__(self, fitted: Fitted, classes: pl.Series, label: str):
@@ -138,7 +138,13 @@ class ScoringWatch:
 
     def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
         self.coverage.add(rows, counts)
-        self.novelty.add(counts, codes_of(rows[self._label], self._classes))
+        labels = rows.select(pl.row_index("row").cast(pl.Int64), pl.col(self._label).alias("label"))
+        if not isinstance(labels.schema["label"], pl.List):
+            self.novelty.add(counts, codes_of(labels["label"], self._classes))
+            return
+        pairs = labels.explode("label", empty_as_null=False, keep_nulls=False)
+        self.novelty.add(counts, self.novelty.codes_of_lists(
+            pairs["row"].to_numpy(), codes_of(pairs["label"], self._classes), rows.height))
 
 
 def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
@@ -174,14 +180,43 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
         # the length of a text change the order of texts.
         calibration = None if fitted.is_multilabel else fitted.calibration
         return score_held_out(fitted, frame).calibrated(calibration).roc(positive)
+    return score_classes(model, frame)[0].roc(positive)
+
+
+def score_classes(
+    model: AnyModel, frame: Any, progress: Progress | None = None, watch: Watch | None = None
+) -> tuple[HeldOut, pl.Series]:
+    """Score rows of one label each by a `TextClassifier` or a `TableClassifier`.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Of texts; see `score_batch`. The label is in the column `LABEL`.
+
+    Returns
+    -------
+    held : HeldOut
+        Not calibrated, and not judged for whether the rows are new.
+    labels : Series
+        As they are in the rows, also those that the model does not know.
+    """
+    fitted = fitted_texts(model)
+
+    def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[Floats, Floats, Any, pl.Series]:
+        batch, actual = part
+        if fitted is not None:
+            return *score_batch(fitted, batch, watch), actual, batch[LABEL]
+        scores = model.predict_joint_log_proba(batch.select(columns))
+        return scores, np.zeros(batch.height), actual, batch[LABEL]
+
     with reading(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
-        parts = [(model.predict_joint_log_proba(batch.select(columns)), actual)
-                 for batch, actual in labelled_batches(
-                     rows, columns, model.label_column, classes, text=())]
-    scores, actual = map(np.concatenate, zip(*parts, strict=True))
-    return HeldOut(model.classes_, scores, actual, np.zeros(len(actual)), UNVERIFIED).roc(positive)
+        *parts, labels = zip(*map_in_threads(score, labelled_batches(
+            rows, columns, model.label_column, _classes(model), progress,
+            () if fitted is None else columns)), strict=True)
+    scores, lengths, actual = map(np.concatenate, parts)
+    return HeldOut(model.classes_, scores, actual, lengths, UNVERIFIED), pl.concat(labels)
 
 
 def _classes(model: AnyModel) -> pl.Series:
@@ -289,13 +324,14 @@ class ScoredLists:
     fitted : Fitted
     actual : Series of lists
     counts : list of SparseRows
-    textless : int
+    watch : ScoringWatch
+        What it has counted in all documents.
     """
 
     def __init__(
-        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], textless: int
+        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], watch: ScoringWatch
     ) -> None:
-        self.fitted, self.actual, self.textless = fitted, actual, textless
+        self.fitted, self.actual, self.watch = fitted, actual, watch
         n_labels = len(fitted.labels)
         step = max(1, _CELLS // n_labels)
         self._parts = [rows[at:at + step] for rows in counts
@@ -311,8 +347,7 @@ class ScoredLists:
 
     def posterior_scores(self) -> Iterable[Floats]:
         """The scores by which labels are ordered, in blocks; calibrated if the model is."""
-        scorer = scorer_of(self.fitted)
-        return (scorer.posterior_scores(rows, scores)
+        return (calibrate_scores(self.fitted, rows, scores)
                 for rows, scores in zip(self._parts, self.scores(), strict=True))
 
     @cached_property
@@ -333,19 +368,20 @@ class ScoredLists:
     @property
     def evaluation(self) -> LabelEvaluation:
         """All measures."""
-        return evaluation_of_lists(self.actual, self.fitted.labels, self.posterior_scores,
-                                   self.predicted, textless=self.textless)
+        return evaluation_of_lists(
+            self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
+            self.watch.coverage.textless, self.watch.novelty.result)
 
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
     """Count documents with lists of labels, to be scored: see `evaluate`."""
-    coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
+    watch, kind = ScoringWatch(fitted, fitted.labels, _ACTUAL), pl.List(fitted.labels.dtype)
     counts: list[SparseRows] = []
     lists = [pl.Series(dtype=kind)]
 
     def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
         rows = fitted.vocabulary.rows(batch, fitted.columns)
-        coverage.add(batch, rows)
+        watch(batch, rows)
         return rows, batch[_ACTUAL]
 
     with reading(frame):
@@ -361,7 +397,8 @@ def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) ->
     faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
     if faulty.any():
         raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
-    coverage.warn()
-    return ScoredLists(fitted, actual, counts, coverage.textless)
+    watch.novelty.result.warn()
+    watch.coverage.warn()
+    return ScoredLists(fitted, actual, counts, watch)
 
 

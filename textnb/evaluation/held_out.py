@@ -23,7 +23,7 @@ from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
 from textnb.evaluation.metrics import evaluation
-from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, Novelty, NoveltyCount, codes_of
+from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import (
     AgainstRest,
     Roc,
@@ -38,7 +38,7 @@ from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
-from textnb.scoring.labels import lists_of
+from textnb.scoring.columns import lists_of
 from textnb.scoring.texts import score_batch
 
 __all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
@@ -503,10 +503,11 @@ def held_out(
     -----
     LearnedRowsWarning
         If the model has probably learned most of the rows: they hold far fewer terms that are new
-        to their classes than new rows would. This shows if about 45 % of the rows or more were
-        learned. ``method`` says so too, and decisions and calibrations from these scores record it.
-        ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
-        and ``method`` is "rows given as held out (can't be verified)".
+        to their classes (of a list, to its label of the fewest documents) than new rows would.
+        This shows if about 45 % of the rows or more were learned. ``method`` says so too, and
+        decisions and calibrations from these scores record it. ``novelty`` has the figures. If
+        there are too few rows for a verdict, there is no warning, and ``method`` is "rows given as
+        held out (can't be verified)".
     """
     held = score_held_out(check_texts(model), frame, progress)
     if held.novelty is not None:
@@ -517,23 +518,24 @@ def held_out(
 def score_held_out(fitted: Fitted, frame: Any, progress: Progress | None = None) -> HeldOut:
     """Score labelled documents as `held_out` does, without its warning."""
     parts, unknown, of_lists = [], 0, fitted.is_multilabel
-    # Lists are not judged by their terms: a term is new to some labels of a list.
-    novelty = None if of_lists else NoveltyCount(fitted)
+    novelty = NoveltyCount(fitted)
     with reading(frame):
         for batch, own in labelled_batches(
                 fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
                 of_lists=of_lists):
-            parts.append((*score_batch(
-                fitted, batch, None if novelty is None else novelty.watch(own)), own))
+            codes = own
+            if of_lists:
+                rows, labels = np.nonzero(own)
+                codes = novelty.codes_of_lists(rows, labels, len(own))
+            parts.append((*score_batch(fitted, batch, novelty.watch(codes)), own))
             unknown += int(batch[LABEL].list.len().sum() - own.sum()) if of_lists else 0
     scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if novelty is None:
-        return HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED, link="sigmoid",
-                       unknown=unknown)
     found = novelty.result
-    return HeldOut(fitted.classes, scores, actual, lengths, found.method,
-                   without_class=in_classes(actual, fitted.counts.class_count == 0),
-                   novelty=found)
+    return HeldOut(
+        fitted.classes, scores, actual, lengths, found.method, novelty=found, unknown=unknown,
+        without_class=(None if of_lists else
+                       in_classes(actual, fitted.counts.class_count == 0)),
+        link="sigmoid" if of_lists else "softmax")
 
 
 def known_labels(lists: pl.Series, classes: pl.Series, first_row: int = 0) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, quantity
 from textnb.evaluation.indicators import confused, indicator, measures, measures_of_labels
+from textnb.evaluation.novelty import Novelty, evidence_of
 from textnb.runtime import notebook
 from textnb.scoring.columns import best_columns
 
@@ -71,6 +72,8 @@ class LabelEvaluation:
         in the order of the probabilities.
     textless : int
         Documents without text.
+    novelty : Novelty or None
+        Whether the model has learned these documents, judged by their terms.
 
     Documents without a label have no order of labels: ``ranking``, ``coverage_error`` and
     ``label_ranking_average_precision`` leave them out. A measure without a document is NaN, and
@@ -90,6 +93,7 @@ class LabelEvaluation:
     confused: pl.DataFrame
     unknown_labels: list[Any]
     textless: int = 0
+    novelty: Novelty | None = None
 
     def __repr__(self) -> str:
         return (f"LabelEvaluation({quantity(self.documents, 'document')}, "
@@ -108,7 +112,8 @@ class LabelEvaluation:
         """All measures, ready for JSON."""
         return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else
                 None if isinstance(value, float) and np.isnan(value) else value
-                for name, value in vars(self).items()}
+                for name, value in vars(self).items() if name != "novelty"
+                } | evidence_of(self.novelty)
 
 
 def no_known_label(label: Any, known: pl.Series) -> DataError:
@@ -118,7 +123,8 @@ def no_known_label(label: Any, known: pl.Series) -> DataError:
 
 
 def evaluation_of_lists(
-    actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0
+    actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0,
+    novelty: Novelty | None = None,
 ) -> LabelEvaluation:
     """Compare lists of labels with predictions and scores of the labels that a model knows.
 
@@ -131,6 +137,7 @@ def evaluation_of_lists(
         See `Blocks`; a column for each of the model's labels, as ``predicted`` has.
     predicted : csr_array (n_documents, n_known)
     textless : int
+    novelty : Novelty, optional
     """
     found = actual.explode(empty_as_null=False, keep_nulls=False)
     found = found.cast(known.dtype).alias(known.name)
@@ -162,7 +169,8 @@ def evaluation_of_lists(
         "documents": pl.Series(n, dtype=pl.Int64)})
     order = np.lexsort((wrong, missed, -n))
     return LabelEvaluation(
-        documents=len(actual), labels=table, textless=textless, ranking=ranked.first,
+        documents=len(actual), labels=table, textless=textless, novelty=novelty,
+        ranking=ranked.first,
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
         confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),

@@ -8,7 +8,8 @@ terms that are columns of the model are counted here, so n leaves out the terms 
 columns without that one token.
 
 The unit is the row: a row of m tokens holds a new term with probability 1 - exp(-m n/N). So neither
-one long new row, nor one of another kind, can hide that the others were learned.
+one long new row, nor one of another kind, can hide that the others were learned. A row that has
+several labels is judged by the one of the fewest documents, which has most terms to learn.
 
 Limits:
 
@@ -64,7 +65,7 @@ class Novelty:
     Attributes
     ----------
     rows : int
-        Rows whose label is a class that the model has learned.
+        Rows whose label, or one of whose labels, is a class that the model has learned.
     expected : float
         How many of them would hold a term that is new to their class, if all rows were new.
     found : int
@@ -187,6 +188,23 @@ class NoveltyCount:
             wanted = columns.astype(np.int64) * len(self._classes) + codes
             unseen = find(self._keys, wanted) < 0
         return unseen
+
+    def codes_of_lists(
+        self, rows: NDArray[np.int64], codes: NDArray[np.int64], n_rows: int
+    ) -> NDArray[np.int64]:
+        """The label by which each row of several is judged: that of the fewest documents.
+
+        Parameters
+        ----------
+        rows, codes : int64 (n_pairs,)
+            Pairs of a row and one of its labels, -1 for a label that the model does not know.
+        n_rows : int
+        """
+        chosen = np.full(n_rows, UNKNOWN, dtype=np.int64)
+        # Of several labels of a row, the last one stays.
+        order = np.argsort(-np.where(codes < 0, np.inf, self._classes[codes]), kind="stable")
+        chosen[rows[order]] = codes[order]
+        return chosen
 
     def watch(self, codes: NDArray[np.int64]) -> Watch:
         """A function that scoring calls with a batch and its counts, and that adds them."""

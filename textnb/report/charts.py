@@ -25,6 +25,8 @@ CELL, MISS = "#7eb0f2", "#f29a6b"
 LINES = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
 DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', sans-serif"
+# With fewer documents, a curve has too few steps to be read.
+FEW = 20
 _SVG = "http://www.w3.org/2000/svg"
 # The elements and attributes that a chart needs. Others must not get into the page.
 _ELEMENTS = {"svg", "g", "path", "rect", "line", "text", "tspan"}
@@ -141,13 +143,12 @@ def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> str:
     upper = alt.layer(ideal, line.mark_line(strokeWidth=2),
                       line.mark_point(filled=True, size=45, opacity=1)
                       ).properties(width=340, height=230)
-    bars = alt.Chart(_data("bars")).mark_rect().encode(
+    bars = alt.Chart(_data("bins")).mark_rect(opacity=0.6).encode(
         x=alt.X("low:Q", title="probability of the answer", scale=domain, axis=_percent()),
         x2="high:Q", color=colour,
         y=alt.Y("documents:Q", title="documents", axis=alt.Axis(tickCount=2, format=",.0f")),
         y2=alt.datum(0)).properties(width=340, height=60)
-    return draw(alt.vconcat(upper, bars, spacing=8),
-                {"bins": rows, "bars": _side_by_side(rows, names)})
+    return draw(alt.vconcat(upper, bars, spacing=8), {"bins": rows})
 
 
 def _diagonal(x: Any, y: Any) -> Any:
@@ -155,20 +156,7 @@ def _diagonal(x: Any, y: Any) -> Any:
         color=MUTED, strokeWidth=1, strokeDash=[3, 3]).encode(x=x, y=y)
 
 
-def _side_by_side(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Place the bars of a bin next to each other, with a gap to the next bin."""
-    bars = []
-    for row in rows:
-        width = (row["high"] - row["low"]) * 0.86 / len(names)
-        low = row["low"] + (row["high"] - row["low"]) * 0.07 + width * names.index(row["kind"])
-        bars.append({"kind": row["kind"], "low": low, "high": low + width,
-                     "documents": row["documents"]})
-    return bars
-
-
-def histogram_chart(
-    table: pl.DataFrame, up: str, down: str, thresholds: Sequence[float], title: str, share: bool
-) -> str:
+def histogram_chart(table: pl.DataFrame, up: str, down: str, title: str) -> str:
     """Draw the histograms of a score in two groups: one upwards, the other downwards.
 
     Parameters
@@ -177,42 +165,32 @@ def histogram_chart(
         ``low``, ``high``, ``group``, ``documents``.
     up, down : str
         The groups.
-    thresholds : sequence of float
-        Scores at which decisions change.
     title : str
         The name of the score.
-    share : bool
-        Whether heights are shares of the group, and not counts.
     """
     alt = _altair()
-    totals = {name: max(int(table.filter(pl.col("group") == name)["documents"].sum()), 1)
-              for name in (up, down)}
-    rows = [{"low": row["low"], "high": row["high"], "group": row["group"],
-             "height": row["documents"] / (totals[row["group"]] if share else 1)
-             * (1 if row["group"] == up else -1)}
-            for row in table.to_dicts() if row["documents"]]
+    rows = table.filter(pl.col("documents") > 0).with_columns(
+        height=pl.col("documents") * pl.when(group=up).then(1).otherwise(-1)).to_dicts()
     low, high = float(table["low"].to_numpy().min()), float(table["high"].to_numpy().max())
-    across = alt.Scale(domain=[low, high], nice=False)
-    axis = alt.Axis(labelExpr=f"format(abs(datum.value), '{'~%' if share else ',.0f'}')",
-                    tickCount=5)
     bars = alt.Chart(_data("bars")).mark_rect().encode(
-        x=alt.X("low:Q", title=title, scale=across, axis=alt.Axis(tickCount=6)), x2="high:Q",
-        y=alt.Y("height:Q", title="share of the group" if share else "documents", axis=axis),
-        y2=alt.datum(0),
+        x=alt.X("low:Q", title=title, scale=alt.Scale(domain=[low, high], nice=False),
+                axis=alt.Axis(tickCount=6)), x2="high:Q",
+        y=alt.Y("height:Q", title="documents", axis=alt.Axis(
+            labelExpr="format(abs(datum.value), ',.0f')", tickCount=5)), y2=alt.datum(0),
         color=alt.Color("group:N", sort=None, legend=_legend("square"),
                         scale=alt.Scale(domain=[up, down], range=[RIGHT, WRONG])))
-    rules = alt.Chart(_data("thresholds")).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
     base = alt.Chart(_data("base")).mark_rule(color=MUTED).encode(y="y:Q")
-    return draw(alt.layer(bars, base, rules).properties(width=340, height=300), {
-        "bars": rows, "base": [{"y": 0}],
-        "thresholds": [{"x": at} for at in thresholds if low <= at <= high]})
+    return draw(alt.layer(bars, base).properties(width=340, height=300),
+                {"bars": rows, "base": [{"y": 0}]})
 
 
 def select_curves(curves: Sequence[Curve]) -> list[Curve]:
-    """Select as many curves as a chart has colours: those with the lowest average precision."""
-    if len(curves) <= len(LINES):
-        return list(curves)
-    return sorted(curves, key=lambda curve: curve.average_precision)[:len(LINES)]
+    """Select as many curves as a chart has colours: those with the lowest average precision.
+
+    Labels of few documents, whose curves are steps, come last.
+    """
+    return sorted(curves, key=lambda curve: (
+        curve.documents < FEW, curve.average_precision))[:len(LINES)]
 
 
 def _altair() -> Any:

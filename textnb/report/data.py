@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,36 +10,42 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, precision_recall_curve
+from scipy.stats import binomtest
 
-from textnb.bayes.decision import UNSURE, log_odds
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision, log_odds
 from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
-from textnb.evaluation.evaluate import ScoringWatch, scan_for
-from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, in_classes, labelled_batches
-from textnb.evaluation.labels import no_known_label
+from textnb.evaluation.evaluate import ScoringWatch, scan_for, score_classes, score_lists
+from textnb.evaluation.held_out import (
+    LABEL,
+    UNKNOWN,
+    HeldOut,
+    in_classes,
+    known_labels,
+)
+from textnb.evaluation.labels import LabelEvaluation, no_known_label
 from textnb.evaluation.metrics import Evaluation, evaluation
-from textnb.evaluation.novelty import UNVERIFIED
-from textnb.evaluation.roc import Rates, roc
+from textnb.evaluation.roc import Rates, errors_by_threshold
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.frames.token_columns import as_text
-from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import where_possible
-from textnb.scoring.texts import score_batch
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
+# Labels that are shown one by one: those of most documents.
+MOST_LABELS = 1000
 # At most this many classes have curves, those with the most rows: each curve sorts all rows.
 MOST_CURVES = 250
 # Points of a curve that its chart draws. Areas are computed from all points.
 POINTS = 400
 BINS = 40
-# Mistakes that a report shows.
+# Mistakes of one kind that a report shows.
 MISTAKES = 12
 UNCALIBRATED = "not calibrated"
+_ROW = "\0row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,193 +54,290 @@ class Scored:
 
     Attributes
     ----------
+    model : TextClassifier or TableClassifier
+    evaluation : Evaluation or LabelEvaluation
     held : HeldOut
-        Not calibrated.
+        Not calibrated. Of lists of labels, of at most `MOST_LABELS` that the model knows.
     posterior : HeldOut
-        The same documents, calibrated if the model is; the decision compares these scores.
-    evaluation : Evaluation
-    mistakes : DataFrame
-        The rows with the most confident wrong answers, the worst first: the columns that the model
-        reads.
-    mistake_answers : DataFrame
-        For the same rows: ``row`` (counted from 0), ``actual``, ``predicted``, and ``log_odds``
-        (base e) of the predicted class.
-    blank, missing : int
-        Documents without a text (null, or white space alone), and those of them that are null.
+        The same documents, calibrated if the model is. The decision about one label compares these
+        scores; that about lists of labels those of ``held``.
+    answers : (n_documents,) or (n_documents, n_labels)
+        The model's decisions, or else its predictions, as `HeldOut.predicted` has them; -1 for
+        none.
+    right : bool (n_documents,)
+        Whether the prediction is right: all labels are predicted, and no others.
     coverage : TermCoverage or None
         For models of texts: how many rows hold a known term.
     """
 
+    model: Model
+    evaluation: Evaluation | LabelEvaluation
     held: HeldOut
     posterior: HeldOut
-    evaluation: Evaluation
-    mistakes: pl.DataFrame
-    mistake_answers: pl.DataFrame
-    blank: int
-    missing: int
+    answers: NDArray[Any]
+    right: NDArray[np.bool_]
     coverage: TermCoverage | None = None
+
+    @property
+    def of_lists(self) -> bool:
+        """Whether documents have lists of labels."""
+        return self.held.link == "sigmoid"
+
+    @property
+    def noun(self) -> str:
+        """What the model predicts, in words."""
+        return "label" if self.of_lists else "class"
+
+    @property
+    def nouns(self) -> str:
+        return "labels" if self.of_lists else "classes"
+
+    @property
+    def unit(self) -> str:
+        """What a row is, in words."""
+        return "document" if isinstance(self.model, TextClassifier) else "row"
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that have scores."""
+        labels: list[Any] = self.held.classes.tolist()
+        return labels
+
+    @property
+    def decision(self) -> Decision | None:
+        return getattr(self.model, "decision_", None)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        return getattr(self.model, "calibration_", None)
+
+    @property
+    def estimator(self) -> Any:
+        """The model of counts or features, with its parameters."""
+        return (self.model.fitted_.model if isinstance(self.model, TextClassifier)
+                else self.model.estimator_)
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """Wilson's interval of the accuracy, with 95 % confidence."""
+        low, high = binomtest(int(self.right.sum()), len(self.right)).proportion_ci(
+            0.95, method="wilson")
+        return float(low), float(high)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the model gives probabilities: it is calibrated, or its scores are logarithms.
+
+        The scores of ComplementNB, for example, are not.
+        """
+        return self.calibration is not None or bool(self.estimator.scores_are_log_probabilities)
+
+    @cached_property
+    def thresholds(self) -> Floats | None:
+        """The least log-odds of each label; None if the most probable class is the answer."""
+        if self.decision is not None:
+            return np.array([self.decision.thresholds[label] for label in self.classes])
+        return np.zeros(len(self.classes)) if self.of_lists else None
+
+    def has(self, k: int) -> NDArray[np.bool_]:
+        """Which documents have the label: (n_documents,)."""
+        return _of_label(self.held.actual, k)
+
+    def gets(self, k: int) -> NDArray[np.bool_]:
+        """Which documents get the label as an answer: (n_documents,)."""
+        return _of_label(self.answers, k)
+
+    def rates(self, k: int) -> Rates:
+        """The counts and rates of a label's answers."""
+        return rates_of(self.has(k), self.gets(k))
+
+    @cached_property
+    def odds(self) -> Floats:
+        """What thresholds are compared with: log-odds of classes, of which impossible rows favour
+        none, or scores of labels that are not calibrated; (n_documents, n_labels).
+        """
+        return self.held.scores if self.of_lists else self.posterior.fair_odds
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """The curves of each class against the rest; see `curves`."""
-        return curves(self.posterior)
+        """The curves of each label against the rest; see `curves`."""
+        return curves(self.classes, self.held.actual, self.odds)
+
+    @cached_property
+    def reliability(self) -> Mapping[str, Reliability]:
+        """Probabilities against right answers: not calibrated, and calibrated if the model is."""
+        if not self.of_lists and (len(self.classes) < 2 or not (
+                self.held.judged & (self.held.predicted != UNKNOWN)).any()):
+            return {}
+        tables = {} if self.calibration is None else {"calibrated": reliability(self.posterior)}
+        if self.estimator.scores_are_log_probabilities:
+            tables[UNCALIBRATED] = reliability(self.held)
+        return tables
+
+    @cached_property
+    def labels(self) -> pl.DataFrame:
+        """``label``, ``documents``, ``predicted``, ``precision``, ``recall``, ``f1`` of each."""
+        if isinstance(self.evaluation, LabelEvaluation):
+            return self.evaluation.labels
+        table = self.evaluation.per_class.rename({"class": "label"}).with_columns(
+            predicted=pl.Series(self.evaluation.confusion[:, :-1].sum(axis=0)))
+        # Also the classes that are neither in the test nor predicted.
+        classes = pl.DataFrame({"label": pl.Series(self.classes, dtype=table.schema["label"])})
+        return table.join(classes, on="label", how="full", coalesce=True).with_columns(
+            pl.col("documents", "predicted").fill_null(0)).sort("label")
+
+    @cached_property
+    def confused(self) -> pl.DataFrame:
+        """``label``, ``predicted``, ``documents``: the most frequent confusions first.
+
+        ``predicted`` is null where no wrong label is predicted.
+        """
+        if isinstance(self.evaluation, LabelEvaluation):
+            return self.evaluation.confused
+        counts = self.evaluation.confusion
+        i, j = np.nonzero(counts)
+        i, j = i[i != j], j[i != j]
+        order = np.lexsort((j, i, -counts[i, j]))
+        i, j = i[order], j[order]
+        names = self.evaluation.per_class["class"]
+        return pl.DataFrame({
+            "label": names.gather(pl.Series(i)),
+            "predicted": names.gather(pl.Series(j).replace(len(names), None)),
+            "documents": counts[i, j]})
+
+    @cached_property
+    def learned(self) -> list[int]:
+        """The number of rows of each label that the model has learned."""
+        sizes = dict(zip(self.model.classes_.tolist(), learned_rows(self.model), strict=True))
+        return [int(sizes[label]) for label in self.classes]
+
+
+def _of_label(codes: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = codes == k if codes.ndim == 1 else codes[:, k]
+    return mask
 
 
 def score_rows(model: Model, frame: Any, progress: Progress | None = None) -> Scored:
-    """Score labelled rows in one pass. Only the rows of the worst mistakes are kept.
+    """Score labelled rows in one pass.
 
     Raises
     ------
     DataError
         If there are no rows, a label is null, or the model knows none of the labels.
+
+    Warns
+    -----
+    LearnedRowsWarning, UnknownTermsWarning
+        As `textnb.evaluate` does.
     """
-    with reading(frame):
-        rows = scan_for(model, frame)
-        results = _Results(model, model.input_columns(rows))
-        for batch, held in _score_batches(model, rows, results, progress):
-            results.add(batch, held)
-    return results.scored()
+    if not isinstance(model, TextClassifier):
+        return _score_classes(model, frame, progress)
+    if model.fitted_.is_multilabel:
+        return _score_lists(model, frame, progress)
+    watch = ScoringWatch(model.fitted_, model.fitted_.labels, LABEL)
+    scored = _score_classes(model, frame, progress, watch)
+    watch.novelty.result.warn()
+    watch.coverage.warn()
+    return scored
 
 
-class _Results:
-    """The results of the batches that were scored."""
-
-    def __init__(self, model: Model, columns: list[str]):
-        self.model, self.columns = model, columns
-        self.classes = pl.Series(model.classes_.tolist())
-        self.rows = self.blank = self.missing = 0
-        self.parts: list[HeldOut] = []
-        self.labels: list[pl.Series] = []
-        self.worst: list[pl.DataFrame] = []
-        self.worst_answers: list[pl.DataFrame] = []
-        self.watch = (ScoringWatch(model.fitted_, self.classes, LABEL)
-                      if isinstance(model, TextClassifier) else None)
-
-    def add(self, batch: pl.DataFrame, held: HeldOut) -> None:
-        labels = batch[LABEL]
-        self._keep_worst(batch, held, labels)
-        if isinstance(self.model, TextClassifier):
-            texts = [as_text(batch.schema, name) for name in self.columns]
-            blank = [text.str.strip_chars().fill_null("") == "" for text in texts]
-            missing = [text.is_null() for text in texts]
-            self.blank += int(batch.select(pl.all_horizontal(blank).sum()).item())
-            self.missing += int(batch.select(pl.all_horizontal(missing).sum()).item())
-        self.parts.append(held)
-        self.labels.append(labels)
-        self.rows += batch.height
-
-    def _keep_worst(self, batch: pl.DataFrame, held: HeldOut, labels: pl.Series) -> None:
-        # Other parts of the report show labels that the model does not know and impossible rows.
-        wrong = np.flatnonzero((held.predicted != held.actual) & (held.actual != UNKNOWN)
-                               & (held.predicted != UNKNOWN))
-        sure = top_log_odds(held.take(wrong).calibrated(self._calibration()).scores)
-        self.worst_answers.append(pl.DataFrame({
-            "row": wrong + self.rows, "actual": labels.gather(pl.Series(wrong)),
-            "predicted": self.classes.gather(pl.Series(held.predicted[wrong])),
-            "log_odds": sure}))
-        self.worst.append(batch.select(
-            as_text(batch.schema, name) for name in self.columns)[wrong])
-        answers, worst = pl.concat(self.worst_answers), pl.concat(self.worst)
-        order = np.argsort(-answers["log_odds"].to_numpy(), kind="stable")[:MISTAKES]
-        self.worst_answers, self.worst = [answers[order]], [worst[order]]
-
-    def _calibration(self) -> Any:
-        return getattr(self.model, "calibration_", None)
-
-    def scored(self) -> Scored:
-        """The results of all rows."""
-        columns = ((part.scores, part.actual, part.lengths) for part in self.parts)
-        scores, actual, lengths = map(np.concatenate, zip(*columns, strict=True))
-        novelty = None if self.watch is None else self.watch.novelty.result
-        held = HeldOut(self.model.classes_, scores, actual, lengths,
-                       UNVERIFIED if novelty is None else novelty.method,
-                       without_class=in_classes(actual, learned_rows(self.model) == 0),
-                       novelty=novelty)
-        posterior = held.calibrated(self._calibration())
-        return Scored(held, posterior, self._evaluation(held, posterior), self.worst[0],
-                      self.worst_answers[0], self.blank, self.missing,
-                      None if self.watch is None else self.watch.coverage)
-
-    def _evaluation(self, held: HeldOut, posterior: HeldOut) -> Evaluation:
-        if (held.actual == UNKNOWN).all():
-            raise no_known_label(self.labels[0][0], self.classes)
-        answers = {"actual": pl.concat(self.labels), "predicted": self._classes(held.predicted)}
-        results = decide(self.model, posterior)
-        if results is not None:
-            answers["decision"] = self._classes(results.answer)
-        pairs = pl.DataFrame(answers).group_by(*answers).len("n")
-        result = replace(evaluation(pairs, self.classes), novelty=held.novelty,
-                         textless=self.blank)
-        return result.with_decision(pairs, getattr(self.model, "decision_", None))
-
-    def _classes(self, codes: NDArray[np.int64]) -> pl.Series:
-        """Classes by their index; null for -1."""
-        names = self.classes.gather(pl.Series(np.maximum(codes, 0)))
-        return where_possible(names, pl.Series(codes >= 0))
+def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -> Scored:
+    fitted = model.fitted_
+    lists = score_lists(fitted, frame, progress)
+    result = lists.evaluation
+    documents = dict(result.labels.select("label", "documents").iter_rows())
+    sizes = np.array([documents[label] for label in fitted.labels])
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_LABELS])
+    held = HeldOut(
+        fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
+        known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
+        np.zeros(len(lists.actual)), lists.watch.novelty.result.method,
+        novelty=lists.watch.novelty.result, link="sigmoid")
+    own = None if model.calibration_ is None else replace(
+        model.calibration_, sigmoids=tuple(model.calibration_.sigmoids[k] for k in shown))
+    return Scored(model, result, held, held.calibrated(own),
+                  lists.predicted[:, shown].toarray().astype(np.bool_), lists.right,
+                  lists.watch.coverage)
 
 
-def _score_batches(
-    model: Model, rows: pl.LazyFrame, results: _Results, progress: Progress | None
-) -> Iterator[tuple[pl.DataFrame, HeldOut]]:
-    def score(part: tuple[pl.DataFrame, NDArray[np.int64]]) -> tuple[pl.DataFrame, HeldOut]:
-        batch, actual = part
-        if isinstance(model, TextClassifier):
-            scores, lengths = score_batch(model.fitted_, batch, results.watch)
-        else:
-            scores = model.predict_joint_log_proba(batch.select(results.columns))
-            lengths = np.zeros(batch.height)
-        return batch, HeldOut(model.classes_, scores, actual, lengths, UNVERIFIED)
-
-    text = results.columns if isinstance(model, TextClassifier) else ()
-    yield from map_in_threads(score, labelled_batches(
-        rows, results.columns, model.label_column, results.classes, progress, text))
-
-
-def top_log_odds(scores: Floats) -> Floats:
-    """Log-odds (base e) of each row's most probable class against all others: (n_rows,)."""
-    every = np.arange(len(scores))
-    best = scores.argmax(axis=1) if len(scores) else every
-    others = scores.copy()
-    others[every, best] = -np.inf
-    with np.errstate(invalid="ignore"):
-        odds = scores[every, best] - np.logaddexp.reduce(others, axis=1)
-    return np.where(np.isnan(odds), 0.0, odds)
+def _score_classes(
+    model: Model, frame: Any, progress: Progress | None, watch: ScoringWatch | None = None
+) -> Scored:
+    held, labels = score_classes(model, frame, progress, watch)
+    classes, predicted = pl.Series(model.classes_.tolist()), held.predicted
+    if (held.actual == UNKNOWN).all():
+        raise no_known_label(labels[0], classes)
+    novelty = None if watch is None else watch.novelty.result
+    held = replace(held, novelty=novelty,
+                   without_class=in_classes(held.actual, learned_rows(model) == 0))
+    posterior = held.calibrated(getattr(model, "calibration_", None))
+    decision = getattr(model, "decision_", None)
+    codes = {"predicted": predicted} if decision is None else {
+        "predicted": predicted,
+        "decision": decision.decide(log_odds(posterior.scores), classes.to_list())}
+    pairs = pl.DataFrame({"actual": labels, **{
+        name: where_possible(classes.gather(pl.Series(np.maximum(some, 0))), pl.Series(some >= 0))
+        for name, some in codes.items()}}).group_by("actual", *codes).len("n")
+    result = replace(evaluation(pairs, classes), novelty=novelty,
+                     textless=0 if watch is None else watch.coverage.textless)
+    return Scored(model, result.with_decision(pairs, decision), held, posterior,
+                  codes.get("decision", predicted), predicted == held.actual,
+                  None if watch is None else watch.coverage)
 
 
 def learned_rows(model: Model) -> NDArray[Any]:
     """The number of rows of each class that the model has learned: (n_classes,)."""
-    estimator = model.estimator_
-    counts = getattr(estimator, "class_count_", None)
-    return np.asarray(estimator.statistics_.class_count if counts is None else counts)
+    if isinstance(model, TextClassifier):
+        return model.fitted_.counts.class_count
+    counts = getattr(model.estimator_, "class_count_", None)
+    return np.asarray(model.estimator_.statistics_.class_count if counts is None else counts)
 
 
-def priors(model: Model) -> Floats | None:
-    """The model's P(class): float64 (n_classes,); None if it has no priors."""
-    estimator = model.estimator_
-    log_priors = getattr(estimator, "class_log_prior_", None)
-    if log_priors is not None:
-        return np.exp(np.asarray(log_priors, dtype=np.float64))
-    shares = getattr(estimator, "priors_", None)
-    return None if shares is None else np.asarray(shares, dtype=np.float64)
+def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, Any]]:
+    """The columns that the model reads, of some rows, which are read again."""
+    with reading(frame):
+        scanned = scan_for(model, frame)
+        found = scanned.select(model.input_columns(scanned)).with_row_index(_ROW).filter(
+            pl.col(_ROW).is_in(rows)).collect()
+    return {row.pop(_ROW): row for row in found.to_dicts()}
 
 
-def has_probabilities(model: Model) -> bool:
-    """Whether the model gives probabilities: it is calibrated, or its scores are logarithms."""
-    return getattr(model, "calibration_", None) is not None or scores_are_logs(model)
+def wrong_answers(scored: Scored, missed: bool = False) -> list[tuple[int, int, float]]:
+    """The most confident wrong answers, the worst first: of labels that the model knows.
 
+    Where documents have several labels, they are labels that are predicted wrongly, or ``missed``.
 
-def scores_are_logs(model: Model) -> bool:
-    """Whether the scores are log-probabilities; those of ComplementNB, for example, are not."""
-    return bool(model.estimator_.scores_are_log_probabilities)
+    Returns
+    -------
+    list of (row, k, sure)
+        The place of the wrong or missed label. How sure the model is: the log-odds (base e) of a
+        wrong class; how far the score of a label of several is from its threshold.
+    """
+    held, thresholds = scored.held, scored.thresholds
+    if scored.of_lists and thresholds is not None:
+        wrong = held.actual & ~scored.answers if missed else scored.answers & ~held.actual
+        rows, places = np.nonzero(wrong)
+        with np.errstate(invalid="ignore"):
+            sure = (held.scores[rows, places] - thresholds[places]) * (-1 if missed else 1)
+    else:
+        rows = np.flatnonzero(~scored.right & (held.actual != UNKNOWN)
+                              & (held.predicted != UNKNOWN))
+        places = held.predicted[rows]
+        sure = scored.odds[rows, places]
+    worst = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
+                       kind="stable")[:MISTAKES]
+    return [*zip(rows[worst].tolist(), places[worst].tolist(), sure[worst].tolist(), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One class against the rest, at every threshold on its log-odds.
+    """One label against the rest, at every threshold on its log-odds.
 
     Attributes
     ----------
     label : label
+    documents : int
+        How many have the label.
     roc, precision_recall : DataFrame
         ``x``, ``y``: a selection of the points, which keeps the curve's shape.
     auc : float
@@ -243,40 +346,42 @@ class Curve:
     """
 
     label: Any
+    documents: int
     roc: pl.DataFrame
     precision_recall: pl.DataFrame
     auc: float
     average_precision: float
 
 
-def curves(held: HeldOut) -> list[Curve]:
-    """Compute the curves of the classes with the most rows, at most `MOST_CURVES`.
+def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[Curve]:
+    """Compute the curves of the labels with the most rows, at most `MOST_CURVES`.
 
-    A class needs rows of its own and other rows. Labels that the model does not know count as
+    A label needs rows of its own and other rows. Labels that the model does not know count as
     others.
+
+    Parameters
+    ----------
+    classes : (n_labels,)
+    actual : (n_documents,) or (n_documents, n_labels)
+        As in `HeldOut`.
+    odds : float64 (n_documents, n_labels)
     """
-    if len(held.classes) < 2:
+    if actual.ndim == 1 and len(classes) < 2:
         return []
-    odds = held.fair_odds
-    rows = np.bincount(held.actual[held.actual >= 0], minlength=len(held.classes))
-    possible = np.flatnonzero((rows > 0) & (rows < len(held.actual)))
+    truth = [_of_label(actual, k) for k in range(len(classes))]
+    rows = np.array([int(own.sum()) for own in truth])
+    possible = np.flatnonzero((rows > 0) & (rows < len(actual)))
     most = possible[np.argsort(-rows[possible], kind="stable")[:MOST_CURVES]]
-    labels = held.classes.tolist()
-    return [_curve(labels[k], held.actual == k, odds[:, k]) for k in sorted(most.tolist())]
+    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(most.tolist())]
 
 
 def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
-    found = roc(truth, odds)
-    # Ranks keep order and ties, and work for infinite log-odds.
-    ranks = np.unique(odds, return_inverse=True)[1]
-    precision, recall, _ = precision_recall_curve(truth, ranks)
-    return Curve(
-        label,
-        thin(found.points["false_positive_rate"].to_numpy(),
-                found.points["true_positive_rate"].to_numpy()),
-        # The last point, recall 0 at precision 1, belongs to no threshold.
-        thin(recall[-2::-1], precision[-2::-1]),
-        found.auc, float(average_precision_score(truth, ranks)))
+    _, wrong, hits = errors_by_threshold(truth, odds)
+    false, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
+    x, y = np.append(0.0, false), np.append(0.0, recall)
+    return Curve(label, int(hits[-1]), thin(x, y), thin(recall, precision),
+                 float(np.trapezoid(y, x)),
+                 float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 
 def thin(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
@@ -289,8 +394,8 @@ def thin(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
     """
     along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
     at = np.searchsorted(along, np.linspace(0.0, along[-1], points), side="left")
-    kept = np.unique(np.concatenate([[0], at, [len(x) - 1]])).clip(max=len(x) - 1)
-    return pl.DataFrame({"x": x[np.unique(kept)], "y": y[np.unique(kept)]})
+    chosen = np.unique(np.concatenate([[0], at, [len(x) - 1]]).clip(max=len(x) - 1))
+    return pl.DataFrame({"x": x[chosen], "y": y[chosen]})
 
 
 def rates_of(positive: NDArray[np.bool_], called: NDArray[np.bool_]) -> Rates:
@@ -298,51 +403,6 @@ def rates_of(positive: NDArray[np.bool_], called: NDArray[np.bool_]) -> Rates:
     hits = int((positive & called).sum())
     return Rates(hits, int(called.sum()) - hits, int(positive.sum()) - hits,
                  int((~positive & ~called).sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class DecisionResults:
-    """The results of a model's decision on the test rows.
-
-    Attributes
-    ----------
-    coverage : float
-        Share of the rows that get a class.
-    accuracy : float or None
-        Share of those that are right.
-    per_class : DataFrame
-        ``class``, ``threshold`` (log-odds, base e), ``right``, ``wrong``, ``unsure`` of the rows
-        with that label, and ``false_positives``: rows of other labels that get the class.
-    answer : int64 (n_rows,)
-        Index of the class, -1 for unsure.
-    """
-
-    coverage: float
-    accuracy: float | None
-    per_class: pl.DataFrame
-    answer: NDArray[np.int64]
-
-
-def decide(model: Model, posterior: HeldOut) -> DecisionResults | None:
-    """Apply the model's decision to the rows; None if it has none."""
-    decision = getattr(model, "decision_", None)
-    if decision is None:
-        return None
-    classes = posterior.classes.tolist()
-    answer = decision.decide(log_odds(posterior.scores), classes)
-    sure, right = answer != UNSURE, answer == posterior.actual
-    rows = []
-    for k, label in enumerate(classes):
-        own = posterior.actual == k
-        rows.append((float(decision.thresholds[label]), int((own & right).sum()),
-                     int((own & sure & ~right).sum()), int((own & ~sure).sum()),
-                     int((~own & (answer == k)).sum())))
-    table = pl.DataFrame(rows, orient="row", schema={
-        "threshold": pl.Float64, "right": pl.Int64, "wrong": pl.Int64, "unsure": pl.Int64,
-        "false_positives": pl.Int64})
-    table.insert_column(0, pl.Series("class", classes))
-    accuracy = float((sure & right).sum() / sure.sum()) if sure.any() else None
-    return DecisionResults(float(sure.mean()), accuracy, table, answer)
 
 
 def histogram(values: Floats, groups: dict[str, NDArray[np.bool_]]) -> pl.DataFrame:
@@ -363,16 +423,3 @@ def histogram(values: Floats, groups: dict[str, NDArray[np.bool_]]) -> pl.DataFr
         pl.DataFrame({"low": edges[:-1], "high": edges[1:], "group": [name] * (len(edges) - 1),
                       "documents": np.histogram(inside[rows], edges)[0]})
         for name, rows in groups.items()])
-
-
-def calibration_tables(model: Model, scored: Scored) -> dict[str, Reliability]:
-    """Compare probabilities with right answers: not calibrated, and calibrated if the model is."""
-    held = scored.held
-    calibrated = getattr(model, "calibration_", None) is not None
-    if len(held.classes) < 2 or not (
-            held.judged & (held.predicted != UNKNOWN)).any():
-        return {}
-    tables = {"calibrated": reliability(scored.posterior)} if calibrated else {}
-    if scores_are_logs(model):
-        tables[UNCALIBRATED] = reliability(held)
-    return tables

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.decision import UNSURE, Decision, log_odds
-from textnb.bayes.forms import Floats, log_posterior
+from textnb.bayes.decision import UNSURE, Decision, choose_labels, log_odds
+from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
+from textnb.bayes.labels import Link
 from textnb.errors import ParameterError, SchemaError
 from textnb.frames.batches import batches
 from textnb.frames.sources import lazy_frame_from
@@ -117,21 +118,32 @@ def add_answers(
 
 def schema_of(
     labels: pl.Series, answers: Answers, decision: Decision | None = None,
-    calibrated: bool = False,
+    calibrated: bool = False, link: Link = "softmax",
 ) -> dict[str, pl.DataType]:
-    """Names and types of the answers' columns."""
-    schema: dict[str, pl.DataType] = {"predicted": labels.dtype}
-    if decision is not None:
+    """Names and types of the answers' columns.
+
+    Of lists of labels, ``explanation`` is a list: of each predicted label its ``score``,
+    ``intercept`` and terms.
+    """
+    lists = link == "sigmoid"
+    chances = pl.List(pl.Struct({
+        "label" if lists else "class": labels.dtype, "probability": pl.Float64}))
+    schema: dict[str, pl.DataType] = {"predicted": pl.List(labels.dtype) if lists else labels.dtype}
+    if decision is not None and not lists:
         schema["decision"] = labels.dtype
     if answers.probability:
-        schema["probability"] = pl.Float64()
+        schema["probability"] = chances if lists else pl.Float64()
     if answers.top:
-        schema["top"] = pl.List(pl.Struct({"class": labels.dtype, "probability": pl.Float64}))
+        schema["top"] = chances
     if calibrated and (answers.probability or answers.top):
         schema["calibrated"] = pl.Boolean()
     if answers.scores:
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
-    if answers.explain:
+    if answers.explain and lists:
+        schema["explanation"] = pl.List(pl.Struct({
+            "label": labels.dtype, "score": pl.Float64, "intercept": pl.Float64,
+            "explanation": EXPLANATION}))
+    elif answers.explain:
         schema |= {"runner_up": labels.dtype, "score": pl.Float64(),
                    "intercept": pl.Float64(), "explanation": EXPLANATION}
     return schema
@@ -158,35 +170,71 @@ def answer_columns(
         columns["decision"] = where_possible(
             labels.gather(pl.Series(np.maximum(decided, 0))), sure & possible)
     if answers.probability or answers.top:
-        columns |= _probabilities(scores, posterior, labels, answers, possible)
-        if calibrated is not None:
-            columns["calibrated"] = pl.repeat(True, len(best), dtype=pl.Boolean, eager=True)
+        with np.errstate(invalid="ignore"):
+            chances = np.exp(log_posterior(posterior))
+    if answers.probability:
+        columns["probability"] = where_possible(
+            pl.Series(chances[np.arange(len(scores)), best]), possible)
+    if answers.top:
+        row, place = _first(scores, answers.top)
+        columns["top"] = where_possible(lists_of(row, pl.DataFrame({
+            "class": labels.gather(pl.Series(place)), "probability": chances[row, place],
+        }).to_struct(), len(scores)), possible)
+    return columns | _columns_of_both(scores, labels, answers, calibrated), possible
+
+
+def label_columns(
+    scores: Floats, labels: pl.Series, answers: Answers, calibrated: Floats | None = None,
+    decision: Decision | None = None,
+) -> dict[str, pl.Series]:
+    """The columns that follow from the scores of labels: float64 (n_rows, n_labels).
+
+    Probabilities are those of the log-odds ``calibrated``, if there are any.
+    """
+    odds = scores if calibrated is None else calibrated
+    row, place = np.nonzero(choose_labels(scores, labels.to_list(), decision))
+    columns = {"predicted": lists_of(row, labels.gather(pl.Series(place)), len(scores))}
+    pairs = {"probability": (row, place)} if answers.probability else {}
+    if answers.top:
+        pairs["top"] = _first(odds, answers.top)
+    for name, (row, place) in pairs.items():
+        columns[name] = lists_of(row, pl.DataFrame({
+            "label": labels.gather(pl.Series(place)),
+            "probability": np.exp(log_sigmoid(odds[row, place]))}).to_struct(), len(scores))
+    return columns | _columns_of_both(scores, labels, answers, calibrated)
+
+
+def _columns_of_both(
+    scores: Floats, labels: pl.Series, answers: Answers, calibrated: Floats | None
+) -> dict[str, pl.Series]:
+    columns = {}
+    if calibrated is not None and (answers.probability or answers.top):
+        columns["calibrated"] = pl.repeat(True, len(scores), dtype=pl.Boolean, eager=True)
     if answers.scores:
         columns["scores"] = pl.DataFrame(
             {str(label): scores[:, k] for k, label in enumerate(labels)}).to_struct()
-    return columns, possible
-
-
-def _probabilities(
-    scores: Floats, posterior: Floats, labels: pl.Series, answers: Answers, possible: pl.Series
-) -> dict[str, pl.Series]:
-    columns = {}
-    with np.errstate(invalid="ignore"):
-        chances = np.exp(log_posterior(posterior))
-    rows = np.arange(len(scores))
-    if answers.probability:
-        columns["probability"] = where_possible(
-            pl.Series(chances[rows, best_class(scores)]), possible)
-    if answers.top:
-        order = best_columns(scores, answers.top)
-        entries = pl.DataFrame({
-            "row": np.repeat(rows, order.shape[1]),
-            "class": labels.gather(pl.Series(order.reshape(-1))),
-            "probability": chances[rows[:, None], order].reshape(-1)})
-        listed = entries.group_by("row", maintain_order=True).agg(
-            pl.struct("class", "probability").alias("top"))["top"]
-        columns["top"] = where_possible(listed, possible)
     return columns
+
+
+def _first(scores: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the k highest scores of each row."""
+    order = best_columns(scores, k)
+    return np.repeat(np.arange(len(scores)), order.shape[1]), order.reshape(-1)
+
+
+def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
+    """The values of each row as a list, in their order; rows are sorted.
+
+    Examples
+    --------
+    >>> lists_of(np.array([0, 2, 2]), pl.Series(["a", "b", "c"]), 3).to_list()
+    [['a'], [], ['b', 'c']]
+    """
+    listed = pl.DataFrame({"row": np.asarray(row, dtype=np.int64), "value": values}).group_by(
+        "row", maintain_order=True).agg("value")
+    every = pl.DataFrame({"row": np.arange(n_rows, dtype=np.int64)})
+    joined = every.join(listed, on="row", how="left", maintain_order="left")["value"]
+    return joined.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
 
 
 def best_class(scores: Floats) -> NDArray[np.int64]:

@@ -113,6 +113,32 @@ def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.Dat
                    runner_up=pl.lit(row["runner_up"], dtype=label_type))
 
 
+def label_explanation(
+    explained: pl.DataFrame, predicted: Any, thresholds: Floats
+) -> pl.DataFrame:
+    """The entries of explained labels of one text, a row each: see `TextClassifier.explain`.
+
+    Parameters
+    ----------
+    explained : DataFrame
+        From `Scorer.explain_labels`.
+    predicted : bool (n_labels,)
+    thresholds : float64 (n_labels,)
+        Of the same labels.
+    """
+    entries = []
+    for row, has, threshold in zip(
+            explained.rows(), predicted.tolist(), thresholds.tolist(), strict=True):
+        label, score, intercept, terms = row
+        entries.append((label, has, score, threshold, "intercept", None, None, intercept))
+        entries += [(label, has, score, threshold, "other terms" if entry["term"] is None
+                     else "term", *entry.values()) for entry in terms]
+    return pl.DataFrame(entries, orient="row", schema={
+        "label": explained.schema["label"], "predicted": pl.Boolean, "score": pl.Float64,
+        "threshold": pl.Float64, "part": pl.String, "term": pl.String, "count": pl.Int64,
+        "contribution": pl.Float64})
+
+
 # Of each text column, its pieces and what their terms contribute; None between words.
 ColumnPieces = Mapping[str, list[tuple[str, float | None]]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,21 +21,27 @@ from textnb.frames.indicator import check_indicator
 from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
-from textnb.learning.fitted import Fitted, check_one_label
+from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import Answers, best_class
+from textnb.scoring.columns import Answers, best_class, label_columns
 from textnb.scoring.explain import (
-    ColumnPieces,
     Explanation,
     LabelExplanation,
     explanation_table,
+    label_explanation,
     top_terms,
 )
-from textnb.scoring.labels import indicator_of, label_columns, label_explanation
-from textnb.scoring.scorer import Scorer, Watch, rows_at_a_time
+from textnb.scoring.scorer import (
+    Watch,
+    calibrate_scores,
+    explain_labels,
+    lengths,
+    rows_at_a_time,
+    score_frame,
+)
 from textnb.text.coverage import TermCoverage
-from textnb.text.matrix import CountMatrix, stack_blocks
+from textnb.text.matrix import CountMatrix, as_csr, stack_blocks
 from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
@@ -44,12 +50,6 @@ Rows = Source | Texts
 Text = str | Sequence[str] | Mapping[str, str | Sequence[str] | None]
 # Up to this number of texts are scored without a frame, because building one would take longer.
 _FEW = 16
-
-
-def scorer_of(fitted: Fitted) -> Scorer:
-    """The scorer of frames for a fitted model."""
-    return Scorer(fitted.vocabulary, fitted.form, fitted.labels, fitted.columns,
-                  fitted.calibration, fitted.decision)
 
 
 def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
@@ -81,16 +81,6 @@ def _no_text(text: Any) -> ParameterError:
         "text", "one text, or a dict of texts by their columns", text)
 
 
-def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
-    if type(k) is not int or k < 1:
-        raise ParameterError.out_of_range("k", "an int >= 1", k)
-    check_one_label(fitted, "an explanation against a runner-up")
-    row = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
-    if row["predicted"] is None:
-        raise ImpossibleRowError.rows([0], 1)
-    return dict(row)
-
-
 def predict_lazily(
     fitted: Fitted, X: Any, answers: Answers | None = None,
     progress: Progress | None = None, watch: Watch | None = None,
@@ -112,7 +102,7 @@ def predict_lazily(
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
-    return scorer_of(fitted).frame(frame, answers or Answers(), progress, watch, done)
+    return score_frame(fitted, frame, answers or Answers(), progress, watch, done)
 
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
@@ -165,7 +155,7 @@ def score_batch(
     counts = fitted.vocabulary.rows(rows, fitted.columns)
     if watch is not None:
         watch(rows, counts)
-    return fitted.form.scores(counts), scorer_of(fitted).lengths(counts)
+    return fitted.form.scores(counts), lengths(fitted, counts)
 
 
 def joint_scores(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Floats:
@@ -195,7 +185,7 @@ def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
     warn_stale(fitted, True, False)
     return np.concatenate([
         np.empty((0, len(fitted.classes))),
-        *(scorer_of(fitted).posterior_scores(rows, fitted.form.scores(rows))
+        *(calibrate_scores(fitted, rows, fitted.form.scores(rows))
           for rows in matrices(fitted, X))])
 
 
@@ -205,7 +195,7 @@ def labels_of(fitted: Fitted, X: Rows) -> Any:
     blocks = _score_blocks(fitted, X, coverage.add)
     labels: Any = []
     if fitted.indicator is not None:
-        labels = indicator_of(fitted, blocks)
+        labels = _indicator_of(fitted, blocks)
     elif fitted.is_multilabel:
         for scores in blocks:
             labels += label_columns(
@@ -228,6 +218,16 @@ def _score_blocks(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Iterat
     for rows in matrices(fitted, X, watch):
         for start in range(0, rows.shape[0], step):
             yield fitted.form.scores(rows[start:start + step])
+
+
+def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
+    """The labels that are predicted as the matrix that y was: int64, dense or csr_array."""
+    assert fitted.indicator is not None
+    labels = fitted.labels.to_list()
+    has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
+        choose_labels(scores, labels, fitted.decision) for scores in blocks)])
+    found = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
+    return as_csr(found) if fitted.indicator.is_sparse else found
 
 
 def decision_values(fitted: Fitted, X: Rows) -> Floats:
@@ -304,10 +304,10 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
         return float(np.mean(predicted == actual))
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
-    label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
+    label, columns = fitted.label, fitted.columns
     rows = fitted.scan(select_columns(X, [*columns, label]))
     with reading(X):
-        share = scorer.frame(rows, Answers()).select(
+        share = score_frame(fitted, rows, Answers()).select(
             (pl.col("predicted") == labels_as(label, rows, fitted.label_type))
             .fill_null(False).mean()).collect()
     return float(share.item())
@@ -343,26 +343,32 @@ def explanation(
     fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
 ) -> pl.DataFrame:
     """Explain one text, with one row per entry: see `TextClassifier.explain`."""
+    return _explain(fitted, row_of(fitted, text), k, labels)
+
+
+def _explain(
+    fitted: Fitted, frame: pl.DataFrame, k: int, labels: Sequence[Any] | None
+) -> pl.DataFrame:
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("k", "an int >= 1", k)
     if fitted.is_multilabel:
-        return _explain_labels(fitted, row_of(fitted, text), k, labels)
-    _check_no_labels(labels)
-    return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
-
-
-def _check_no_labels(labels: Sequence[Any] | None) -> None:
+        return _explain_labels(fitted, frame, k, labels)
     if labels is not None:
         raise ParameterError("labels is for a model of lists of labels; this one explains its "
                              "class against the runner-up")
+    row = score_frame(fitted, frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
+    if row["predicted"] is None:
+        raise ImpossibleRowError.rows([0], 1)
+    return explanation_table(row, fitted.labels.dtype)
 
 
 def _explain_labels(
     fitted: Fitted, frame: pl.DataFrame, k: int, labels: Sequence[Any] | None
 ) -> pl.DataFrame:
-    if type(k) is not int or k < 1:
-        raise ParameterError.out_of_range("k", "an int >= 1", k)
     classes = fitted.labels.to_list()
-    rows, scores, chosen = _label_scores(fitted, frame)
-    thresholds = label_thresholds(classes, fitted.decision)
+    rows = fitted.vocabulary.rows(frame, fitted.columns)
+    scores, thresholds = fitted.form.scores(rows), label_thresholds(classes, fitted.decision)
+    chosen = choose_labels(scores, classes, fitted.decision)[0]
     if labels is None:
         # Where no label is predicted, the nearest one.
         place = np.flatnonzero(chosen)
@@ -373,75 +379,34 @@ def _explain_labels(
             if label not in classes:
                 raise ParameterError.unknown_choice("label", label, classes)
         place = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
-    explained = scorer_of(fitted).explain_labels(rows, scores, np.zeros_like(place), place, k)
+    explained = explain_labels(fitted, rows, scores, np.zeros_like(place), place, k)
     return label_explanation(explained, chosen[place], thresholds[place])
-
-
-def _label_scores(
-    fitted: Fitted, frame: pl.DataFrame
-) -> tuple[SparseRows, Floats, NDArray[np.bool_]]:
-    """The terms of one text, its scores (1, n_labels), and which labels it has: (n_labels,)."""
-    rows = fitted.vocabulary.rows(frame, fitted.columns)
-    scores = fitted.form.scores(rows)
-    return rows, scores, choose_labels(scores, fitted.labels.to_list(), fitted.decision)[0]
 
 
 def highlight(
     fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
 ) -> Explanation | LabelExplanation:
     """Explain one text to look at: see `TextClassifier.highlight`."""
-    if fitted.is_multilabel:
-        return _highlight_labels(fitted, text, k, labels)
-    _check_no_labels(labels)
-    return highlight_class(fitted, text, k)
-
-
-def highlight_class(fitted: Fitted, text: Text, k: int) -> Explanation:
-    """`highlight` of a model that has one label per text."""
-    model, frame = fitted.model, row_of(fitted, text)
-    row = explain_row(fitted, frame, k)
-    tokens = _tokens_in(fitted, frame)
-    whole = explain_row(fitted, frame, max(k, tokens))["explanation"] if tokens else []
-    pieces = _pieces(fitted, frame, {entry["term"]: entry["contribution"] for entry in whole})
-    known = sum(entry["count"] for entry in whole)
-    note = "" if known else _nothing_known(tokens, model.without_terms)
-    score = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
-    return Explanation(
-        row["predicted"], row["runner_up"], float(score), model.difference_name,
-        explanation_table(row, fitted.labels.dtype), tokens, known, note, pieces)
-
-
-def _highlight_labels(
-    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None
-) -> LabelExplanation:
-    frame = row_of(fitted, text)
-    table = _explain_labels(fitted, frame, k, labels)
-    tokens = _tokens_in(fitted, frame)
-    explained = table["label"].unique(maintain_order=True).to_list()
-    whole = _explain_labels(fitted, frame, max(k, tokens), explained).filter(
+    frame, tokenizer = row_of(fitted, text), fitted.settings.tokenizer
+    table = _explain(fitted, frame, k, labels)
+    lists, row = fitted.is_multilabel, frame.row(0, named=True)
+    tokens = int(frame.select(tokenizer.expr(fitted.columns).list.len()).item() or 0)
+    name = "label" if lists else "predicted"
+    shown = table[name].unique(maintain_order=True).to_list()
+    whole = _explain(fitted, frame, max(k, tokens), shown if lists else None).filter(
         pl.col("part") == "term")
-    entries = {label: whole.filter(pl.col("label") == label) for label in explained}
-    pieces = {label: _pieces(fitted, frame, dict(own.select("term", "contribution").iter_rows()))
-              for label, own in entries.items()}
-    known = max((int(own["count"].sum()) for own in entries.values()), default=0)
-    chosen = _label_scores(fitted, frame)[2]
-    return LabelExplanation(
-        fitted.labels.filter(pl.Series(chosen)).to_list(), fitted.model.difference_name, table,
-        tokens, known, "" if known else _nothing_known(tokens, "the labels' intercepts alone"),
-        pieces)
-
-
-def _tokens_in(fitted: Fitted, frame: pl.DataFrame) -> int:
-    tokens = frame.select(fitted.settings.tokenizer.expr(fitted.columns).list.len()).item()
-    return int(tokens or 0)
-
-
-def _pieces(
-    fitted: Fitted, frame: pl.DataFrame, contributions: Mapping[str, float]
-) -> ColumnPieces:
-    return pieces_of(fitted.settings.tokenizer, fitted.columns, frame.row(0, named=True),
-                     contributions)[0]
-
-
-def _nothing_known(tokens: int, basis: str) -> str:
-    return f"no term of the text is known ({tokens:,} in it): the answer rests on {basis}"
+    pieces, known = {}, 0
+    for label in shown:
+        own = whole.filter(pl.col(name) == label)
+        pieces[label], _ = pieces_of(tokenizer, fitted.columns, row, dict(
+            own.select("term", "contribution").iter_rows()))
+        known = max(known, int(own["count"].sum()))
+    basis = "the labels' intercepts alone" if lists else fitted.model.without_terms
+    note = "" if known else (f"no term of the text is known ({tokens:,} in it): the answer rests "
+                             f"on {basis}")
+    found = fitted.model.difference_name, table, tokens, known, note
+    if not lists:
+        score = float(sum(table["contribution"]))
+        return Explanation(shown[0], table["runner_up"][0], score, *found, pieces[shown[0]])
+    predicted = score_frame(fitted, frame.lazy(), Answers()).collect()["predicted"]
+    return LabelExplanation(predicted[0].to_list(), *found, pieces)

@@ -1,0 +1,223 @@
+"""What a report shows label by label and text by text: scores, terms, confusions, mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+from textnb.classifiers.text import TextClassifier
+from textnb.errors import quantity
+from textnb.report.charts import INK, MUTED, RIGHT, WRONG
+from textnb.report.data import MOST_LABELS, Scored, histogram, rows_at, wrong_answers
+from textnb.report.text import names_of, number, percent, shorten, visible
+
+# Of at most six labels, terms are shown with their weights; of more, by name alone.
+_WITH_WEIGHTS = 6
+_TERMS, _NAMED, _EXPLAINED, _CONFUSED = 12, 10, 6, 5
+_LONGEST_TERM = 40
+_FEATURES = 12
+# The size of a label's chart.
+_WIDTH, _HEIGHT = 200, 60
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A term with a value; ``width`` is the value in percent of the largest one."""
+
+    term: str
+    count: str
+    value: str
+    width: int
+    against: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """One label: its figures, the chart of its scores, its terms, and what it is confused with.
+
+    ``place`` is its row in `Scored.labels`; ``chart`` is drawn with
+    the lowest and the highest score; ``bars`` are its terms with their weights, by
+    ``measure``, and ``terms`` their names alone.
+    """
+
+    place: int
+    name: str
+    anchor: str
+    letter: str
+    documents: int
+    figures: str
+    chart: tuple[Any, str, str] | None
+    confused: Sequence[tuple[str, str]]
+    bars: Sequence[Bar] = ()
+    terms: Sequence[str] = ()
+    measure: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One wrong answer, or a label that was missed: the text, and the terms that decided it.
+
+    ``what`` stands between the label and the ``other`` one.
+    """
+
+    row: str
+    label: str
+    what: str
+    other: str
+    sure: str
+    texts: Sequence[tuple[str, str, int]]
+    bars: Sequence[Bar] = ()
+    against: str = ""
+    caption: str = ""
+    note: str = ""
+
+
+def cards_of(scored: Scored) -> list[Card]:
+    """The labels in their order: of more than `MOST_LABELS`, those of most documents."""
+    labels, known = scored.labels, {label: k for k, label in enumerate(scored.classes)}
+    names = names_of(labels["label"])
+    name_of = dict(zip(labels["label"].to_list(), names, strict=True))
+    confused: dict[Any, list[tuple[str, str]]] = {}
+    nothing = "no wrong label" if scored.of_lists else "no answer"
+    for label, predicted, n in scored.confused.rows():
+        confused.setdefault(label, []).append(
+            (nothing if predicted is None else name_of[predicted], f"{n:,}"))
+    few, terms, measure = labels.height <= _WITH_WEIGHTS, {}, ""
+    if isinstance(scored.model, TextClassifier):
+        table = scored.model.top(_TERMS if few else _NAMED)
+        measure = str(table["measure"].first())
+        terms = {label: own.to_dicts() for (label,), own in table.group_by("class")}
+    documents = labels["documents"].to_numpy()
+    cards = []
+    for i in sorted(np.argsort(-documents, kind="stable")[:MOST_LABELS].tolist()):
+        row = labels.row(i, named=True)
+        own, k = terms.get(row["label"], []), known.get(row["label"])
+        cards.append(Card(
+            i, names[i], f"label-{i}", names[i][0].upper(),
+            row["documents"], f"{quantity(row['documents'], scored.unit)}, F1 {number(row['f1'])}",
+            None if k is None else _chart(scored, k),
+            confused.get(row["label"], [])[:_CONFUSED],
+            bars_of([{"name": shown_term(one["term"]), "count": one["count"],
+                      "value": one[measure]} for one in own]) if few else (),
+            () if few else [shown_term(one["term"]) for one in own], measure))
+    return cards
+
+
+def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
+    """Histograms of documents with the label (up) and of others (down), and their ends.
+
+    Altair would take twenty times as long, and there may be hundreds of them.
+    """
+    from markupsafe import Markup
+
+    threshold = 0.0 if scored.thresholds is None else scored.thresholds[k]
+    with np.errstate(invalid="ignore"):
+        above = np.nan_to_num(scored.odds[:, k] - threshold, nan=-np.inf, neginf=-np.inf,
+                              posinf=np.inf)
+    table = histogram(above, {"own": scored.has(k), "other": ~scored.has(k)})
+    low, high = table["low"].to_numpy().min(), table["high"].to_numpy().max()
+    middle, step = _HEIGHT / 2, _WIDTH / (table.height / 2)
+    parts = []
+    for (_, bins), colour, sign in zip(
+            table.group_by("group", maintain_order=True), (RIGHT, WRONG), (-1, 1), strict=True):
+        counts = bins["documents"].to_list()
+        path = "".join(
+            f"M{i * step:.4g} {middle:g}v{sign * max(n / max(counts) * (middle - 3), 0.8):.1f}"
+            f"h{step - 1:.4g}V{middle:g}z" for i, n in enumerate(counts) if n)
+        parts.append(f'<path fill="{colour}" d="{path}"/>')
+    # Of numbers alone.
+    svg = Markup(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'aria-hidden="true" focusable="false">{"".join(parts)}'
+        f'<path stroke="{MUTED}" d="M0 {middle:g}H{_WIDTH}"/><path stroke="{INK}" '
+        f'stroke-dasharray="3 2" d="M{-low / (high - low) * _WIDTH:.1f} 0V{_HEIGHT}"/></svg>')
+    return svg, number(low + threshold, 1), number(high + threshold, 1)
+
+
+def bars_of(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    """Bars of ``name``, ``count`` and ``value``."""
+    sizes = np.nan_to_num(np.abs([row["value"] for row in rows]), nan=0.0, posinf=np.inf)
+    largest = max(sizes[np.isfinite(sizes)], default=1.0) or 1.0
+    return [Bar(row["name"], "" if row["count"] is None else f"{row['count']:,}",
+                number(row["value"], 2),
+                round(100 * min(float(size), largest) / largest), row["value"] < 0)
+            for row, size in zip(rows, sizes, strict=True)]
+
+
+def shown_term(term: str) -> str:
+    """A term, of which the end is left out where it is long."""
+    text, left = shorten(term, _LONGEST_TERM)
+    return visible(text) + ("…" if left else "")
+
+
+def mistakes_of(scored: Scored, frame: Any, missed: bool = False) -> list[Mistake]:
+    """The most confident wrong answers, with their texts and the contributions of terms.
+
+    Of lists of labels, those that are predicted wrongly, or ``missed``.
+    """
+    found = wrong_answers(scored, missed)
+    rows = rows_at(scored.model, frame, [row for row, _, _ in found])
+    return [_mistake(scored, row, k, sure, rows[row], missed) for row, k, sure in found]
+
+
+def _mistake(
+    scored: Scored, row: int, k: int, log_odds: float, columns: Mapping[str, Any], missed: bool
+) -> Mistake:
+    model, name = scored.model, names_of([scored.classes[k]])[0]
+    table, difference = None, scored.estimator.difference_name
+    if isinstance(model, TextClassifier):
+        labels = [scored.classes[k]] if scored.of_lists else None
+        table = model.explain(dict(columns), _EXPLAINED, labels)
+    texts = [_features(columns)] if table is None else shown_texts(columns)
+    if scored.of_lists:
+        assert table is not None
+        own = names_of(scored.held.classes[scored.held.actual[row]])
+        what, other = "missed" if missed else "predicted wrongly", ""
+        sure = (f"Score {number(table['score'][0], 2)}, threshold "
+                f"{number(table['threshold'][0], 2)}; labels of the document: "
+                f"{', '.join(own) or 'none'}")
+        against, of = "", f"score of “{name}”, not calibrated"
+    else:
+        what, other = "instead of", names_of([scored.classes[scored.held.actual[row]]])[0]
+        sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
+                if scored.has_probabilities else f"margin {number(log_odds, 1)}")
+        runner_up = None if table is None else table["runner_up"][0]
+        against = "" if runner_up is None else names_of([runner_up])[0]
+        of = f"{difference} of the answer" + (
+            ", base e, not calibrated" if difference == "log-odds" else "")
+    if table is None:
+        return Mistake(f"{row:,}", name, what, other, sure, texts)
+    known = table.filter(pl.col("part") == "term").height
+    note = "" if known else ("No term of this text is known: the answer rests on "
+                             f"{scored.estimator.without_terms}.")
+    return Mistake(f"{row:,}", name, what, other, sure, texts, _contributions(table), against,
+                   f"What each term added to the {of}", note)
+
+
+def _contributions(table: pl.DataFrame) -> list[Bar]:
+    """The entries of an explanation as bars, the intercept last."""
+    names = {"other terms": "(all other terms)", "intercept": "(prior, absent terms)"}
+    rows = table.sort(pl.col("part") == "intercept", maintain_order=True).to_dicts()
+    return bars_of([{"name": names.get(row["part"]) or shown_term(row["term"]),
+                     "count": row["count"], "value": row["contribution"]} for row in rows])
+
+
+def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Texts by column: the name of one of several columns, the text, and what is left out."""
+    shown = []
+    for name, value in columns.items():
+        value = " ".join(value) if isinstance(value, list) else value
+        text, left = shorten("" if value is None else " ".join(str(value).split()))
+        shown.append((visible(name) if len(columns) > 1 else "", visible(text), left))
+    return shown
+
+
+def _features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
+    named = (f"{name} = {value}" for name, value in list(columns.items())[:_FEATURES])
+    text, left = shorten(", ".join(named))
+    return "", visible(text) + (", ..." if len(columns) > _FEATURES else ""), left
