@@ -2,7 +2,8 @@
 
 Normalisation decomposes each character by itself, then puts marks that follow each other in the
 order of their classes, then (NFC, NFKC) composes pairs again. The tables are made by running Polars
-on every character. The syllables of Hangul are in none of them, as arithmetic does them.
+on every character. The 11,172 syllables of Hangul are in none of them, as arithmetic does them;
+`syllables` is for engines without it.
 
 >>> table = decomposition("NFC")
 >>> table.mapping["é"] == "e" + chr(0x301), table.pairs["e" + chr(0x301)]
@@ -67,6 +68,14 @@ def decomposition(form: Form) -> Decomposition:
     changed = (characters != decomposed) & ~characters.is_between(*_HANGUL)
     mapping = dict(zip(characters.filter(changed), decomposed.filter(changed), strict=True))
     return Decomposition(mapping, _classes(), _pairs() if form != apart else {})
+
+
+@lru_cache(maxsize=1)
+def syllables() -> dict[str, str]:
+    """The decompositions of the syllables of Hangul."""
+    characters = all_characters()
+    hangul = characters.filter(characters.is_between(*_HANGUL))
+    return dict(zip(hangul, hangul.str.normalize("NFD"), strict=True))
 
 
 def dropped_with_accents(kind: str) -> Ranges:

@@ -171,17 +171,6 @@ class ClickHouse(Re2Sql):
         return (f"CREATE TABLE {name} (character String, number UInt8, part String, class UInt8) "
                 "ENGINE = MergeTree ORDER BY character;")
 
-    def numbers(self, count: int) -> str:
-        return f"(SELECT toInt64(number) AS n FROM numbers({count})) numbers"
-
-    def character(self, code: str) -> str:
-        # `char` writes bytes; these are of a character of three.
-        return (f"char(224 + intDiv({code}, 4096), 128 + intDiv({code}, 64) % 64, "
-                f"128 + ({code}) % 64)")
-
-    def integer_division(self, arithmetic: str) -> str:
-        return f"toInt64({arithmetic})"
-
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")

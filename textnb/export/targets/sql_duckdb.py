@@ -48,9 +48,6 @@ class DuckDb(Re2Sql):
                 f"FROM (SELECT {keys}, regexp_extract_all({text}, {self.pattern(pattern)}) "
                 f"AS found FROM {source}) s")
 
-    def integer_division(self, arithmetic: str) -> str:
-        return f"CAST({arithmetic.replace('/', '//')} AS INTEGER)"
-
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:
             import duckdb

@@ -193,9 +193,6 @@ WHERE {is_word}{stops};""")
                 "part TEXT NOT NULL, class INTEGER NOT NULL, PRIMARY KEY (character, number)) "
                 "WITHOUT ROWID;")
 
-    def character(self, code: str) -> str:
-        return f"char({code})"
-
     def casing(self, lower: Lowercase) -> Iterator[str]:
         """Write the tables that decide the form of Σ: 1 is cased, 0 ignorable, others neither."""
         yield ("CREATE TABLE textnb_casing (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, "
