@@ -163,7 +163,7 @@ class Sql(Program, sql_texts.Dialect):
             table = "textnb_words"
             if prefix:
                 table = f"(SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
-            grams = sql_texts.ngrams_of(words.ngram_range, table, keys)
+            grams = sql_texts.ngrams_of(self, words.ngram_range, table, keys)
             yield f"CREATE VIEW textnb_terms AS {grams};"
             return
         yield sql_texts.pieces_view(self, words, source)
@@ -175,7 +175,7 @@ class Sql(Program, sql_texts.Dialect):
                 shorter = self.char_length.format("word")
                 short = (f"\nUNION ALL SELECT id, {prefix}{sql_texts.escaped(self, words)} AS term "
                          f"FROM textnb_words\nWHERE {shorter} < {words.ngram_range[0] - 2}")
-        grams = sql_texts.ngrams_of(words.ngram_range, "textnb_pieces", keys, "", prefix)
+        grams = sql_texts.ngrams_of(self, words.ngram_range, "textnb_pieces", keys, "", prefix)
         yield f"CREATE VIEW textnb_terms AS {grams}{short};"
 
     def check(self, bundle: Bundle) -> None:

@@ -28,6 +28,8 @@ class DuckDb(Re2Sql):
     char_length = "length({})"
     holds = "contains({}, '{}')"
     matches = "regexp_matches({}, {})"
+    found = "regexp_extract_all({}, {})"
+    numbered = "unnest(found) AS {}, unnest(range(len(found))) AS {}"
 
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
@@ -40,13 +42,6 @@ class DuckDb(Re2Sql):
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"
                            for condition, element in elements)
         return f"flatten([{cases}])"
-
-    def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
-                 text: str = "text") -> str:
-        match, place = names
-        return (f"SELECT {keys}, unnest(found) AS {match}, unnest(range(len(found))) AS {place}\n"
-                f"FROM (SELECT {keys}, regexp_extract_all({text}, {self.pattern(pattern)}) "
-                f"AS found FROM {source}) s")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:

@@ -5,7 +5,6 @@ No engine's own table of Unicode is used: patterns and tables name every charact
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -105,14 +104,22 @@ class Re2Sql(PatternSql):
     ----------
     translate : str
         The function that replaces characters by those at the same places.
+    found : str
+        The array of all matches of a pattern in a string.
+    numbered : str
+        The columns of the elements of an array ``found``, a row each, and of their places.
     """
 
     translate: ClassVar[str] = "translate"
+    found: ClassVar[str]
+    numbered: ClassVar[str]
 
-    @abstractmethod
     def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
                  text: str = "text") -> str:
         """Write rows of the matches of a pattern: the keys, and a match and its place by names."""
+        found = self.found.format(text, self.pattern(pattern))
+        return (f"SELECT {keys}, {self.numbered.format(*names)}\n"
+                f"FROM (SELECT {keys}, {found} AS found FROM {source}) s")
 
     def characters(self, keys: str, source: str) -> str:
         return self.find_all(keys, source, "(?s).", ("character", "place"))

@@ -91,6 +91,8 @@ class Dialect(ABC):
         The column ``text`` with its ASCII in lower case.
     byte_length, char_length : str
         Of any string: the number of its bytes, and of its characters.
+    nullable : str
+        A string of a type that has null, which `lead` gives behind the last row.
     nul : str
         What texts hold in place of the character NUL; empty where they hold NUL itself.
     """
@@ -100,6 +102,7 @@ class Dialect(ABC):
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
     byte_length: ClassVar[str]
     char_length: ClassVar[str]
+    nullable: ClassVar[str] = "{}"
     nul: ClassVar[str] = ""
 
     def literal(self, value: str) -> str:
@@ -306,13 +309,15 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
 
 
 def ngrams_of(
-    sizes: tuple[int, int], source: str, keys: str, separator: str = " ", prefix: str = ""
+    target: Dialect, sizes: tuple[int, int], source: str, keys: str, separator: str = " ",
+    prefix: str = "",
 ) -> str:
     """Write the n-grams of a view's words, each with a prefix: id and term."""
     least, most = sizes
     if most == 1:
         return f"SELECT id, {prefix}word AS term FROM {source}"
-    ahead = "".join(f", lead(word, {k}) OVER following AS word{k}" for k in range(1, most))
+    word = target.nullable.format("word")
+    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, most))
     joint = f" || '{separator}'" if separator else ""
     cases = "".join(
         f" WHEN {n} THEN word" + "".join(f"{joint} || word{k}" for k in range(1, n))
