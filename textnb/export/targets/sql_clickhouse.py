@@ -11,7 +11,7 @@ from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_in_child
 from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
-from textnb.export.targets.sql_patterns import Re2Sql
+from textnb.export.targets.sql_patterns import PatternSql
 from textnb.export.targets.sql_texts import has_controls, quote_name
 from textnb.export.targets.sql_weights import WeightRows
 
@@ -34,7 +34,7 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
 """
 
 
-class ClickHouse(Re2Sql):
+class ClickHouse(PatternSql):
     """A script for ClickHouse, whose statements are no transaction."""
 
     name = "sql-clickhouse"
@@ -57,7 +57,8 @@ class ClickHouse(Re2Sql):
               "arraySort(groupArray(((run, class, place, number), part)))))")
     translate = "translateUTF8"
     found = "extractAll({}, {})"
-    numbered = "arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair, pair.1 AS {}, pair.2 AS {}"
+    numbered = ("arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair, "
+                "pair.1 AS {}, pair.2 AS {}")
 
     def literal(self, value: str) -> str:
         # A backslash begins an escape.
