@@ -25,7 +25,7 @@ from textnb.bayes.features import Idf, Length, Presence, Sublinear
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
-from textnb.export.portable import EVERYTHING, Words
+from textnb.export.portable import Words
 from textnb.export.targets.packed import Cells, find_table
 from textnb.text.characters import TURKIC
 
@@ -61,7 +61,7 @@ def pack(bundle: Bundle) -> bytes:
     words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
     characters, changes = [b""] * 4, [b""] * 9
     terms, terms_homes = [b""] * 3, 0
-    own = bundle.words(EVERYTHING) if texts else None
+    own = bundle.words() if texts else None
     if bundle.reads != "features":
         terms, terms_homes = _table([term.encode() for term in bundle.terms], own)
     if own is not None:
