@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textnb.bayes.decision import UNSURE, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
@@ -74,15 +73,6 @@ def probabilities(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) ->
     logs = log_sigmoid(posterior) if bundle.is_multilabel else log_posterior(posterior)
     chances: Floats = np.exp(logs)
     return chances
-
-
-def decided(
-    bundle: Bundle, scores: Floats, rows: CountMatrix | Floats
-) -> NDArray[np.int64]:
-    """The place of the class that the decision chooses, or `UNSURE`: int64 (n_rows,)."""
-    assert bundle.decision is not None
-    return bundle.decision.decide(
-        log_odds(posterior_scores(bundle, scores, rows)), bundle.labels)
 
 
 def decisions(

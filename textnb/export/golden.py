@@ -116,30 +116,31 @@ def table(bundle: Bundle) -> pl.DataFrame:
     scores = bundle.scores(rows.values)
     return inputs.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
-        _answers(bundle, bundle.expected_labels(scores, rows.values, TOLERANCE)),
-        *_further_answers(bundle, scores, rows.values),
+        *answer_columns(bundle, scores, rows.values),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 
-def _answers(bundle: Bundle, expected: list[Any]) -> pl.Series:
-    if bundle.is_multilabel:
-        return pl.Series("labels", [labels if labels is None else [*map(str, labels)]
-                                    for labels in expected], dtype=pl.List(pl.String))
-    return pl.Series("label", [label if label is None else str(label) for label in expected],
-                     dtype=pl.String)
-
-
-def _further_answers(
+def answer_columns(
     bundle: Bundle, scores: Floats, rows: CountMatrix | Floats
 ) -> list[pl.Series]:
-    columns = [pl.Series("probability", probabilities(bundle, scores, rows).tolist(),
-                         dtype=pl.List(pl.Float64))]
+    """The label or labels, the probabilities, and the decision of one class if there is one.
+
+    Labels are strings; null where rounding decides.
+    """
+    labels = bundle.expected_labels(scores, rows, TOLERANCE)
+    columns = [
+        _names("labels", labels) if bundle.is_multilabel else pl.Series(
+            "label", [None if label is None else str(label) for label in labels], dtype=pl.String),
+        pl.Series("probability", probabilities(bundle, scores, rows).tolist(),
+                  dtype=pl.List(pl.Float64))]
     if bundle.decision is not None and not bundle.is_multilabel:
-        columns.append(pl.Series(
-            "decision", [answer if answer is None else [*map(str, answer)]
-                         for answer in decisions(bundle, scores, rows, TOLERANCE)],
-            dtype=pl.List(pl.String)))
+        columns.append(_names("decision", decisions(bundle, scores, rows, TOLERANCE)))
     return columns
+
+
+def _names(name: str, lists: list[Any]) -> pl.Series:
+    return pl.Series(name, [labels and [*map(str, labels)] for labels in lists],
+                     dtype=pl.List(pl.String))
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:
