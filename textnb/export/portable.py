@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 
 from textnb.errors import ExportError
 from textnb.export import characters
-from textnb.export.decompositions import (
+from textnb.export.characters import (
     Decomposition,
     Form,
     decomposition,

@@ -21,7 +21,6 @@ from textnb.errors import (
     quantity,
 )
 from textnb.export import archive, golden
-from textnb.export.answers import decisions, probabilities
 from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.targets.base import (
     EngineMissing,
@@ -252,12 +251,12 @@ def compare(
     expected = bundle.expected_labels(scores, rows.values, target.tolerance)
     errors, decided = np.zeros((len(scores), 1)), []
     if "probability" in bundle.answers:
-        chances = probabilities(bundle, scores, rows.values)
+        chances = golden.probabilities(bundle, scores, rows.values)
         if answers.probabilities is None or answers.probabilities.shape != chances.shape:
             raise ExportError(f"{target.name}: the engine gave no probability for each class")
         errors = np.abs(answers.probabilities - chances)
     if bundle.gives_decisions:
-        wanted = decisions(bundle, scores, rows.values, target.tolerance)
+        wanted = golden.decisions(bundle, scores, rows.values, target.tolerance)
         decided = _differing(target, "decision", wanted, answers.decisions or [])
     return Verified(
         target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),

@@ -19,8 +19,7 @@ from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
-from textnb.export.characters import Lowercase, Ranges, members, ranges_of
-from textnb.export.decompositions import syllables
+from textnb.export.characters import Lowercase, Ranges, members, ranges_of, syllables
 from textnb.export.portable import Words
 from textnb.text.plan import WHITE
 
