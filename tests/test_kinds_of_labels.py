@@ -33,8 +33,8 @@ PLACES = {
         "selection.splits selection.search selection.trials evaluation.folds "
         "evaluation.leave_one_out",
     "the answers of exports":
-        "export.answers export.bundle export.golden export.reduce export.verify "
-        "export.targets.base export.targets.c export.targets.c_data export.targets.data "
+        "export.bundle export.golden export.reduce export.verify export.write "
+        "export.targets.base export.targets.c export.targets.data "
         "export.targets.embedded export.targets.onnx_graph export.targets.onnx_nodes "
         "export.targets.python export.targets.sql export.targets.sql_answers",
     "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",

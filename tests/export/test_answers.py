@@ -238,7 +238,7 @@ def test_golden_answers_must_follow_from_the_form(tmp_path: Path) -> None:
     form["calibration"]["temperature"] = 3.1
     (path / archive.FORM).write_text(json.dumps(form), "utf-8")
     write_sums(path)
-    with pytest.raises(Exception, match="other probabilities"):
+    with pytest.raises(Exception, match="gives another probability"):
         verify_export(path)
 
 

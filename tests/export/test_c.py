@@ -42,10 +42,9 @@ from textnb import (
     verify_export,
 )
 from textnb.bayes.forms import Floats
-from textnb.export.answers import probabilities
 from textnb.export.bundle import Bundle, bundle_of
-from textnb.export.golden import rows_of
-from textnb.export.targets import c, c_data
+from textnb.export.golden import probabilities, rows_of
+from textnb.export.targets import c
 from textnb.export.targets.base import EngineMissing, TargetRows
 from textnb.export.targets.c import C, compile_program, read_answers
 
@@ -219,7 +218,7 @@ def test_damaged_models_read_nothing_beyond(
     model = _trained(tokenizer)
     if tokenizer != ALL_KINDS:
         # With every part that a model may have.
-        monkeypatch.setattr(c_data, "_SMALLER", 9.0)
+        monkeypatch.setattr(c, "_SMALLER", 9.0)
         model.set_calibration(Calibration(3.0, 0.5))
         model.set_decision(Decision({"x": 0.5, "y": -1.0, "z": math.inf}))
     C().write(bundle_of(model), tmp_path / "model.c")
@@ -352,8 +351,8 @@ def test_weights_by_cells_and_by_rows_are_the_same_bits(
     rows = rows_of(bundle, texts([*written, "", "nothing of it"]))
     sizes = []
     for smaller in (0.0, 9.0):
-        monkeypatch.setattr(c_data, "_SMALLER", smaller)
+        monkeypatch.setattr(c, "_SMALLER", smaller)
         found = check(C(), bundle, rows, tmp_path)
         assert (found.scores == bundle.scores(rows.values)).all()
-        sizes.append(len(c_data.pack(bundle)))
+        sizes.append(len(c.pack(bundle)))
     assert classes < 9 or sizes[1] < sizes[0]

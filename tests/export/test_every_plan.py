@@ -23,7 +23,7 @@ from textnb import (
     Tokenizer,
     export_model,
 )
-from textnb.export.decompositions import Form, decomposition
+from textnb.export.characters import Form, decomposition
 from textnb.export.golden import _KEPT, _WRITTEN
 from textnb.export.targets.known import TARGETS
 

@@ -382,7 +382,7 @@ class TestUnknownSteps:
         for run in (lambda: tokenizer.expr("text"), lambda: tokenizer.tokens("a"),
                     lambda: plain_tokens(plan, {"text": "a"}),
                     lambda: plain_tokens(plan, {"text": "\u0378"}),
-                    lambda: portable(plan, ["text"]), lambda: source_of(plan, ["text"]),
+                    lambda: portable(plan, ("text",)), lambda: source_of(plan, ["text"]),
                     lambda: split_of(_split_at_spaces(plan), ["text"]),
                     lambda: pieces_of(tokenizer, ["text"], {"text": "a"}, {"a": 1.0}),
                     lambda: TextClassifier(tokenizer=tokenizer).fit(FRAME),
@@ -422,7 +422,7 @@ class TestUnknownSteps:
         plan, said = tokenizer.plan(), rf"{name}, a class of its own"
         assert separators(plan) is None
         assert why_expressions(tokenizer)
-        for run in (lambda: portable(plan, ["text"]), lambda: source_of(plan, ["text"]),
+        for run in (lambda: portable(plan, ("text",)), lambda: source_of(plan, ["text"]),
                     lambda: plain_tokens(plan, {"text": "a"})):
             with pytest.raises(Refusal, match=said):
                 run()

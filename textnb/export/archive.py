@@ -21,7 +21,6 @@ from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle, two_columns
-from textnb.export.portable import EVERYTHING
 from textnb.files.archive import (
     MAX_BYTES,
     SUMS,
@@ -80,7 +79,7 @@ def write_tables(
     golden.table(bundle).write_parquet(folder / GOLDEN)
     if bundle.reads != "features":
         try:
-            words = bundle.words(EVERYTHING)
+            words = bundle.words()
         except ExportError:
             return  # no tables of characters say how texts are split
         (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")

@@ -12,9 +12,9 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +31,6 @@ from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, portable
 from textnb.learning.fitted import fitted_texts
 from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
-from textnb.text.plan import Plan
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
@@ -178,20 +177,9 @@ class Bundle:
             raise ExportError("this form reads numbers, not texts")
         return self.tokenizer
 
-    def words(self, knows: Collection[str] = ()) -> Words:
-        """The words of texts, for targets that split them.
-
-        Parameters
-        ----------
-        knows : collection of str
-            What the target does beyond words: see `textnb.export.portable.portable`.
-
-        Raises
-        ------
-        ExportError
-            If they are not portable to such a target.
-        """
-        return _words(self.splitter.plan(), self.columns, frozenset(knows))
+    def words(self) -> Words:
+        """The words of texts, for targets that split them; ExportError if they are not portable."""
+        return portable(self.splitter.plan(), self.columns)
 
     @cached_property
     def weights(self) -> Floats:
@@ -319,12 +307,6 @@ class Bundle:
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.splitter, pl.Series(self.terms, dtype=pl.String))
-
-
-@lru_cache(maxsize=8)
-def _words(plan: Plan, columns: tuple[str, ...], knows: frozenset[str]) -> Words:
-    # The same object for each call, as its tables take time.
-    return portable(plan, columns, knows)
 
 
 def bundle_of(

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.forms import Floats
-from textnb.export.answers import decisions, probabilities
+from textnb.bayes.decision import UNSURE, log_odds
+from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetRows
 from textnb.text.matrix import CountMatrix
@@ -116,30 +116,87 @@ def table(bundle: Bundle) -> pl.DataFrame:
     scores = bundle.scores(rows.values)
     return inputs.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
-        _answers(bundle, bundle.expected_labels(scores, rows.values, TOLERANCE)),
-        *_further_answers(bundle, scores, rows.values),
+        *answer_columns(bundle, scores, rows.values),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 
-def _answers(bundle: Bundle, expected: list[Any]) -> pl.Series:
-    if bundle.is_multilabel:
-        return pl.Series("labels", [labels if labels is None else [*map(str, labels)]
-                                    for labels in expected], dtype=pl.List(pl.String))
-    return pl.Series("label", [label if label is None else str(label) for label in expected],
-                     dtype=pl.String)
-
-
-def _further_answers(
+def answer_columns(
     bundle: Bundle, scores: Floats, rows: CountMatrix | Floats
 ) -> list[pl.Series]:
-    columns = [pl.Series("probability", probabilities(bundle, scores, rows).tolist(),
-                         dtype=pl.List(pl.Float64))]
+    """The label or labels, the probabilities, and the decision of one class if there is one.
+
+    Labels are strings; null where rounding decides.
+    """
+    labels = bundle.expected_labels(scores, rows, TOLERANCE)
+    columns = [
+        _names("labels", labels) if bundle.is_multilabel else pl.Series(
+            "label", [None if label is None else str(label) for label in labels], dtype=pl.String),
+        pl.Series("probability", probabilities(bundle, scores, rows).tolist(),
+                  dtype=pl.List(pl.Float64))]
     if bundle.decision is not None and not bundle.is_multilabel:
-        columns.append(pl.Series(
-            "decision", [answer if answer is None else [*map(str, answer)]
-                         for answer in decisions(bundle, scores, rows, TOLERANCE)],
-            dtype=pl.List(pl.String)))
+        columns.append(_names("decision", decisions(bundle, scores, rows, TOLERANCE)))
     return columns
+
+
+def _names(name: str, lists: list[Any]) -> pl.Series:
+    return pl.Series(name, [labels and [*map(str, labels)] for labels in lists],
+                     dtype=pl.List(pl.String))
+
+
+def posterior_scores(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) -> Floats:
+    """Scores whose softmax (of lists of labels: sigmoid) is the probability.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    scores : float64 (n_rows, n_outputs)
+        As `Bundle.scores` gives them.
+    rows : csr_array (n_rows, n_terms), or float64 (n_rows, n_features)
+
+    Returns
+    -------
+    float64 (n_rows, n_classes)
+    """
+    if bundle.positive is not None:
+        k = bundle.labels.index(bundle.positive)
+        scores = scores * (np.arange(2) == k)
+    if bundle.calibration is None:
+        return scores
+    return bundle.calibration.apply(
+        scores, np.asarray(bundle.form.used(rows).sum(axis=1), dtype=np.float64))
+
+
+def probabilities(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) -> Floats:
+    """Probabilities of classes, or of each label: float64 (n_rows, n_classes)."""
+    posterior = posterior_scores(bundle, scores, rows)
+    logs = log_sigmoid(posterior) if bundle.is_multilabel else log_posterior(posterior)
+    chances: Floats = np.exp(logs)
+    return chances
+
+
+def decisions(
+    bundle: Bundle, scores: Floats, rows: CountMatrix | Floats, tolerance: float
+) -> list[list[Any] | None]:
+    """The class that the decision chooses, in a list, which is empty where it is unsure.
+
+    None where rounding decides: log-odds are equal to their threshold within the tolerance, or two
+    classes that reach theirs are equal.
+    """
+    assert bundle.decision is not None
+    posterior = posterior_scores(bundle, scores, rows)
+    odds = log_odds(posterior)
+    chosen = bundle.decision.decide(odds, bundle.labels)
+    margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
+    least = np.array(bundle.least_odds)
+    with np.errstate(invalid="ignore"):
+        near = (np.abs(odds - least) <= margin).any(axis=1)
+    accepted = np.where((odds >= least) & (least < np.inf), odds, -np.inf)
+    if accepted.shape[1] > 1:
+        ordered = np.sort(accepted, axis=1)
+        with np.errstate(invalid="ignore"):
+            near |= ordered[:, -1] - ordered[:, -2] <= margin[:, 0]
+    return [None if unclear else [] if code == UNSURE else [bundle.labels[code]]
+            for code, unclear in zip(chosen.tolist(), near.tolist(), strict=True)]
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:

@@ -1,31 +1,30 @@
 """The tokenizers that other engines can reproduce exactly, and the reasons why others are refused.
 
 A tokenizer is portable if its words are runs of characters of one class, or pairs of characters
-within such runs. Such words need no regular expression, only tables of characters, and are the same
-in every engine. Targets say what more they know, such as n-grams of characters.
+within such runs, or if it makes n-grams of characters. These need no regular expression, only
+tables of characters, and are the same in every engine.
 
 >>> from textnb.text.tokens import Tokenizer
->>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ["text"])
+>>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ("text",))
 >>> words.least, words.ngram_range, words.lowercase
 (2, (1, 2), True)
->>> portable(Tokenizer(analyzer="char").plan(), ["text"])
+>>> portable(Tokenizer(pattern="a|b").plan(), ("text",))  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-textnb.errors.ExportError: analyzer='char': this target makes no n-grams of characters
+textnb.errors.ExportError: pattern 'a|b' is not a run of one class of characters, and ...
 """
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, cast
 
 from textnb.errors import ExportError
 from textnb.export import characters
-from textnb.export.decompositions import (
+from textnb.export.characters import (
     Decomposition,
     Form,
     decomposition,
@@ -34,12 +33,6 @@ from textnb.export.decompositions import (
 from textnb.text import plan as plans
 from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
-
-# What a target may know beyond words: kept tokens, n-grams of characters, decompositions of
-# characters (NFD, NFKD, accents), compositions (NFC, NFKC), and several columns and field prefixes.
-KEPT, CHARACTERS, DECOMPOSES, COMPOSES, FIELDS = (
-    "kept", "characters", "decomposes", "composes", "fields")
-EVERYTHING = frozenset((KEPT, CHARACTERS, DECOMPOSES, COMPOSES, FIELDS))
 
 
 @dataclass(frozen=True)
@@ -182,25 +175,16 @@ class Words:
         }
 
 
-def portable(plan: plans.Plan, columns: Sequence[str], knows: Collection[str] = ()) -> Words:
-    """Convert a plan to runs of characters.
-
-    Parameters
-    ----------
-    plan : Plan
-    columns : sequence of str
-    knows : collection of str
-        What the target does beyond words: some of `EVERYTHING`. The rest is refused.
+@lru_cache(maxsize=8)
+def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
+    """Convert a plan to runs of characters: the same object for each call, as tables take time.
 
     Raises
     ------
     ExportError
-        If the plan's words are not runs of characters, or the target does not know a step; the
-        message gives the reason only.
+        If the plan's words are not runs of characters; the message gives the reason only.
     """
     refusal = ExportError.for_tokenizer
-    if len(columns) > 1 and FIELDS not in knows:
-        raise refusal(f"this target reads one text, not several columns ({', '.join(columns)})")
     words = Words("", 1, False, (1, 1), (), columns=tuple(columns),
                   prefixes=tuple(plan.prefixes(columns)))
     # The splitting is checked first: if it is not portable, changing other settings does not help.
@@ -210,50 +194,38 @@ def portable(plan: plans.Plan, columns: Sequence[str], knows: Collection[str] = 
                 words = replace(words, lowercase=True)
             case plans.TurkicLowercase(language="tr" | "az"):
                 words = replace(words, lowercase=True, replacements=TURKIC)
-            case plans.Normalize(form="NFC" | "NFKC") if COMPOSES not in knows:
-                raise refusal(f"{step.setting}: it composes characters one after another, and this "
-                              "target can't; use NFD or NFKD")
-            case plans.Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD") if DECOMPOSES in knows:
+            case plans.Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
                 words = replace(words, normalize=cast(Form, step.form))
-            case plans.StripAccents(kind="unicode" | "ascii" | "marks") if DECOMPOSES in knows:
+            case plans.StripAccents(kind="unicode" | "ascii" | "marks"):
                 words = replace(words, accents=step.kind)
-            case plans.Normalize() | plans.StripAccents():
-                raise refusal(f"{step.setting}: this target decomposes no characters")
             case plans.Runs(members=members, least=least):
                 words = replace(words, member=f"[{members}]", least=least)
             case plans.WordsAndPairs(members=members, least=least):
                 words = replace(words, member=f"[{members}]", least=least, pairs=True)
             case plans.WordsAndKept(members=members, least=least, kinds=kinds) if (
-                    KEPT in knows and set(kinds) <= set(KINDS)):
+                    set(kinds) <= set(KINDS)):
                 words = replace(words, member=f"[{members}]", least=least, pairs=step.pairs,
                                 kept=kinds)
-            case plans.WordsAndKept():
-                raise refusal(f"{step.setting}: this target finds words, and nothing beside them")
             case plans.Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")
-            case plans.Characters() | plans.CharactersInWords() if CHARACTERS in knows:
+            case plans.Characters() | plans.CharactersInWords():
                 words = replace(
                     words, member=f"[^{plans.WHITE}]", ngram_range=(step.least, step.most),
                     analyzer="char" if isinstance(step, plans.Characters) else "char_wb")
-            case plans.SingleSpaces() if CHARACTERS in knows:
+            case plans.SingleSpaces() | plans.FieldPrefix():
+                # The analyzer of characters asks for the one, and `prefixes` has the other.
                 pass
-            case plans.SingleSpaces() | plans.Characters() | plans.CharactersInWords():
-                raise refusal(f"{step.setting}: this target makes no n-grams of characters")
             case plans.StopWords():
                 words = replace(words, stop_words=tuple(sorted(stop_tokens(plan))))
             case plans.TokenColumns():
                 raise refusal(f"{step.setting}: such columns are lists of tokens, and this target "
                               "reads texts")
-            case plans.FieldPrefix() | plans.Escape() if FIELDS not in knows:
-                raise refusal("this target knows no field prefixes")
-            case plans.FieldPrefix():
-                pass
             case plans.Escape(characters=signs):
                 words = replace(words, escaped=signs)
             case plans.NGrams():
                 words = replace(words, ngram_range=(step.least, step.most))
             case _:
-                raise refusal(f"{step.setting}: no engine but Polars runs it")
+                raise refusal(f"{step.setting}: only Polars runs it")
     assert words.member, "a plan splits texts"
     return words

@@ -21,7 +21,6 @@ from textnb.errors import (
     quantity,
 )
 from textnb.export import archive, golden
-from textnb.export.answers import decisions, probabilities
 from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.targets.base import (
     EngineMissing,
@@ -38,7 +37,6 @@ from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
 from textnb.runtime.gone import TARGETS as GONE
 from textnb.runtime.gone import gone
-from textnb.text.matrix import CountMatrix
 
 # Of probabilities.
 _TOLERANCE = 1e-9
@@ -152,31 +150,24 @@ def verify_export(
             raise ModelFileError.damaged(
                 str(path), f"it is not the file of its bundle, {bundle_file.name}", "bundle")
         if rows is not None:
-            inputs, scores, expected = prepare(bundle, rows, target.tolerance)
+            inputs, scores = prepare(bundle, rows)
         else:
             with reading_errors(str(path), "bundle", archive.GOLDEN):
-                inputs, scores, expected = read_golden(bundle, folder, str(path), max_bytes)
+                inputs, scores = read_golden(bundle, folder, str(path), max_bytes)
         check_target_knows(target, bundle)
         tell(f"scoring {quantity(len(inputs), 'row')} by {target.name}")
         try:
-            return compare(target, bundle, file, inputs, scores, expected)
+            return compare(target, bundle, file, inputs, scores)
         except EngineMissing as error:
             raise ExportError(f"{target.name}: {error}") from None
 
 
 def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
-) -> tuple[TargetRows, Floats, list[Any]]:
-    """Read the golden rows, with their stored scores and labels."""
+) -> tuple[TargetRows, Floats]:
+    """Read the golden rows, with their stored scores; what else is stored must follow from them."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
-    by_name: dict[str | None, Any] = {str(label): label for label in bundle.labels}
-    by_name[None] = None
-    if bundle.is_multilabel:
-        expected = [names and [by_name[name] for name in names]
-                    for names in table["labels"].to_list()]
-    else:
-        expected = [by_name[name] for name in table["label"].to_list()]
     require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
             and bool(np.isfinite(scores).all()),
             "its scores are not finite numbers, one per row and output")
@@ -191,37 +182,30 @@ def read_golden(
     size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * size).all()),
             f"{archive.WEIGHTS} and {archive.FORM} give other scores")
-    _check_answers(bundle, table, scores, rows.values)
-    return rows, scores, expected
+    own = {column.name: column for column in golden.answer_columns(bundle, scores, rows.values)}
+    known = {"probability", "decision"} & set(table.columns)
+    for answer in ("labels" if bundle.is_multilabel else "label", *known):
+        require(answer in own and _agree(table[answer], own[answer]),
+                f"{archive.FORM} gives another {answer}")
+    return rows, scores
 
 
-def _check_answers(
-    bundle: Bundle, table: pl.DataFrame, scores: Floats, rows: CountMatrix | Floats
-) -> None:
-    """Raises ValueError unless calibration and decision give the golden ones, if there are any."""
-    if "probability" in table.columns:
-        stored = np.array(table["probability"].to_list(), dtype=np.float64)
-        own = probabilities(bundle, scores, rows)
-        require(stored.shape == own.shape and bool((np.abs(own - stored) <= _TOLERANCE).all()),
-                f"the calibration of {archive.FORM} gives other probabilities")
-    if "decision" in table.columns:
-        require(bundle.decision is not None,
-                f"{archive.FORM} has no decision, and its golden rows have")
-        expected = decisions(bundle, scores, rows, golden.TOLERANCE)
-        require(all(want is None or got is None or [*map(str, want)] == got for want, got in zip(
-            expected, table["decision"].to_list(), strict=True)),
-                f"the decision of {archive.FORM} gives other answers")
+def _agree(stored: pl.Series, own: pl.Series) -> bool:
+    """Whether stored answers are those that follow; null agrees with all."""
+    if own.dtype == pl.List(pl.Float64):
+        ours = np.array(own.to_list())
+        theirs = np.array(stored.to_list(), dtype=np.float64)
+        return theirs.shape == ours.shape and bool((np.abs(ours - theirs) <= _TOLERANCE).all())
+    return all(one is None or other is None or one == other
+               for one, other in zip(stored.to_list(), own.to_list(), strict=True))
 
 
-def prepare(
-    bundle: Bundle, rows: Any, tolerance: float
-) -> tuple[TargetRows, Floats, list[Any]]:
-    """Rows of the caller's, with the scores and labels that a target must give."""
+def prepare(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
+    """Rows of the caller's, with the scores that a target must give."""
     frame = _open_rows(bundle, rows).collect()
     inputs = (TargetRows(frame.cast(pl.Float64).to_numpy()) if bundle.reads == "features"
               else golden.rows_of(bundle, frame))
-    scores = bundle.scores(inputs.values)
-    return inputs, scores, bundle.expected_labels(scores, inputs.values, tolerance)
+    return inputs, bundle.scores(inputs.values)
 
 
 def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
@@ -245,8 +229,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
 
 
 def compare(
-    target: Target, bundle: Bundle, file: Path, rows: TargetRows, scores: Floats,
-    expected: list[Any],
+    target: Target, bundle: Bundle, file: Path, rows: TargetRows, scores: Floats
 ) -> Verified:
     """Compare an engine's answers with the model's; EngineMissing, or ExportError if it fails."""
     try:
@@ -265,14 +248,15 @@ def compare(
     difference = np.abs(answers.scores - scores)
     wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
     labels = bundle.decide(answers.scores) if answers.labels is None else answers.labels
+    expected = bundle.expected_labels(scores, rows.values, target.tolerance)
     errors, decided = np.zeros((len(scores), 1)), []
     if "probability" in bundle.answers:
-        chances = probabilities(bundle, scores, rows.values)
+        chances = golden.probabilities(bundle, scores, rows.values)
         if answers.probabilities is None or answers.probabilities.shape != chances.shape:
             raise ExportError(f"{target.name}: the engine gave no probability for each class")
         errors = np.abs(answers.probabilities - chances)
     if bundle.gives_decisions:
-        wanted = decisions(bundle, scores, rows.values, target.tolerance)
+        wanted = golden.decisions(bundle, scores, rows.values, target.tolerance)
         decided = _differing(target, "decision", wanted, answers.decisions or [])
     return Verified(
         target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive
-from textnb.export.answers import give_answers
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
 from textnb.export.reduce import Precision, keep_top, round_weights
 from textnb.export.targets.base import Target, check_target_knows
@@ -160,6 +159,36 @@ def export_model(
     return Exported(
         path, target.name, bundle.reads, single, pruned, len(bundle.weights), _file_size(path),
         bundle.answers, rounding)
+
+
+def give_answers(bundle: Bundle, target: Any, asked: str | None = None) -> Bundle:
+    """The bundle with the answers that a target gives for it.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    target : Target
+    asked : {"scores", "probability", "decision"}, optional
+        An answer that must be among them.
+
+    Raises
+    ------
+    ExportError
+        If the target or the model has no such answer.
+    """
+    if asked is not None and asked not in ANSWERS:
+        raise ParameterError.unknown_choice("answers", asked, ANSWERS)
+    known = target.answers
+    if asked is not None and asked not in known and not (
+            asked == "decision" and bundle.is_multilabel):
+        raise ExportError(f"{target.name}: it answers with {' and '.join(known)}, and not with "
+                          f"{asked}; python, javascript, c, onnx, polars and SQL do")
+    decides = bundle.is_multilabel or bundle.decision is not None
+    if asked == "decision" and not decides:
+        raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "
+                          "alone: choose thresholds (textnb threshold), and keep all terms")
+    return replace(bundle, answers=tuple(
+        name for name in known if name != "decision" or decides))
 
 
 def _file_size(path: Path) -> int:

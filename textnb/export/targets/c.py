@@ -1,4 +1,14 @@
-"""A form as a C99 program without dependencies: ``model.c``, ``model.h``, and its data."""
+"""A form as a C99 program without dependencies: ``model.c``, ``model.h``, and its data.
+
+The data are one block of bytes, in ``model.c`` or in ``model.bin``.
+
+All numbers are little-endian. The header is ``textnbC2``, the size of the whole (8 bytes), then
+numbers of 4 bytes (see `pack`) and the CRC-32 of all but these first parts of the header (8 bytes
+at 64), from byte 72 on the place and size of each part (8 bytes each), in
+the order of the C program's list. Parts begin at multiples of 8.
+
+Weights are a row of numbers for each term, or the `Cells` of each: see `_weights`.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +16,46 @@ import os
 import shutil
 import struct
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib import resources
+from itertools import accumulate
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.errors import ExportError
+from textnb.bayes.calibration import LINKS
+from textnb.bayes.features import Idf, Length, Presence, Sublinear
+from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
+from textnb.export.characters import Ranges
+from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, TargetRows
-from textnb.export.targets.c_data import pack
 from textnb.export.targets.embedded import fill_template
+from textnb.export.targets.packed import Cells, find_table
 from textnb.export.targets.program import run_program
+from textnb.text.characters import TURKIC
 
 # Larger data are a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
 _EMBEDDED = 4 << 20
+_HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
+_READS = {"text": 0, "terms": 1, "features": 2}
+_STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
+_LOWERCASE, _TURKIC = 1, 2
+_PREFIXES, _ESCAPES = 64, 512
+_ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
+_KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
+# Bits of the kind of a character.
+_MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
+    1 << bit for bit in range(8))
+_ODD, _FOLD = 0x9E3779B97F4A7C15, 0x9E3779B1
+_32_BITS, _64_BITS = 2**32 - 1, 2**64 - 1
+_MOST, _MOST_WORDS = 2**31 - 2, 2**16 - 1
+_SMALLER = 0.75
 
 
 class C(Program):
@@ -116,3 +149,264 @@ def _data(data: bytes) -> str:
     lines = ",\n".join(",".join(numbers[at:at + 8]) for at in range(0, len(numbers), 8))
     return (f"static const uint64_t embedded[] = {{\n{lines}\n}};\n\n{head}"
             "    *size = sizeof embedded;\n    return embedded;\n}")
+
+
+def pack(bundle: Bundle) -> bytes:
+    """Write a bundle as the C program reads it; its size is a multiple of 8.
+
+    Raises
+    ------
+    ExportError
+        If it can't split texts as the tokenizer does, or can't hold so much.
+    """
+    center, intercept = bundle.center_and_intercept()
+    idf = bundle.idf
+    labels = [_string(label) for label in bundle.labels]
+    positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
+    texts = bundle.reads == "text"
+    words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
+    characters, changes = [b""] * 4, [b""] * 9
+    terms, terms_homes = [b""] * 3, 0
+    own = bundle.words() if texts else None
+    if bundle.reads != "features":
+        terms, terms_homes = _table([term.encode() for term in bundle.terms], own)
+    if own is not None:
+        sizes = own.ngram_range if own.analyzer == "word" else (1, 1)
+        words = (own.least, *sizes, _flags(own))
+        stop, stop_homes = _table([word.encode() for word in own.stop_words])
+        characters, changes = _characters(own), _changes(own)
+    weights, bits = _weights(bundle)
+    parts = [
+        _ends(labels), b"".join(labels), _doubles(intercept), *weights, _steps(bundle),
+        b"" if idf is None else _doubles(idf), b"" if center is None else _doubles(center),
+        *terms, *stop, *characters,
+        _doubles(bundle.thresholds) if bundle.is_multilabel else b"", *changes, *_answers(bundle)]
+    numbers = struct.pack(
+        "<12I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
+        *words, terms_homes, stop_homes, bits)
+    return _join(numbers, parts)
+
+
+def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
+    place = _HEAD + 16 * len(parts)
+    places, bodies = [], []
+    for part in parts:
+        places.append(struct.pack("<2Q", place, len(part)))
+        bodies.append(part + bytes(-len(part) % 8))
+        place += len(bodies[-1])
+    start = b"textnbC2" + struct.pack("<Q", place)
+    content = b"".join([*places, *bodies])
+    checksum = zlib.crc32(content, zlib.crc32(numbers))
+    return b"".join([start, numbers, struct.pack("<Q", checksum), content])
+
+
+def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
+    """All weights term by term, or three parts that say them in fewer bytes; and bits of an output.
+
+    The parts are the weight of each output that most terms have and then a table of others; where
+    the cells of each term end; and the cells, of four bytes: the low bits are the output, the
+    others the place in the table. A term of many has one cell, with the number of outputs and the
+    place of a row of weights, which is read in fewer steps.
+    """
+    weights = bundle.weights
+    outputs = weights.shape[1]
+    bits = outputs.bit_length()
+    if bundle.reads != "features":
+        cells = Cells.of(weights)
+        whole = np.flatnonzero(2 * cells.counts > outputs)
+        few = np.repeat(2 * cells.counts <= outputs, cells.counts)
+        table, places = find_table(cells.values[few])
+        if places is None:
+            places = np.arange(len(table))
+        counts = np.where(2 * cells.counts <= outputs, cells.counts, 1)
+        ends = np.cumsum(counts)
+        listed = np.empty(int(counts.sum()), np.int64)
+        rows = np.zeros(len(listed), np.bool_)
+        rows[ends[whole] - 1] = True
+        listed[rows] = (len(table) + outputs * np.arange(len(whole))) << bits | outputs
+        listed[~rows] = places << bits | cells.outputs[few]
+        if len(listed) <= _MOST and listed.max(initial=0) <= _32_BITS:
+            parts = [_doubles(np.concatenate([cells.default, table, weights[whole].ravel()])),
+                     ends.astype("<u4").tobytes(), listed.astype("<u4").tobytes()]
+            # Cells take more steps than a row of weights.
+            if sum(map(len, parts)) < _SMALLER * weights.nbytes:
+                return parts, bits
+    return [_doubles(weights), b"", b""], 0
+
+
+def _answers(bundle: Bundle) -> list[bytes]:
+    """The calibration, the least log-odds of each class, and the ranks of lists of labels."""
+    calibration, decision = bundle.calibration, bundle.decision
+    numbers: list[float] = []
+    if calibration is not None:
+        numbers = [LINKS.index(calibration.link), calibration.temperature,
+                   calibration.length_exponent, calibration.shift,
+                   *(number for pair in calibration.sigmoids for number in pair)]
+    least: list[float] = []
+    ranks = b""
+    if decision is not None and bundle.is_multilabel:
+        ranks = struct.pack("<2I", decision.at_least, decision.at_most or len(bundle.labels))
+    elif decision is not None:
+        least = bundle.least_odds
+    return [_doubles(np.array(numbers)), _doubles(np.array(least)), ranks]
+
+
+def _string(label: object) -> bytes:
+    return (label if isinstance(label, str) else str(label).lower()).encode()
+
+
+def _doubles(values: NDArray[np.float64]) -> bytes:
+    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+
+
+def _steps(bundle: Bundle) -> bytes:
+    if bundle.reads == "features":
+        # The center is a part of its own.
+        return b"" if bundle.above is None else struct.pack("<Qd", _STEPS[Presence], bundle.above)
+    return b"".join(
+        struct.pack("<Qd", _STEPS[type(step)], step.above if isinstance(step, Presence) else 0.0)
+        for step in bundle.form.features.steps)
+
+
+def _ends(strings: Sequence[bytes]) -> bytes:
+    ends = list(accumulate(map(len, strings)))
+    if len(ends) > _MOST or (ends and ends[-1] >= 2**32):
+        raise ExportError(f"{quantity(len(ends), 'term')} of {ends[-1]:,} bytes are more than the "
+                          "program holds; keep fewer (--top), or use --to json")
+    return np.array(ends, dtype="<u4").tobytes()
+
+
+def _table(strings: Sequence[bytes], words: Words | None = None) -> tuple[list[bytes], int]:
+    """Slots of hashes, ends and bytes of strings, and the mask of a hash's first slot.
+
+    A string is in the first free slot from that of its hash on; there are slots behind the last, so
+    that none goes round. The low bits of a slot are the string's row + 1, the others the hash's.
+    """
+    ends = _ends(strings)
+    if not strings:
+        return [b""] * 3, 0
+    hashes = _hashes(strings, words)
+    homes = (1 << (3 * len(strings) // 2).bit_length()) - 1
+    home = (hashes & np.uint32(homes)).astype(np.int64)
+    order = np.argsort(home, kind="stable")
+    rank = np.arange(len(order))
+    place = rank + np.maximum.accumulate(home[order] - rank)
+    rows = np.uint32((1 << len(strings).bit_length()) - 1)
+    slots = np.zeros(max(homes, int(place[-1])) + 2, "<u4")
+    slots[place] = (hashes[order] & ~rows) | (order + 1).astype(np.uint32)
+    return [slots.tobytes(), ends, b"".join(strings)], homes
+
+
+def _hash(word: bytes) -> int:
+    """The hash of a word: of eight bytes after eight, the last with zeros behind it."""
+    value = len(word)
+    for at in range(0, len(word), 8):
+        value = (value ^ int.from_bytes(word[at:at + 8], "little")) * _ODD & _64_BITS
+        value ^= value >> 32
+    return value & _32_BITS
+
+
+def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]:
+    """The hashes of strings: those of the words that single spaces separate, folded.
+
+    With field prefixes, the hash of a word is those of the prefix and of the rest. N-grams of
+    characters are one word.
+    """
+    prefixed = words is not None and any(words.prefixes)
+    whole = words is not None and words.analyzer != "word"
+    of_string = cache(_hash)
+
+    @cache
+    def of_word(word: bytes) -> int:
+        end = word.find(b":") + 1
+        if not prefixed or not end or b"\\" in word[:end]:
+            return of_string(word)
+        return (of_string(word[:end]) * _FOLD + of_string(word[end:])) & _32_BITS
+
+    hashes = np.zeros(len(strings), np.uint32)
+    for number, string in enumerate(strings):
+        value = 0
+        for word in [string] if whole else string.split(b" "):
+            value = (value * _FOLD + of_word(word)) & _32_BITS
+        hashes[number] = value
+    return hashes
+
+
+def _flags(words: Words) -> int:
+    if words.ngram_range[1] > _MOST_WORDS:
+        raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: a program holds "
+                                        f"{_MOST_WORDS:,} words of an n-gram at most")
+    unknown = set(words.kept) - set(_KEPT)
+    if unknown or words.replacements not in ((), TURKIC):
+        what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
+        raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
+    return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
+            + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
+            + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kept))
+
+
+def _changes(words: Words) -> list[bytes]:
+    """Options, prefixes, and the tables by which characters are decomposed and composed.
+
+    Empty for a text that is split as it is, or in lower case.
+    """
+    normal, stripping = words.normalizing, words.stripping
+    chars = words.analyzer != "word"
+    if not (normal or stripping or chars or any(words.prefixes) or len(words.columns) > 1):
+        return [b""] * 9
+    if words.escaped not in ("", ":"):
+        raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which no model.bin "
+                                        "knows")
+    codes: list[int] = []
+    maps = []
+    growth = 1.0
+    for table in (normal, stripping):
+        rows = []
+        for character, becomes in sorted(table.mapping.items()) if table else ():
+            rows.append((ord(character), len(codes), len(becomes)))
+            codes += map(ord, becomes)
+            growth = max(growth, len(becomes.encode()) / len(character.encode()))
+        maps.append(np.array(rows, "<u4").tobytes())
+    # Lower case makes three bytes of two, and a byte that is no UTF-8 becomes three.
+    most = max(3, ceil(1.5 * growth))
+    classes = next((table.class_ranges for table in (normal, stripping) if table), ())
+    pairs = sorted((*map(ord, pair), ord(whole)) for pair, whole in normal.pairs.items()
+                   ) if normal else []
+    sizes = words.ngram_range if chars else (1, 1)
+    prefixes = [prefix.encode() for prefix in words.prefixes]
+    return [struct.pack("<4I", most, *sizes, len(prefixes)), _ends(prefixes), b"".join(prefixes),
+            *maps, np.array(codes, "<u4").tobytes(), np.array(classes, "<u4").tobytes(),
+            np.array(pairs, "<u4").tobytes(), np.array(words.dropped, "<u4").tobytes()]
+
+
+def _characters(words: Words) -> list[bytes]:
+    """The page of each 256 characters, the kinds of each page's, lower case, and bytes.
+
+    Of a byte, the last is 0 if it is a member of words in ASCII, else 1.
+    """
+    lower = words.lower
+    mapping = {} if lower is None else lower.mapping
+    kinds = np.zeros(0x110000, np.uint8)
+    marked: list[tuple[int, Ranges]] = [(_MEMBER, words.members), (_UNSPACED, words.unspaced)]
+    if lower is not None:
+        marked += [(_CASED, lower.cased), (_IGNORABLE, lower.ignorable)]
+    if words.kept:
+        marked += [(_LETTER, words.letters), (_LETTER_OR_NUMBER, words.letters_or_numbers),
+                   (_EMOJI, words.emoji)]
+    for bit, ranges in marked:
+        for first, last in ranges:
+            kinds[first:last + 1] |= bit
+    rows = []
+    for character, becomes in sorted(mapping.items()):
+        code, *more = map(ord, becomes)
+        # The program lowers ASCII by itself.
+        if len(more) > 1 or (character.isascii() and becomes != character.lower()):
+            raise ExportError.for_tokenizer(
+                f"{character!r} becomes {becomes!r} in lower case, which the C program can't do")
+        kinds[ord(character)] |= _CAPITAL
+        rows.append([ord(character), code, *(more or [0])])
+    pages, which = np.unique(kinds.reshape(-1, 256), axis=0, return_inverse=True)
+    apart = np.ones(256, np.uint8)
+    apart[:128] = (kinds[:128] & _MEMBER) == 0
+    return [which.astype("<u2").tobytes(), pages.tobytes(), np.array(rows, "<u4").tobytes(),
+            apart.tobytes()]

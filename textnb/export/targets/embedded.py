@@ -15,7 +15,6 @@ from math import inf
 from typing import Any
 
 from textnb.export.bundle import Bundle
-from textnb.export.portable import EVERYTHING
 from textnb.export.targets.packed import pack_weights
 from textnb.runtime import __version__
 
@@ -113,7 +112,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = bundle.words(EVERYTHING).to_dict()
+        head["words"] = bundle.words().to_dict()
     if bundle.reads != "features":
         idf = {} if bundle.idf is None else {"idf": bundle.idf}
         return _inert({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})

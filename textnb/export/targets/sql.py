@@ -27,7 +27,7 @@ import polars as pl
 from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.portable import COMPOSES, EVERYTHING, Words
+from textnb.export.portable import Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, Program, TargetRows
 from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
@@ -77,8 +77,6 @@ class Sql(Program, sql_texts.Dialect):
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
     bytewise: ClassVar[str] = ""
-    # What it does beyond words: to compose characters one after another needs a loop.
-    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the script; ExportError if the engine can't hold the bundle."""
@@ -163,7 +161,7 @@ class Sql(Program, sql_texts.Dialect):
             table = "textnb_words"
             if prefix:
                 table = f"(SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
-            grams = sql_texts.ngrams_of(words.ngram_range, table, keys)
+            grams = sql_texts.ngrams_of(self, words.ngram_range, table, keys)
             yield f"CREATE VIEW textnb_terms AS {grams};"
             return
         yield sql_texts.pieces_view(self, words, source)
@@ -175,7 +173,7 @@ class Sql(Program, sql_texts.Dialect):
                 shorter = self.char_length.format("word")
                 short = (f"\nUNION ALL SELECT id, {prefix}{sql_texts.escaped(self, words)} AS term "
                          f"FROM textnb_words\nWHERE {shorter} < {words.ngram_range[0] - 2}")
-        grams = sql_texts.ngrams_of(words.ngram_range, "textnb_pieces", keys, "", prefix)
+        grams = sql_texts.ngrams_of(self, words.ngram_range, "textnb_pieces", keys, "", prefix)
         yield f"CREATE VIEW textnb_terms AS {grams}{short};"
 
     def check(self, bundle: Bundle) -> None:
@@ -193,7 +191,12 @@ class Sql(Program, sql_texts.Dialect):
 
     def words(self, bundle: Bundle) -> Words:
         """The words of texts; ExportError if the engine does not find them."""
-        return bundle.words(self.knows)
+        words = bundle.words()
+        if words.normalize in ("NFC", "NFKC"):
+            raise ExportError.for_tokenizer(
+                f"normalize={words.normalize!r}: it composes characters one after another, and "
+                "SQL has no loop; use NFD or NFKD")
+        return words
 
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""

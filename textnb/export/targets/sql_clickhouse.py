@@ -7,22 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import members
-from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_in_child
 from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
-from textnb.export.targets.sql_patterns import Re2Sql
-from textnb.export.targets.sql_texts import (
-    escaped,
-    has_controls,
-    keys_of,
-    prefixes,
-    quote_name,
-)
+from textnb.export.targets.sql_patterns import PatternSql
+from textnb.export.targets.sql_texts import has_controls, quote_name
 from textnb.export.targets.sql_weights import WeightRows
-from textnb.text.plan import WHITE
 
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.
 RUN = """
@@ -43,7 +34,7 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
 """
 
 
-class ClickHouse(Re2Sql):
+class ClickHouse(PatternSql):
     """A script for ClickHouse, whose statements are no transaction."""
 
     name = "sql-clickhouse"
@@ -58,12 +49,16 @@ class ClickHouse(Re2Sql):
     ascii_lower = "lower(text)"
     byte_length = "length({})"
     char_length = "lengthUTF8({})"
+    nullable = "toNullable({})"
     holds = "position({}, '{}') > 0"
     matches = "match({}, {})"
     replaces = "replaceRegexpAll({}, {}, {})"
     joined = ("arrayStringConcat(arrayMap(p -> p.2, "
               "arraySort(groupArray(((run, class, place, number), part)))))")
     translate = "translateUTF8"
+    found = "extractAll({}, {})"
+    numbered = ("arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair, "
+                "pair.1 AS {}, pair.2 AS {}")
 
     def literal(self, value: str) -> str:
         # A backslash begins an escape.
@@ -126,61 +121,9 @@ class ClickHouse(Re2Sql):
         return (f"transform(arrayFirst(c -> c % {columns} = {k}, cells), {codes}, {numbers}, "
                 f"{self.value(default)})")
 
-    def ngrams(self, words: Words, source: str) -> Iterator[str]:
-        least, most = words.ngram_range
-        keys, prefix = keys_of(words), prefixes(self, words)
-        if words.analyzer != "word":
-            yield f"CREATE VIEW textnb_terms AS {self._grams(words, source, keys, prefix)};"
-            return
-        if most == 1:
-            yield from super().ngrams(words, source)
-            return
-        sizes = ", ".join(
-            f"arrayMap(i -> arrayStringConcat(arraySlice(words, i, {n}), ' '), "
-            f"range(1, toUInt64(greatest(toInt64(length(words)) - {n - 2}, 1))))"
-            for n in range(least, most + 1))
-        yield ("CREATE VIEW textnb_terms AS\nSELECT id, arrayJoin(arrayConcat("
-               f"{sizes})) AS term FROM (\n"
-               "  SELECT id, arrayMap(w -> w.2, arraySort(groupArray((position, word)))) AS words"
-               f"\n  FROM (SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
-               f"\n  GROUP BY {keys}) w;")
-
-    def _grams(self, words: Words, source: str, keys: str, prefix: str) -> str:
-        """Write the n-grams of characters: of single-spaced texts, or of words."""
-        least, most = words.ngram_range
-        white = self.pattern(f"{self.one_of(members(f'[{WHITE}]'))}{{2,}}")
-        text = self.replaces.format(self.present_text(words), white, "' '")
-        if words.analyzer == "char_wb":
-            text, source = "concat(' ', word, ' ')", "textnb_words"
-        sizes = ", ".join(f"if(lengthUTF8(text) < {n}, [], ngrams(text, {n}))"
-                          for n in range(least, most + 1))
-        if words.analyzer == "char_wb":
-            sizes += f", if(lengthUTF8(text) < {least}, [text], [])"
-        return (f"SELECT id, {prefix}{escaped(self, words, 'gram')} AS term FROM (\n"
-                f"  SELECT {keys}, arrayJoin(arrayConcat({sizes})) AS gram FROM (\n"
-                f"    SELECT {keys}, {text} AS text FROM {source}) s) g")
-
-    def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
-                 text: str = "text") -> str:
-        match, place = names
-        return (f"SELECT {keys}, arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair,\n"
-                f"  pair.1 AS {match}, pair.2 AS {place}\nFROM (SELECT {keys}, "
-                f"extractAll({text}, {self.pattern(pattern)}) AS found FROM {source}) s")
-
     def create_fold_table(self, name: str) -> str:
         return (f"CREATE TABLE {name} (character String, number UInt8, part String, class UInt8) "
                 "ENGINE = MergeTree ORDER BY character;")
-
-    def numbers(self, count: int) -> str:
-        return f"(SELECT toInt64(number) AS n FROM numbers({count})) numbers"
-
-    def character(self, code: str) -> str:
-        # `char` writes bytes; these are of a character of three.
-        return (f"char(224 + intDiv({code}, 4096), 128 + intDiv({code}, 64) % 64, "
-                f"128 + ({code}) % 64)")
-
-    def integer_division(self, arithmetic: str) -> str:
-        return f"toInt64({arithmetic})"
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:

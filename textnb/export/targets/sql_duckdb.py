@@ -11,11 +11,11 @@ from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import read_answers
-from textnb.export.targets.sql_patterns import Re2Sql
+from textnb.export.targets.sql_patterns import PatternSql
 from textnb.export.targets.sql_texts import quote_name
 
 
-class DuckDb(Re2Sql):
+class DuckDb(PatternSql):
     """A script for DuckDB."""
 
     name = "sql-duckdb"
@@ -28,6 +28,8 @@ class DuckDb(Re2Sql):
     char_length = "length({})"
     holds = "contains({}, '{}')"
     matches = "regexp_matches({}, {})"
+    found = "regexp_extract_all({}, {})"
+    numbered = "unnest(found) AS {}, unnest(range(len(found))) AS {}"
 
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
@@ -40,16 +42,6 @@ class DuckDb(Re2Sql):
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"
                            for condition, element in elements)
         return f"flatten([{cases}])"
-
-    def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
-                 text: str = "text") -> str:
-        match, place = names
-        return (f"SELECT {keys}, unnest(found) AS {match}, unnest(range(len(found))) AS {place}\n"
-                f"FROM (SELECT {keys}, regexp_extract_all({text}, {self.pattern(pattern)}) "
-                f"AS found FROM {source}) s")
-
-    def integer_division(self, arithmetic: str) -> str:
-        return f"CAST({arithmetic.replace('/', '//')} AS INTEGER)"
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:

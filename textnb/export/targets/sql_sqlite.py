@@ -93,7 +93,7 @@ class Sqlite(Sql):
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
 
     def term(self, term: str, bundle: Bundle) -> str | None:
-        grams = bundle.reads == "text" and bundle.words(self.knows).analyzer != "word"
+        grams = bundle.reads == "text" and bundle.words().analyzer != "word"
         return term.replace("\0", _SURROGATE) if grams else term
 
     def load_terms(
@@ -192,9 +192,6 @@ WHERE {is_word}{stops};""")
         return (f"CREATE TABLE {name} (character TEXT NOT NULL, number INTEGER NOT NULL, "
                 "part TEXT NOT NULL, class INTEGER NOT NULL, PRIMARY KEY (character, number)) "
                 "WITHOUT ROWID;")
-
-    def character(self, code: str) -> str:
-        return f"char({code})"
 
     def casing(self, lower: Lowercase) -> Iterator[str]:
         """Write the tables that decide the form of Σ: 1 is cased, 0 ignorable, others neither."""

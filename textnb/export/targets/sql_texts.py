@@ -19,17 +19,13 @@ from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
-from textnb.export.characters import Lowercase, Ranges, members, ranges_of
+from textnb.export.characters import Lowercase, Ranges, members, ranges_of, syllables
 from textnb.export.portable import Words
 from textnb.text.plan import WHITE
 
 # In the order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
 TABLES = ("normalized_characters", "cleaned_characters")
-# The syllables of Hangul: their number, the first one, and the first of each part with the
-# arithmetic of its number.
-_SYLLABLES, _FIRST_SYLLABLE = 11172, 0xAC00
-_HANGUL = ((0x1100, "n / 588"), (0x1161, "n % 588 / 28"), (0x11A7, "n % 28"))
 
 
 @dataclass(frozen=True)
@@ -46,8 +42,6 @@ class Fold:
         Of marks, which are sorted by them; without any, nothing is sorted.
     dropped : frozenset of str
         Parts that leave the text, after the sort.
-    hangul : bool
-        Whether syllables of Hangul become their parts.
     ascii : bool
         Whether characters beyond ASCII that are not among the ``parts`` leave the text.
     otherwise : str
@@ -58,7 +52,6 @@ class Fold:
     parts: Mapping[str, str]
     classes: Mapping[str, int] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
-    hangul: bool = False
     ascii: bool = False
     otherwise: str = "text"
 
@@ -69,15 +62,17 @@ class Fold:
     @property
     def changing(self) -> Ranges:
         """The characters beyond ASCII that show that a text must be changed, unless ``ascii``."""
-        found = {c for c in self.parts if not c.isascii()}
-        if self.hangul:
-            found.update(map(chr, range(_FIRST_SYLLABLE, _FIRST_SYLLABLE + _SYLLABLES)))
-        return ranges_of(found)
+        return ranges_of(c for c in self.parts if not c.isascii())
 
     def rows(self) -> Iterator[tuple[str, int, str, int]]:
-        """Each character, the number of a part, the part, and its class."""
+        """Each character, the number of a part, the part, and its class.
+
+        What holds neither marks nor characters that are dropped is one part.
+        """
+        special = self.dropped.union(self.classes)
         for character, becomes in self.parts.items():
-            for number, part in enumerate(becomes):
+            parts = [becomes] if special.isdisjoint(becomes) else [*becomes]
+            for number, part in enumerate(parts):
                 yield (character, number, "" if part in self.dropped else part,
                        self.classes.get(part, 0))
 
@@ -95,6 +90,8 @@ class Dialect(ABC):
         The column ``text`` with its ASCII in lower case.
     byte_length, char_length : str
         Of any string: the number of its bytes, and of its characters.
+    nullable : str
+        A string of a type that has null, which `lead` gives behind the last row.
     nul : str
         What texts hold in place of the character NUL; empty where they hold NUL itself.
     """
@@ -104,6 +101,7 @@ class Dialect(ABC):
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
     byte_length: ClassVar[str]
     char_length: ClassVar[str]
+    nullable: ClassVar[str] = "{}"
     nul: ClassVar[str] = ""
 
     def literal(self, value: str) -> str:
@@ -165,19 +163,6 @@ class Dialect(ABC):
         """Write statements that follow when the table is filled."""
         yield from ()
 
-    def numbers(self, count: int) -> str:
-        """Write a table with a column ``n``, the integers from 0 on."""
-        return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
-                f"WHERE n < {count - 1}) SELECT n FROM r) numbers")
-
-    def character(self, code: str) -> str:
-        """Write the character of a code point."""
-        return f"chr({code})"
-
-    def integer_division(self, arithmetic: str) -> str:
-        """Write arithmetic of integers in which a quotient is one."""
-        return arithmetic
-
 
 def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     """Write the views of clean texts.
@@ -201,8 +186,8 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
         source = "textnb_fields"
     if words.normalizing is not None:
         table = words.normalizing
-        fold = Fold("normalized", {**dict(zip(table.classes, table.classes, strict=True)),
-                                   **table.mapping}, table.classes, hangul=True)
+        marks = dict(zip(table.classes, table.classes, strict=True))
+        fold = Fold("normalized", {**marks, **table.mapping, **syllables()}, table.classes)
         statements += _fold_views(target, fold, keys_of(words), source, target.present_text(words))
         source = "textnb_normalized"
     words = replace(words, normalize=None)
@@ -285,8 +270,8 @@ def _cleaning(target: Dialect, words: Words) -> Fold:
         parts = {c: to for c, to in parts.items() if to} | dict.fromkeys(target.nul, target.nul)
         return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
     marks = sorted(dropped.union(stripping.classes))
-    return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts}, stripping.classes,
-                dropped, True, otherwise=otherwise)
+    return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts, **syllables()},
+                stripping.classes, dropped, otherwise=otherwise)
 
 
 def _fold_views(
@@ -295,12 +280,6 @@ def _fold_views(
     columns = ("character", "number", "part", "class")
     yield target.create_fold_table(fold.table)
     yield from target.load(fold.table, columns, fold.rows())
-    for number, (first, arithmetic) in enumerate(_HANGUL if fold.hangul else ()):
-        has_part = "\nWHERE n % 28 > 0" if number == 2 else ""
-        part = target.character(f"{first} + {target.integer_division(arithmetic)}")
-        yield (f"INSERT INTO {fold.table} ({', '.join(columns)})\n"
-               f"SELECT {target.character(f'{_FIRST_SYLLABLE} + n')}, {number}, {part}, 0\n"
-               f"FROM {target.numbers(_SYLLABLES)}{has_part};")
     yield from target.index_fold_table(fold.table)
     yield (f"CREATE VIEW textnb_{fold.name} AS\n"
            f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
@@ -329,13 +308,15 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
 
 
 def ngrams_of(
-    sizes: tuple[int, int], source: str, keys: str, separator: str = " ", prefix: str = ""
+    target: Dialect, sizes: tuple[int, int], source: str, keys: str, separator: str = " ",
+    prefix: str = "",
 ) -> str:
     """Write the n-grams of a view's words, each with a prefix: id and term."""
     least, most = sizes
     if most == 1:
         return f"SELECT id, {prefix}word AS term FROM {source}"
-    ahead = "".join(f", lead(word, {k}) OVER following AS word{k}" for k in range(1, most))
+    word = target.nullable.format("word")
+    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, most))
     joint = f" || '{separator}'" if separator else ""
     cases = "".join(
         f" WHEN {n} THEN word" + "".join(f"{joint} || word{k}" for k in range(1, n))
