@@ -18,6 +18,7 @@ from textnb.errors import SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
 from textnb.frames.paths import ENGINE
 from textnb.frames.sources import OnSkip, lazy_frame_from
+from textnb.frames.stdin import shown_name
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
@@ -116,7 +117,8 @@ def _reading(path: str) -> Iterator[None]:
     try:
         yield
     except ENGINE as error:
-        raise engine_failure(error) or SourceError.unreadable(path, first_line(error)) from error
+        raise engine_failure(error) or SourceError.unreadable(
+            shown_name(path), first_line(error)) from error
 
 
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
