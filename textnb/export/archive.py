@@ -28,7 +28,6 @@ from textnb.files.archive import (
     SUMS,
     check_sums,
     pack_folder,
-    read_document,
     read_labels,
     read_table,
     to_lists,
@@ -37,7 +36,7 @@ from textnb.files.archive import (
     write_labels,
 )
 from textnb.files.replace import guard_folder, replace_file, replace_folder, report_write_errors
-from textnb.files.require import reading_errors, require
+from textnb.files.require import read_document, reading_errors, require
 from textnb.text.tokens import Tokenizer
 
 # Version 2 added feature maps other than presence, and version 3 lists of labels. Bundles without
@@ -167,7 +166,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     """
     with reading_errors(name, "bundle"):
         form = read_document(
-            (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, "bundle")
+            (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
             # It is for readers of other systems, which have nothing else to split texts by.

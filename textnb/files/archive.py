@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ModelFileError
+from textnb.errors import DataError
 from textnb.files.require import check_size, require
 
 # Polars is imported where there are tables: one message is learned without it.
@@ -44,32 +44,6 @@ def write_document(
     """A JSON document that begins with its format and version."""
     return json.dumps({"format": format, "version": version, **values}, ensure_ascii=False,
                       allow_nan=False, indent=1, default=default)
-
-
-def read_document(
-    content: bytes, name: str, member: str, format: str, version: int, kind: str = "model"
-) -> dict[str, Any]:
-    """Read the values of a document; call it within `reading_errors`.
-
-    Raises
-    ------
-    ModelFileError
-        If the document is of another format, or of a version later than ``version``.
-    """
-    values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
-    if not isinstance(values, dict) or values.get("format") != format:
-        raise ModelFileError.damaged(name, f"{member} is not of format {format!r}", kind)
-    found = values.get("version")
-    if type(found) is not int or found < 1:
-        raise ModelFileError.damaged(
-            name, f"{member} is not of format {format!r}: format version {found!r}", kind)
-    if found > version:
-        raise ModelFileError.from_the_future(name, found, version)
-    return values
-
-
-def _refuse_constant(constant: str) -> float:
-    raise json.JSONDecodeError(f"{constant} is not a number", constant, 0)
 
 
 def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
