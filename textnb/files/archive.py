@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
-from textnb.files.require import check_size, require
+from textnb.files.require import LABEL_TYPES, check_labels, check_size, require
 
 # Polars is imported where there are tables: one message is learned without it.
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ _MAX_MEMBERS, _MAX_SUMS = 16, 1 << 16
 _PIECE = 1 << 20
 # The earliest time that ZIP can name: the same content gives the same bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
-_LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
-LABEL_TYPES = tuple(_LABEL_TYPES.values())
 
 
 def write_document(
@@ -188,7 +186,7 @@ def write_labels(labels: list[Any]) -> dict[str, Any]:
     DataError
         If the labels are not all strings, all integers or all booleans.
     """
-    kind = next((name for name, type_ in _LABEL_TYPES.items()
+    kind = next((name for name, type_ in LABEL_TYPES.items()
                  if all(type(label) is type_ for label in labels)), None)
     if kind is None:
         raise DataError("a file holds labels of one type, strings, integers or booleans; got "
@@ -198,11 +196,4 @@ def write_labels(labels: list[Any]) -> dict[str, Any]:
 
 def read_labels(values: Mapping[str, Any]) -> NDArray[Any]:
     """Read what `write_labels` gave, at least one label; call it within `reading_errors`."""
-    type_, labels = _LABEL_TYPES[values["type"]], values["labels"]
-    require(isinstance(labels, list) and len(labels) > 0
-            and all(type(label) is type_ for label in labels),
-            "its labels are not of their type")
-    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
-            "a label is beyond 64 bits")
-    classes: NDArray[Any] = np.array(labels, dtype=object if type_ is str else type_)
-    return classes
+    return np.array(check_labels(values), dtype=object if values["type"] == "string" else None)

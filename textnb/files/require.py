@@ -6,7 +6,7 @@ Neither NumPy nor Polars is imported, as readers of single terms start at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,21 @@ def check_size(name: str, needed: int, max_bytes: int) -> None:
         raise ModelFileError.too_large(name, needed, max_bytes)
 
 
+# Types of labels by their names in files.
+LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+
+
+def check_labels(values: Mapping[str, Any]) -> list[Any]:
+    """The labels of a document, at least one, all of the type that it says."""
+    type_ = LABEL_TYPES[values["type"]]
+    labels: list[Any] = values["labels"]
+    require(isinstance(labels, list) and len(labels) > 0
+            and all(type(label) is type_ for label in labels), "its labels are not of their type")
+    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
+            "a label is beyond 64 bits")
+    return labels
+
+
 def read_document(
     content: bytes, name: str, member: str, format: str, version: int, oldest: int = 1,
     kind: str = "model",
@@ -52,7 +67,8 @@ def read_document(
     if type(found) is int and found > version:
         raise ModelFileError.from_the_future(name, found, version)
     if type(found) is not int or found < oldest:
-        raise ModelFileError.damaged(name, f"{member} is not of version {version}", kind)
+        versions = version if oldest == version else f"{oldest} to {version}"
+        raise ModelFileError.damaged(name, f"{member} is not of version {versions}", kind)
     return values
 
 

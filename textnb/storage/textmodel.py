@@ -28,8 +28,8 @@ from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ModelFileError, ParameterError
-from textnb.files.archive import LABEL_TYPES, MAX_BYTES, read_labels, write_labels
-from textnb.files.require import check_size, reading_errors, require
+from textnb.files.archive import MAX_BYTES, read_labels, write_labels
+from textnb.files.require import LABEL_TYPES, check_size, reading_errors, require
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
@@ -38,7 +38,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.models.known import import_offered, text_models
 from textnb.runtime.forks import check_fork
-from textnb.runtime.memory import free_memory
+from textnb.runtime.memory import free_memory, has_room
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
@@ -69,8 +69,6 @@ Packed = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 # Kinds of classifiers.
 KINDS = ("TextClassifier", "TableClassifier")
 _SAMPLE = "optional/sample"
-# Bytes of counts that are made without asking how much memory is free.
-_SMALL = 64 << 20
 
 
 def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
@@ -323,7 +321,7 @@ def unpack_class_weight(value: Any) -> Any:
     """The inverse of `_pack_class_weight`; ValueError for anything that is not a class weight."""
     if isinstance(value, dict):
         labels, weights = value["labels"], value["weights"]
-        require(all(type(label) in LABEL_TYPES for label in labels)
+        require(all(type(label) in LABEL_TYPES.values() for label in labels)
                 and len(labels) == len(weights) == len(set(labels)),
                 "class weights are not those of labels")
         value = dict(zip(labels, weights, strict=True))
@@ -390,9 +388,8 @@ def _check_room(
     needed = 24 * stored if few_counts else 8 * shape[0] * shape[1]
     check_size(path, needed, max_bytes)
     # Weights take as much memory as counts.
-    free = free_memory() if 2 * needed > _SMALL else None
-    if free is not None and 2 * needed > free:
-        raise ModelFileError.no_room(path, *shape, 2 * needed, free)
+    if not has_room(2 * needed):
+        raise ModelFileError.no_room(path, *shape, 2 * needed, free_memory() or 0)
     return few_counts
 
 
