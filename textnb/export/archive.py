@@ -35,7 +35,7 @@ from textnb.files.archive import (
     write_document,
     write_labels,
 )
-from textnb.files.replace import guard_folder, replace_file, replace_folder, report_write_errors
+from textnb.files.replace import replace_file, replace_folder, report_write_errors
 from textnb.files.require import read_document, reading_errors, require
 from textnb.text.tokens import Tokenizer
 
@@ -123,7 +123,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     if target.exists() and (why := _why_not_replaced(target, archived)):
         raise SourceError.unwritable(path, why)
     if not archived:
-        with guard_folder(path) as tag, replace_folder(path, tag) as folder:
+        with replace_folder(path) as folder:
             yield folder
         return
     with report_write_errors(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
