@@ -68,20 +68,12 @@ def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
     return decode(content)
 
 
-def write_member(
-    archive: zipfile.ZipFile, name: str, content: bytes | memoryview,
-    compression: int = zipfile.ZIP_STORED,
-) -> None:
-    entry = zipfile.ZipInfo(name, _TIME)
-    entry.compress_type = compression
-    archive.writestr(entry, content)
-
-
 def pack_folder(folder: Path, file: IO[bytes]) -> None:
     """Write the files of a folder as a ZIP archive."""
     with zipfile.ZipFile(file, "w") as archive:
         for path in sorted(folder.iterdir()):
-            write_member(archive, path.name, path.read_bytes(), zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(path.name, _TIME), path.read_bytes(),
+                             zipfile.ZIP_DEFLATED)
 
 
 def unpack_folder(path: Path, folder: Path, max_bytes: int) -> None:
