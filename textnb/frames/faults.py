@@ -98,14 +98,16 @@ def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
         an object; the error names the line.
     """
     line = pl.col("line")
-    halves = line.str.contains(_HALF) & line.str.replace_all(_NO_HALF, "").str.contains(_HALF)
+    halves = line.str.replace_all(_NO_HALF, "").str.contains(_HALF)
     names = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii))
                      for name in columns for ascii in (True, False))
     nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
         lines = pl.scan_lines(where if is_url(where) else escape_glob([where]), name="line",
-                              **options).with_row_index("number", 1).filter(halves | nested)
-        for batch in lines.with_columns(halves=halves).collect_batches(
+                              **options).with_row_index("number", 1)
+        # First by what is quick: nearly all lines have neither.
+        lines = lines.filter(line.str.contains(_HALF) | nested).with_columns(halves=halves)
+        for batch in lines.filter(pl.col("halves") | nested).collect_batches(
                 chunk_size=_LINES, maintain_order=True, lazy=True):
             for number, text, has_half in batch.rows():
                 if fault := _HALF_FAULT if has_half else _list_among_strings(text, columns):
