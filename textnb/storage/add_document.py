@@ -27,7 +27,6 @@ from textnb.files.require import Unsupported, reading_errors, require
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
-    are_counts,
     check_counts,
     check_derived,
     check_ends,
@@ -175,22 +174,20 @@ def _why_unknown(document: Mapping[str, Any], found: TextDocument) -> str:
 
 def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     """Make the checks of terms and counts that loading a model makes."""
-    text, most = arrays["terms/bytes"], np.array(document["classes"]["documents"], dtype=np.int64)
+    text = arrays["terms/bytes"]
+    documents = np.array(document["classes"]["documents"], dtype=np.int64)
     ends = check_ends(arrays["terms/ends"], len(text), "terms")
     text.tobytes().decode("utf-8")
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, most)
-    values = arrays["counts/values"]
-    require(are_counts(values, _MOST) and are_counts(most, _MOST),
-            "counts are too large to add")
-    require(not presence or bool((values <= most[arrays["counts/classes"]]).all()),
+    check_counts(arrays, documents, most=_MOST)
+    require(int(documents.sum()) < _MOST, "documents are too many to add")
+    require(not presence or bool(
+        (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
     if _WEIGHTS in arrays:
         check_weights(arrays[_WEIGHTS], document["intercept"])
-    require(are_counts(arrays.get(_OCCURRENCES), _MOST),
-            f"{_OCCURRENCES} is not one count per term")
 
 
 def _every_term(arrays: Arrays) -> NDArray[np.bool_]:

@@ -42,7 +42,6 @@ from textnb.runtime.memory import free_memory, has_room
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
-    are_counts,
     check_counts,
     check_derived,
     check_ends,
@@ -353,8 +352,8 @@ def _unpack_counts(
     require(not is_weighted or not model.from_counts or (
         type(documents) is int and 0 < documents < EXACT), "its documents are not counted")
     total = arrays.get("terms/total")
-    require((total is None or (total.dtype.kind == "f") == is_weighted) and are_counts(total),
-            "the counts over all its documents are not counts")
+    require(total is None or (total.dtype.kind == "f") == is_weighted,
+            "the counts over all its documents are not of their type")
     frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
     pruned = document.get("pruned")
     counts = Counts(
@@ -373,8 +372,6 @@ def _unpack_counts(
     most = int(counts.n_rows) if documents is None else documents
     require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= most),
             "a term is in more documents than there are")
-    require(are_counts(occurrences),
-            "occurrences are too large to add, or below 0")
     return counts
 
 
