@@ -95,7 +95,7 @@ class TestRefusal:
     def test_of_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "model.textnb"
         TextClassifier().fit(many_classes(2000, 2200)).save(path)
-        monkeypatch.setattr("textnb.storage.textmodel.free_memory", lambda: 60 * MIB)
+        monkeypatch.setattr(memory_module, "free_memory", lambda: 60 * MIB)
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(path)
 

@@ -211,6 +211,8 @@ def variant(parent: Any = CountModel, **body: Any) -> Any:
     ({"name": "MultinomialNB"}, "MultinomialNB has the same name or kind"),
     ({"kind": "bernoulli"}, "BernoulliNB has the same name or kind"),
     ({"kind": ...}, "does not say its kind"),
+    *(({"kind": kind}, "a kind is lower-case letters and digits, with single hyphens")
+      for kind in ("a b", "A", "a--b", "-a", "a\n", "1", "a_b", "\u00e4")),
     ({"weigh": ...}, "does not say its weigh"),
     ({"term_z": ...}, "does not say its term_z"),
     ({"without_terms": ...}, "does not say its without_terms"),

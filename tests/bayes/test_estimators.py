@@ -168,10 +168,19 @@ def test_presence_is_above_zero_or_more(binarize: float) -> None:
         BernoulliNB(binarize=binarize).fit(X, Y)
 
 
-@pytest.mark.parametrize("expected", [2.5, [4, 4, 4], [[4] * 4], "4"], ids=repr)
+@pytest.mark.parametrize("expected", [2.5, [4, 4, 4], [[4] * 4], "4", 2**64 - 1],
+                         ids=repr)
 def test_categories_to_expect_are_ints_one_per_feature(expected: Any) -> None:
     with pytest.raises(ParameterError, match="min_categories must be an int or 4 ints"):
         CategoricalNB(min_categories=expected).fit(X, Y)
+
+
+@pytest.mark.parametrize(("expected", "category"), [(2**40, 1), (2**62, 1), (None, 2**40)])
+def test_categories_beyond_memory_are_refused_before_it_is_taken(
+    expected: int | None, category: int
+) -> None:
+    with pytest.raises(DataError, match=r"counts and weights of all categories .* MiB at least"):
+        CategoricalNB(min_categories=expected).fit([[0, 1], [1, category]], ["a", "b"])
 
 
 # Values

@@ -196,7 +196,8 @@ def test_more_than_4_gib(tmp_path: Path) -> None:
         """A file that keeps zeros as holes."""
 
         def __init__(self, path: Path):
-            self.file = path.open("wb")
+            self.file = path.open("w+b")
+            self.seek, self.read = self.file.seek, self.file.read
 
         def write(self, content: bytes | memoryview) -> int:
             if len(content) > BLOCK and not any(content[:64]):

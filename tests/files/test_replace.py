@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from textnb import SourceError
-from textnb.files.replace import recover_folder, replace_file, replace_folder
+from textnb.files.replace import replace_file, replace_folder
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -25,9 +25,8 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("tag", [None, "job"])
-def test_a_folder_takes_the_place_of_another(tag: str | None, out: Path) -> None:
-    with replace_folder(out, tag) as work:
+def test_a_folder_takes_the_place_of_another(out: Path) -> None:
+    with replace_folder(out) as work:
         (work / "new").write_text("new")
         assert tree(out) == {"old": "old"}
         # Hidden, and beside it: a rename does not cross devices.
@@ -46,13 +45,23 @@ def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path: Path) -> None
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o750
 
 
-def test_two_may_replace_one_folder(out: Path) -> None:
+def test_one_process_at_a_time_replaces_a_folder(out: Path) -> None:
     with replace_folder(out) as one:
         (one / "one").write_text("1")
-        with replace_folder(out) as two:
-            (two / "two").write_text("2")
-        assert tree(out) == {"two": "2"}
+        with (pytest.raises(SourceError, match="another run is at work on"),
+              replace_folder(out)):
+            pass
     assert tree(out.parent) == {"out/one": "1"}
+
+
+def test_a_folder_that_may_not_be_replaced_stays(out: Path) -> None:
+    def refuse(folder: Path) -> None:
+        assert tree(folder) == {"old": "old"}
+        raise SourceError("no")
+
+    with pytest.raises(SourceError, match="no"), replace_folder(out, refuse):
+        pass
+    assert tree(out.parent) == {"out/old": "old"}
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -78,22 +87,24 @@ step = os.rename
 def rename(source, target):
     step(source, target)
     os._exit(9)
-with replace_folder(sys.argv[1], "job") as work:
+with replace_folder(sys.argv[1]) as work:
     (work / "new").write_text("new")
     {end}
 """
 
 
 @pytest.mark.parametrize(("end", "left"), [
-    ("os._exit(9)", {".out.job-run/new": "new", "out/old": "old"}),
-    ("os.rename = rename", {".out.job-old/old": "old", ".out.job-run/new": "new"})])
+    ("os._exit(9)", {".out.textnb-run/new": "new", "out/old": "old"}),
+    ("os.rename = rename", {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
 def test_what_a_killed_process_left_is_put_right(
     end: str, left: dict[str, str], out: Path
 ) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED.format(end=end), str(out)], check=False)
+    (out.parent / ".out.textnb-lock").unlink()
     assert (done.returncode, tree(out.parent)) == (9, left)
-    recover_folder(out, "job")
-    assert tree(out.parent) == {"out/old": "old"}
+    with replace_folder(out) as work:
+        assert (tree(out), tree(work)) == ({"old": "old"}, {})
+    assert tree(out.parent) == {}
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 

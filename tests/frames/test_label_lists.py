@@ -23,15 +23,26 @@ def test_names_of_the_columns_that_say_so(lazy: bool) -> None:
     assert model.classes_.tolist() == sorted(NAMES)
 
 
-@pytest.mark.parametrize(("column", "value"), [
-    ("corn", None), ("money", None), ("money", 2), ("wheat", "maybe"), ("wheat", "")])
-def test_what_is_neither_is_refused_by_a_fit(column: str, value: object) -> None:
-    rows = ROWS.with_columns(pl.when(pl.int_range(3) == 1).then(
+def with_second(column: str, value: object) -> pl.DataFrame:
+    return ROWS.with_columns(pl.when(pl.int_range(3) == 1).then(
         pl.lit(value, dtype=ROWS.schema[column])).otherwise(column).alias(column))
-    listed = list_labels(rows, NAMES)
+
+
+@pytest.mark.parametrize("column", NAMES)
+def test_null_is_refused_by_a_fit(column: str) -> None:
+    listed = list_labels(with_second(column, None), NAMES)
     assert listed["label"].to_list() == [["wheat", "corn"], None, []]
     with pytest.raises(DataError, match="row 1"):
         TextClassifier().fit(listed)
+
+
+@pytest.mark.parametrize(("column", "value"), [("money", 2), ("wheat", "maybe"), ("wheat", "")])
+def test_what_is_neither_is_named(column: str, value: object) -> None:
+    rows, message = with_second(column, value), f"the column '{column}' of a label holds {value!r}"
+    with pytest.raises(DataError, match=message):
+        list_labels(rows, NAMES)
+    with pytest.raises(DataError, match=message):
+        TextClassifier().fit(list_labels(rows.lazy(), NAMES))
 
 
 def test_what_makes_no_lists() -> None:

@@ -303,8 +303,8 @@ class TestFolders:
             scan_mail("nowhere")
         with pytest.raises(SourceError, match="empty: it holds no message"):
             scan_mail("empty")
-        with pytest.raises(SourceError, match="download it first"):
-            scan_mail("https://example.org/a.mbox")
+        with pytest.raises(SourceError, match=r"https://example\.org/a\.mbox: mail .* download it"):
+            scan_mail("https://example.org/a.mbox?key=secret")
         with pytest.raises(ParameterError, match=r"other than the columns .* got 'date'"):
             scan_mail("x", headers=["date"])
         with pytest.raises(ParameterError, match="got 'a b'"):

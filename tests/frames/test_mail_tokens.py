@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.tiers import examples
 from textnb.errors import ParameterError
 from textnb.frames.mail import scan_mail
-from textnb.mail.features.hosts import host_suffixes
+from textnb.mail.features.links import host_suffixes
 from textnb.mail.features.words import LONGEST, plain_words
 from textnb.mail.message import read_message
 from textnb.mail.tokens import KINDS, mail_tokens

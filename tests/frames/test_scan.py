@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -498,6 +499,50 @@ except SourceError as error:
     print(error)
 """
         assert self.read(b"", tmp_path, script).strip() == "can't read standard input: it is empty"
+
+    def test_one_that_is_cut_is_named(self, tmp_path: Path) -> None:
+        script = """
+from textnb.errors import SourceError
+from textnb.frames.scan import scan
+try:
+    scan("-", text="text")
+except SourceError as error:
+    print(error)
+"""
+        (tmp_path / "spool").mkdir()
+        content = written(tmp_path, "a.parquet").read_bytes()[:-20]
+        printed = self.read(content, tmp_path / "spool", script)
+        assert printed.startswith("can't read standard input: parquet: ")
+
+
+@pytest.mark.parametrize("lines", [
+    ['{"text": "a", "label": "x"}', '{"text": "b", "label": ["x", "y"]}'],
+    ['{"text": "a", "label": []}', '{"text": "b", "label": "x"}'],
+    ['{"text": "a", "label": "x"}', '{"text": {"b": 1}, "label": "x"}']])
+@pytest.mark.parametrize("files", [1, 2])
+def test_ndjson_of_strings_and_lists_is_not_read_as_strings(
+    lines: list[str], files: int, tmp_path: Path
+) -> None:
+    for number, line in enumerate(lines if files == 2 else ["\n".join(lines)]):
+        (tmp_path / f"{number}.ndjson").write_text(line)
+    with pytest.raises(SourceError, match=r"line \d has .* in the column '(text|label)', and "):
+        scan(tmp_path, text="text", label="label").collect()
+    # A column that nobody reads may hold anything.
+    assert scan(tmp_path).collect().height == 2
+
+
+def test_brackets_in_strings_and_lists_deeper_in_ndjson_are_read(tmp_path: Path) -> None:
+    rows = [{"text": "[a]", "label": '"label": [1]', "more": {"label": ["x"]}},
+            {"text": '{"text": []', "label": "[", "more": {"label": ["y"]}}]
+    path = tmp_path / "rows.ndjson"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert scan(path, text="text", label="label").collect().to_dicts() == rows
+
+
+@pytest.mark.parametrize("format", [None, "csv", "folder", "mail", "delta"])
+def test_no_path_holds_a_null_byte(format: str | None) -> None:
+    with pytest.raises(SourceError, match="no such file or folder"):
+        scan("x\0", format=format)
 
 
 def test_many_columns_of_ndjson_keep_the_order_of_the_first_line(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("input.trian=x", r"input\.trian: no such key - did you mean 'train'\?; the keys there are"),
     ("inptu.train=x", r"inptu: no such key - did you mean 'input'\?"),
     ("validation.folds=1", r"validation\.folds: must be an int >= 2; got 1"),
-    ("validation.folds=three", r"validation\.folds: must be an integer; got 'three'"),
+    ("validation.folds=three", r"validation\.folds: must be an int >= 2; got 'three'"),
     ("validation={leave_one_out=true, folds=3}",
      r"validation\.folds: does not go with leave_one_out"),
     ("validation={leave_one_out=true, folds=5}",

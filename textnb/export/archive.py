@@ -26,7 +26,6 @@ from textnb.files.archive import (
     SUMS,
     check_sums,
     pack_folder,
-    read_document,
     read_labels,
     read_table,
     to_lists,
@@ -34,8 +33,8 @@ from textnb.files.archive import (
     write_document,
     write_labels,
 )
-from textnb.files.replace import guard_folder, replace_file, replace_folder, report_write_errors
-from textnb.files.require import reading_errors, require
+from textnb.files.replace import replace_file, replace_folder, report_write_errors
+from textnb.files.require import read_document, reading_errors, require
 from textnb.runtime import __version__
 from textnb.text.tokens import Tokenizer
 
@@ -123,7 +122,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     if target.exists() and (why := _why_not_replaced(target, archived)):
         raise SourceError.unwritable(path, why)
     if not archived:
-        with guard_folder(path) as tag, replace_folder(path, tag) as folder:
+        with replace_folder(path) as folder:
             yield folder
         return
     with report_write_errors(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
@@ -166,7 +165,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     """
     with reading_errors(name, "bundle"):
         form = read_document(
-            (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, "bundle")
+            (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
             # It is for readers of other systems, which have nothing else to split texts by.

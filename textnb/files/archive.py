@@ -18,8 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ModelFileError
-from textnb.files.require import check_size, require
+from textnb.errors import DataError
+from textnb.files.require import LABEL_TYPES, check_labels, check_size, require
 
 # Polars is imported where there are tables: one message is learned without it.
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ _MAX_MEMBERS, _MAX_SUMS = 16, 1 << 16
 _PIECE = 1 << 20
 # The earliest time that ZIP can name: the same content gives the same bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
-_LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
-LABEL_TYPES = tuple(_LABEL_TYPES.values())
 
 
 def write_document(
@@ -44,32 +42,6 @@ def write_document(
     """A JSON document that begins with its format and version."""
     return json.dumps({"format": format, "version": version, **values}, ensure_ascii=False,
                       allow_nan=False, indent=1, default=default)
-
-
-def read_document(
-    content: bytes, name: str, member: str, format: str, version: int, kind: str = "model"
-) -> dict[str, Any]:
-    """Read the values of a document; call it within `reading_errors`.
-
-    Raises
-    ------
-    ModelFileError
-        If the document is of another format, or of a version later than ``version``.
-    """
-    values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
-    if not isinstance(values, dict) or values.get("format") != format:
-        raise ModelFileError.damaged(name, f"{member} is not of format {format!r}", kind)
-    found = values.get("version")
-    if type(found) is not int or found < 1:
-        raise ModelFileError.damaged(
-            name, f"{member} is not of format {format!r}: format version {found!r}", kind)
-    if found > version:
-        raise ModelFileError.from_the_future(name, found, version)
-    return values
-
-
-def _refuse_constant(constant: str) -> float:
-    raise json.JSONDecodeError(f"{constant} is not a number", constant, 0)
 
 
 def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
@@ -96,20 +68,12 @@ def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
     return decode(content)
 
 
-def write_member(
-    archive: zipfile.ZipFile, name: str, content: bytes | memoryview,
-    compression: int = zipfile.ZIP_STORED,
-) -> None:
-    entry = zipfile.ZipInfo(name, _TIME)
-    entry.compress_type = compression
-    archive.writestr(entry, content)
-
-
 def pack_folder(folder: Path, file: IO[bytes]) -> None:
     """Write the files of a folder as a ZIP archive."""
     with zipfile.ZipFile(file, "w") as archive:
         for path in sorted(folder.iterdir()):
-            write_member(archive, path.name, path.read_bytes(), zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(path.name, _TIME), path.read_bytes(),
+                             zipfile.ZIP_DEFLATED)
 
 
 def unpack_folder(path: Path, folder: Path, max_bytes: int) -> None:
@@ -214,7 +178,7 @@ def write_labels(labels: list[Any]) -> dict[str, Any]:
     DataError
         If the labels are not all strings, all integers or all booleans.
     """
-    kind = next((name for name, type_ in _LABEL_TYPES.items()
+    kind = next((name for name, type_ in LABEL_TYPES.items()
                  if all(type(label) is type_ for label in labels)), None)
     if kind is None:
         raise DataError("a file holds labels of one type, strings, integers or booleans; got "
@@ -224,11 +188,4 @@ def write_labels(labels: list[Any]) -> dict[str, Any]:
 
 def read_labels(values: Mapping[str, Any]) -> NDArray[Any]:
     """Read what `write_labels` gave, at least one label; call it within `reading_errors`."""
-    type_, labels = _LABEL_TYPES[values["type"]], values["labels"]
-    require(isinstance(labels, list) and len(labels) > 0
-            and all(type(label) is type_ for label in labels),
-            "its labels are not of their type")
-    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
-            "a label is beyond 64 bits")
-    classes: NDArray[Any] = np.array(labels, dtype=object if type_ is str else type_)
-    return classes
+    return np.array(check_labels(values), dtype=object if values["type"] == "string" else None)

@@ -22,10 +22,10 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import IO, Any, NamedTuple
 
-from textnb.errors import ModelFileError, SourceError
+from textnb.errors import ModelFileError
+from textnb.files.require import read_document, reading_errors, require
 
 BLOCK = 1 << 16
 ALIGNMENT = 64
@@ -41,7 +41,6 @@ _DIGEST = 32
 # A ZIP's fields for sizes and offsets have 32 bits. This value says that another field has 64 bits.
 _WIDE = 0xFFFF_FFFF
 _MOST_MEMBERS, _MOST_NAME = 4096, 100
-_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_./")
 # 1 January 1980, the earliest that ZIP can name: the same content gives the same bytes.
 _TIME, _DATE = 0, 0x21
 # The id of the extra field whose zeros move the content to a multiple of 64 bytes.
@@ -90,20 +89,21 @@ def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]
     Parameters
     ----------
     file : binary file
-        Empty.
+        Empty, and open for reading too: the digests are those of what was written.
     members : iterable of (name, parts)
         A member's content is its parts, one after the other.
     """
     written: list[Member] = []
-    out = _HashingWriter(file)
     for name, parts in members:
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         member = _append(written, name, sum(map(len, views)), _crc(views))
-        for view in chain([memoryview(_local_header(member))], views):
-            out.write(view)
-    digests = out.digests()
-    content = [memoryview(array_header("|u1", (len(digests) // _DIGEST, _DIGEST))),
-               memoryview(digests)]
+        file.write(_local_header(member))
+        for view in views:
+            file.write(view)
+    file.seek(0)
+    digests = b"".join(hashlib.sha256(block).digest()
+                       for block in iter(lambda: file.read(BLOCK), b""))
+    content = [array_header("|u1", (len(digests) // _DIGEST, _DIGEST)), digests]
     last = _append(written, DIGESTS, sum(map(len, content)), _crc(content))
     tail = b"".join([_local_header(last), *content, _directory(written)])
     file.write(tail)
@@ -133,15 +133,8 @@ class Blocks:
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor, self._name = descriptor, name
-        try:
-            length = os.fstat(descriptor).st_size
-        except OSError as error:
-            raise SourceError.unreadable(name, error.strerror or error) from error
-        self._digests = b""
-        self.members: dict[str, Member] = {}
-        # Length of the blocks: of all bytes before the digests.
-        self.length = 0
-        self._open(length)
+        with reading_errors(name):
+            self._open(os.fstat(descriptor).st_size)
 
     def read(self, start: int, end: int) -> memoryview:
         """Read the bytes from one place to another, and check the digests of their blocks."""
@@ -174,21 +167,14 @@ class Blocks:
         content = bytes(self.read(member.start, member.end))
         if zlib.crc32(content) != member.crc:
             raise self.damaged(f"the CRC-32 of {DOCUMENT} differs")
-        values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+        values = read_document(content, self._name, DOCUMENT, FORMAT, VERSION, VERSION)
         if b"\\ud" in content.lower():
             # Half of a pair of surrogates is no character, and could not be written again.
             json.dumps(values, ensure_ascii=False).encode("utf-8")
-        if not isinstance(values, dict) or values.get("format") != FORMAT:
-            raise self.damaged(f"{DOCUMENT} is not of format {FORMAT!r}")
-        version, required = values["version"], values["requires"]
-        if type(version) is int and version > VERSION:
-            raise ModelFileError.from_the_future(self._name, version, VERSION)
-        if type(version) is not int or version != VERSION:
-            raise self.damaged(f"{DOCUMENT} is not of version {VERSION}")
-        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-            raise self.damaged("what it requires is not a list of names")
-        unknown = sorted(set(required) - FEATURES)
-        if unknown:
+        required = values["requires"]
+        require(isinstance(required, list) and all(isinstance(name, str) for name in required),
+                "what it requires is not a list of names")
+        if unknown := sorted(set(required) - FEATURES):
             raise ModelFileError.unknown_features(
                 self._name, [f"the feature {name!r}" for name in unknown])
         return values
@@ -200,94 +186,51 @@ class Blocks:
                     self.read(member.header, member.start) != _local_header(member)):
                 raise self.damaged(f"the header of {member.name} is not the one that textnb writes")
 
-    @property
-    def checksum(self) -> str:
-        """The digest of the file, in hexadecimal."""
-        return self._stated.decode("ascii")
-
     def damaged(self, what: str) -> ModelFileError:
         return ModelFileError.damaged(self._name, what)
 
     def _open(self, length: int) -> None:
-        if length < _END.size + _COMMENT:
-            raise self.damaged("it is too short")
-        end = self._pread(length - _END.size - _COMMENT, length)
-        comment = end[_END.size:]
-        _check_version(comment, self._name)
-        self._stated = comment[len(_MARK):]
-        written = self._list_members(self._read_directory(end, length), length)
-        last = written[-1] if written else None
-        if last is None or last.name != DIGESTS:
-            raise self.damaged(f"its last member is not {DIGESTS}")
-        count = -(-last.header // BLOCK)
-        header = array_header("|u1", (count, _DIGEST))
-        if last.size != len(header) + count * _DIGEST:
-            raise self.damaged("it does not have one checksum per block")
+        at = length - _END.size - _COMMENT
+        require(at > 0, "it is too short")
+        end = self._pread(at, length)
+        _check_version(end[_END.size:], self._name)
+        # The digest of the file, in hexadecimal.
+        self.checksum = end[-64:].decode("ascii")
+        written = _members_of(self._read_directory(end[:_END.size], at))
+        last = written[-1]
+        require(last.name == DIGESTS, f"its last member is not {DIGESTS}")
+        header = array_header("|u1", (-(-last.header // BLOCK), _DIGEST))
         tail = self._pread(last.header, length - 64)
-        if hashlib.sha256(tail).hexdigest().encode() != self._stated:
-            raise self.damaged("its checksum differs: bytes were changed or lost")
-        expected = [_local_header(last) + header, _directory(written)]
-        at = last.start - last.header
-        digests = tail[at + len(header):at + last.size]
-        if tail != expected[0] + digests + expected[1] or zlib.crc32(
-                header + digests) != last.crc:
-            raise self.damaged("its directory is not the one of its members")
-        self._digests, self.length = digests, last.header
+        require(hashlib.sha256(tail).hexdigest() == self.checksum,
+                "its checksum differs: bytes were changed or lost")
+        own = tail[last.start - last.header:last.end - last.header]
+        self._digests = own[len(header):]
+        require(len(self._digests) == -(-last.header // BLOCK) * _DIGEST,
+                "it does not have one checksum per block")
+        require(tail == _local_header(last) + header + self._digests + _directory(written)
+                and zlib.crc32(own) == last.crc, "its directory is not the one of its members")
+        # Length of the blocks: of all bytes before the digests.
+        self.length = last.header
         self.members = {member.name: member for member in written}
 
-    def _read_directory(self, end: bytes, length: int) -> bytes:
+    def _read_directory(self, end: bytes, at: int) -> bytes:
         """Read the entries of the central directory, whose place its end states."""
-        at = length - _END.size - _COMMENT
-        _, _, _, _, count, size, start, _ = _END.unpack_from(end)
+        *_, count, size, start, _ = _END.unpack(end)
         if _WIDE in (size, start):
-            before = _WIDE_END.size + _LOCATOR.size
-            if at < before:
-                raise self.damaged("its directory is not where it says")
-            at -= before
-            *_, count, size, start = _WIDE_END.unpack_from(
-                self._pread(at, at + _WIDE_END.size))
-        if start + size != at or count > _MOST_MEMBERS or size > count * (
-                _CENTRAL.size + _MOST_NAME + 28):
-            raise self.damaged("its directory is not where it says")
+            at -= _WIDE_END.size + _LOCATOR.size
+            *_, count, size, start = _WIDE_END.unpack(self._pread(at, at + _WIDE_END.size))
+        require(start + size == at and 0 < count <= _MOST_MEMBERS and size <= count * (
+            _CENTRAL.size + _MOST_NAME + 28), "its directory is not where it says")
         return self._pread(start, at)
-
-    def _list_members(self, directory: bytes, length: int) -> list[Member]:
-        """List the members that the directory names, at the places where a writer puts them."""
-        written: list[Member] = []
-        names: set[str] = set()
-        at = 0
-        while at < len(directory):
-            if len(directory) - at < _CENTRAL.size:
-                raise self.damaged("its directory is cut")
-            fields = _CENTRAL.unpack_from(directory, at)
-            crc, size, name_length, extra = fields[7], fields[9], fields[10], fields[11]
-            at += _CENTRAL.size
-            raw = directory[at:at + name_length]
-            if not raw or name_length > _MOST_NAME or not _NAME.issuperset(raw):
-                raise self.damaged("a member has no plain name")
-            if size == _WIDE and extra >= 12:
-                size = int.from_bytes(directory[at + name_length + 4:at + name_length + 12],
-                                      "little")
-            at += name_length + extra
-            name = raw.decode("ascii")
-            if name in names:
-                raise self.damaged(f"two members are named {name}")
-            names.add(name)
-            if _append(written, name, size, crc).end > length:
-                raise self.damaged(f"{name} is longer than the file")
-        return written
 
     def _pread(self, start: int, end: int) -> bytes:
         parts = []
-        try:
+        with reading_errors(self._name):
             while start < end:
                 part = _read_at(self._descriptor, end - start, start)
-                if not part:
-                    raise self.damaged("it ends before its contents do")
+                require(len(part) > 0, "it ends before its contents do")
                 parts.append(part)
                 start += len(part)
-        except OSError as error:
-            raise SourceError.unreadable(self._name, error.strerror or error) from error
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -309,36 +252,24 @@ def _read_at(descriptor: int, length: int, at: int) -> bytes:
     return os.read(descriptor, length)
 
 
-def _refuse_constant(constant: str) -> float:
-    raise ValueError(f"{constant} is not a number")
+def _members_of(directory: bytes) -> list[Member]:
+    """The members that a directory names, at the places where a writer puts them.
 
-
-class _HashingWriter:
-    """Writes to a file, and keeps the digest of each block."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._digest, self._length, self._found = hashlib.sha256(), 0, bytearray()
-
-    def write(self, content: memoryview) -> None:
-        self._file.write(content)
-        at = 0
-        while at < len(content):
-            part = content[at:at + BLOCK - self._length]
-            self._digest.update(part)
-            self._length += len(part)
-            at += len(part)
-            if self._length == BLOCK:
-                self._end()
-
-    def digests(self) -> bytes:
-        if self._length:
-            self._end()
-        return bytes(self._found)
-
-    def _end(self) -> None:
-        self._found += self._digest.digest()
-        self._digest, self._length = hashlib.sha256(), 0
+    Whatever else is in the directory: its reader compares it with the one of these members.
+    """
+    written: list[Member] = []
+    at = 0
+    while at < len(directory):
+        fields = _CENTRAL.unpack_from(directory, at)
+        crc, size, name_length, extra = fields[7], *fields[9:12]
+        at += _CENTRAL.size + name_length
+        if size == _WIDE:
+            size = int.from_bytes(directory[at + 4:at + 12], "little")
+        _append(written, directory[at - name_length:at].decode("ascii"), size, crc)
+        at += extra
+    require(len({member.name for member in written}) == len(written),
+            "two of its members have one name")
+    return written
 
 
 def _append(written: list[Member], name: str, size: int, crc: int) -> Member:
@@ -351,7 +282,7 @@ def _append(written: list[Member], name: str, size: int, crc: int) -> Member:
     return member
 
 
-def _crc(views: Iterable[memoryview]) -> int:
+def _crc(views: Iterable[Content]) -> int:
     crc = 0
     for view in views:
         crc = zlib.crc32(view, crc)

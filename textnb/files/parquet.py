@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import first_line
+from textnb.files.require import require
 from textnb.runtime.forks import check_fork
 
 # The errors of Polars for malformed bytes or tables.
@@ -35,9 +36,38 @@ def memory_needed(content: bytes) -> int:
     Raises
     ------
     MalformedTable
-        If the bytes are no Parquet file.
+        If the bytes are no Parquet file, or its structure can't be followed within them.
     """
-    return sum(size + 16 * values for values, size in column_sizes(content).values())
+    try:
+        require(len(content) >= 12 and content[-4:] == b"PAR1", "it does not end as Parquet")
+        start = len(content) - _FOOTER - int.from_bytes(content[-_FOOTER:-4], "little")
+        require(start >= 4, "its footer is longer than the table")
+        return sum(_column_bytes(content, chunk[3])
+                   for group in _Reader(content, start).struct().get(4, []) for chunk in group[1])
+    except (KeyError, IndexError, TypeError, AttributeError, RecursionError, ValueError) as error:
+        raise MalformedTable(f"a table's structure is broken: {error!r}") from error
+
+
+def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
+    # The dictionary page, if there is one, comes first. Each page's count of values is checked too,
+    # as readers allocate memory by it.
+    offsets = [offset for offset in (meta[9], meta.get(11) or meta[9]) if offset > 0]
+    at = min(offsets, default=0)
+    end, total, counted = at + meta[7], 0, 0
+    require(4 <= at <= end <= len(content), "a column lies outside its table")
+    while at < end:
+        reader = _Reader(content, at)
+        header = reader.struct()
+        require(header[2] >= 0 and header[3] >= 0, "a page has a negative size")
+        total += header[2]
+        own = next((header[kind] for kind in (5, 7, 8) if kind in header), {1: 0})
+        require(0 <= own[1] <= max(meta[5], header[2]),
+                "a page declares an absurd number of values")
+        counted += 0 if 7 in header else own[1]
+        at = reader.at + header[3]
+    require(counted == meta[5] and at == end,
+            "a column's pages do not add up to what it declares")
+    return int(total + 16 * counted)
 
 
 def decode(content: bytes) -> pl.DataFrame:
@@ -55,60 +85,6 @@ def decode(content: bytes) -> pl.DataFrame:
         raise MalformedTable(f"can't be decoded: {first_line(error)[:300]}") from error
 
 
-def column_sizes(content: bytes) -> dict[str, tuple[int, int]]:
-    """Values and uncompressed bytes of each column, all pages added.
-
-    Raises
-    ------
-    MalformedTable
-        If the structure can't be followed within the bytes.
-    """
-    if len(content) < 12 or content[-4:] != b"PAR1":
-        raise MalformedTable("a table does not end as Parquet")
-    length = int.from_bytes(content[-_FOOTER:-4], "little")
-    start = len(content) - _FOOTER - length
-    if start < 4:
-        raise MalformedTable("a table's footer is longer than the table")
-    sizes: dict[str, tuple[int, int]] = {}
-    try:
-        footer = _Reader(content, start).struct()
-        for group in footer.get(4, []):
-            for chunk in group[1]:
-                meta = chunk[3]
-                name = b".".join(meta[3]).decode("utf-8", "replace")
-                if meta[5] < 0:
-                    raise MalformedTable("a column has a negative number of values")
-                values, size = sizes.get(name, (0, 0))
-                sizes[name] = (values + meta[5], size + _page_bytes(content, meta))
-    except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-        raise MalformedTable(f"a table's structure is broken: {error!r}") from error
-    return sizes
-
-
-def _page_bytes(content: bytes, meta: dict[int, Any]) -> int:
-    # The dictionary page, if there is one, comes first. Each page's count of values is checked too,
-    # as readers allocate memory by it.
-    offsets = [offset for offset in (meta[9], meta.get(11) or meta[9]) if offset > 0]
-    at = min(offsets, default=0)
-    end, total, counted = at + meta[7], 0, 0
-    if not 4 <= at <= end <= len(content):
-        raise MalformedTable("a column lies outside its table")
-    while at < end:
-        reader = _Reader(content, at)
-        header = reader.struct()
-        if header[2] < 0 or header[3] < 0:
-            raise MalformedTable("a page has a negative size")
-        total += header[2]
-        own = next((header[kind] for kind in (5, 7, 8) if kind in header), {1: 0})
-        if not 0 <= own[1] <= max(meta[5], header[2]):
-            raise MalformedTable("a page declares an absurd number of values")
-        counted += 0 if 7 in header else own[1]
-        at = reader.at + header[3]
-    if counted != meta[5] or at != end:
-        raise MalformedTable("a column's pages do not add up to what it declares")
-    return total
-
-
 class _Reader:
     """Thrift's compact protocol: structs as dicts of field number to value."""
 
@@ -116,8 +92,7 @@ class _Reader:
         self.content, self.at = content, at
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        if depth > 32:
-            raise MalformedTable("a table's structure is nested too deeply")
+        require(depth <= 32, "it is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:
@@ -139,35 +114,31 @@ class _Reader:
         if kind in (9, 10):
             head = self._byte()
             count = head >> 4 if head >> 4 != 15 else self._unsigned()
-            if count > len(self.content):
-                raise MalformedTable("a list is longer than its table")
+            require(count <= len(self.content), "a list is longer than its table")
             if head & 15 in (1, 2):
                 return [self._byte() == 1 for _ in range(count)]
             return [self._value(head & 15, depth + 1) for _ in range(count)]
         if kind == 12:
             return self.struct(depth + 1)
-        raise MalformedTable(f"a value is of unknown type {kind}")
+        raise ValueError(f"a value is of unknown type {kind}")
 
     def _byte(self) -> int:
         self.at += 1
         return self.content[self.at - 1]
 
     def _bytes(self, length: int) -> bytes:
-        if length > len(self.content) - self.at:
-            raise MalformedTable("a value runs past the end of its table")
+        require(length <= len(self.content) - self.at, "a value runs past the end of its table")
         self.at += length
         return self.content[self.at - length:self.at]
 
     def _unsigned(self) -> int:
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in range(0, 64, 7):
             byte = self._byte()
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-            shift += 7
-            if shift > 63:
-                raise MalformedTable("a number is too long")
+        raise ValueError("a number is too long")
 
     def _signed(self) -> int:
         value = self._unsigned()

@@ -6,18 +6,15 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
-from uuid import uuid4
 
 from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup
 from textnb.files.lock import lock_file
-
-_TAG = "textnb"
 
 
 @contextmanager
@@ -57,73 +54,45 @@ def replace_file(
 
 
 @contextmanager
-def replace_folder(path: str | os.PathLike[str], tag: str | None = None) -> Iterator[Path]:
+def replace_folder(
+    path: str | os.PathLike[str], check: Callable[[Path], object] | None = None
+) -> Iterator[Path]:
     """Write a folder that replaces ``path`` at the end; on any failure, nothing changes.
 
-    The old folder is removed once the new one is in its place.
+    The old folder is removed once the new one is in its place. One process at a time does so, and
+    first puts right what a killed one left.
 
     Parameters
     ----------
     path : path
         A folder that may be replaced, or a path where nothing is: the caller has checked that.
-    tag : str, optional
-        Part of the names of the temporary folders, for a caller that holds a lock and calls
-        `recover_folder`. Without it, the names are random.
+    check : callable, optional
+        Called with the folder when no other process can change it any more.
 
     Raises
     ------
     SourceError
-        If the path can't be written.
+        If the path can't be written, or another process writes it.
     """
     target = Path(path).resolve()
-    work, old = _temporary_folders(target, tag or uuid4().hex)
-    with report_write_errors(path), cleanup(partial(shutil.rmtree, work, ignore_errors=True)):
-        work.mkdir()
-        yield work
-        _swap(work, target, old)
-
-
-@contextmanager
-def guard_folder(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Be alone in writing a folder, and tidy up what a killed process left there.
-
-    Yields
-    ------
-    str
-        The tag for `replace_folder`.
-
-    Raises
-    ------
-    SourceError
-        If another process writes it, or its lock file can't be made.
-    """
-    target = Path(path).resolve()
-    with lock_file(target.with_name(f".{target.name}.{_TAG}-lock")) as is_alone:
+    lock, work, old = (target.with_name(f".{target.name}.textnb-{what}")
+                       for what in ("lock", "run", "old"))
+    with lock_file(lock) as is_alone:
         if not is_alone:
             raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "
                               "another output")
-        recover_folder(target, _TAG)
-        yield _TAG
-
-
-def recover_folder(path: str | os.PathLike[str], tag: str) -> None:
-    """Tidy up what a killed process left of `replace_folder`; the caller holds a lock.
-
-    If it was killed between its two renames, the old folder is put back.
-    """
-    target = Path(path).resolve()
-    work, old = _temporary_folders(target, tag)
-    with report_write_errors(path):
-        if old.exists() and not target.exists():
-            os.rename(old, target)
-    for folder in (work, old):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _temporary_folders(target: Path, tag: str) -> tuple[Path, Path]:
-    """Where the new folder is written, and where the old one is put during the exchange."""
-    return target.with_name(f".{target.name}.{tag}-run"), target.with_name(
-        f".{target.name}.{tag}-old")
+        with report_write_errors(path):
+            if old.exists() and not target.exists():
+                # Killed between its two renames.
+                os.rename(old, target)
+        for folder in (work, old):
+            shutil.rmtree(folder, ignore_errors=True)
+        if check is not None:
+            check(target)
+        with report_write_errors(path), cleanup(partial(shutil.rmtree, work, ignore_errors=True)):
+            work.mkdir()
+            yield work
+            _swap(work, target, old)
 
 
 def _swap(work: Path, target: Path, old: Path) -> None:

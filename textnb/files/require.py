@@ -5,8 +5,10 @@ Neither NumPy nor Polars is imported, as readers of single terms start at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from textnb.errors import EngineError, ModelFileError, SourceError, first_line
 from textnb.runtime.engine import engine_failure
@@ -29,6 +31,49 @@ def check_size(name: str, needed: int, max_bytes: int) -> None:
     """Raise ModelFileError where a file declares more bytes in memory than the limit."""
     if needed > max_bytes:
         raise ModelFileError.too_large(name, needed, max_bytes)
+
+
+# Types of labels by their names in files.
+LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+
+
+def check_labels(values: Mapping[str, Any]) -> list[Any]:
+    """The labels of a document, at least one, all of the type that it says."""
+    type_ = LABEL_TYPES[values["type"]]
+    labels: list[Any] = values["labels"]
+    require(isinstance(labels, list) and len(labels) > 0
+            and all(type(label) is type_ for label in labels), "its labels are not of their type")
+    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
+            "a label is beyond 64 bits")
+    return labels
+
+
+def read_document(
+    content: bytes, name: str, member: str, format: str, version: int, oldest: int = 1,
+    kind: str = "model",
+) -> dict[str, Any]:
+    """Read the values of a document; call it within `reading_errors`.
+
+    Raises
+    ------
+    ModelFileError
+        If the document is of another format, or of a version before ``oldest`` or after
+        ``version``.
+    """
+    values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    if not isinstance(values, dict) or values.get("format") != format:
+        raise ModelFileError.damaged(name, f"{member} is not of format {format!r}", kind)
+    found = values["version"]
+    if type(found) is int and found > version:
+        raise ModelFileError.from_the_future(name, found, version)
+    if type(found) is not int or found < oldest:
+        versions = version if oldest == version else f"{oldest} to {version}"
+        raise ModelFileError.damaged(name, f"{member} is not of version {versions}", kind)
+    return values
+
+
+def _refuse_constant(constant: str) -> float:
+    raise ValueError(f"{constant} is not a number")
 
 
 @contextmanager

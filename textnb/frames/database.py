@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -220,25 +221,16 @@ class _SqlAlchemy(_Reader):
         self.failures = (SQLAlchemyError, ImportError, ValueError, OSError)
 
     def types(self) -> Types:
-        engine = self._engine()
-        if engine.dialect.name != "postgresql":
-            return self._types_of_rows(engine)
-        with engine.connect() as connection:
-            result = connection.execution_options(no_parameters=True).exec_driver_sql(
-                f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0")
+        if not self._is_postgres:
+            with self._result(self.query, stream_results=True) as result:
+                sample = _frame(_check_distinct(list(result.keys())), result.fetchmany(_SAMPLE),
+                                None)
+            return {name: (dtype, None) for name, dtype in sample.schema.items()}
+        with self._result(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
             columns = [(column[0], column[1]) for column in result.cursor.description]
         names = _check_distinct([name for name, _ in columns])
         return {name: _BY_NUMBER.get(number, _OTHER)
                 for name, (_, number) in zip(names, columns, strict=True)}
-
-    def _types_of_rows(self, engine: Any) -> Types:
-        with engine.connect() as connection:
-            result = connection.execution_options(
-                stream_results=True, no_parameters=True).exec_driver_sql(self.query)
-            names = _check_distinct(list(result.keys()))
-            sample = result.fetchmany(_SAMPLE)
-        frame = _frame(names, sample, None)
-        return {name: (dtype, None) for name, dtype in frame.schema.items()}
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         steps = self._steps(types)
@@ -253,25 +245,31 @@ class _SqlAlchemy(_Reader):
                     thread.submit(steps.close).result()
 
     def _steps(self, types: Types) -> Generator[pl.DataFrame, None, None]:
-        engine = self._engine()
-        postgres = engine.dialect.name == "postgresql"
         schema = _schema(types)
-        query = self.select(types) if postgres else self.query
         # A cursor on the server, where the driver has one.
-        with (engine.connect().execution_options(
-                stream_results=True, max_row_buffer=_ROWS, no_parameters=True) as connection,
-              closing(connection.exec_driver_sql(query)) as result):
+        with self._result(self.select(types) if self._is_postgres else self.query,
+                          stream_results=True, max_row_buffer=_ROWS) as result:
             names = list(result.keys())
             for rows in result.partitions(_ROWS):
                 yield _frame(names, rows, schema)
 
+    @contextmanager
+    def _result(self, query: str, **options: Any) -> Iterator[Any]:
+        with (self._engine.connect().execution_options(no_parameters=True, **options) as connection,
+              closing(connection.exec_driver_sql(query)) as result):
+            yield result
+
+    @property
+    def _is_postgres(self) -> bool:
+        return bool(self._engine.dialect.name == "postgresql")
+
+    @cached_property
     def _engine(self) -> Any:
         import sqlalchemy
 
-        if self._given is not None:
-            return self._given
         # Without a pool, a connection is closed when it is released.
-        return sqlalchemy.create_engine(self.url, poolclass=sqlalchemy.pool.NullPool)
+        return self._given if self._given is not None else sqlalchemy.create_engine(
+            self.url, poolclass=sqlalchemy.pool.NullPool)
 
 
 def _schema(types: Types) -> pl.Schema:

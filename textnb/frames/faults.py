@@ -1,20 +1,25 @@
 """Finds the faulty line of a text file of rows, and says what is wrong there and what to do.
 
-Files are read a second time, after the engine has failed. Only `check_surrogates` runs before, as
-the engine does not fail on half a character: it reads NUL.
+Files are read a second time, after the engine has failed. Only `check_strings` runs before, as the
+engine does not fail there: it reads half a character as NUL, and a list among strings as its text.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import polars as pl
 
 from textnb.errors import SchemaError, SourceError, quantity
+from textnb.frames.cloud import hide_secrets, is_url
+from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import ENGINE, TEXT_FORMATS, escape_glob, open_text
+from textnb.frames.stdin import shown_name
 
 # Separators of CSV files other than the comma.
 SEPARATORS = (";", "|", "\t")
@@ -22,6 +27,11 @@ SEPARATORS = (";", "|", "\t")
 _HALF = r"\\u[dD][89a-fA-F]"
 # A backslash that is no escape's beginning, and both halves of a character.
 _NO_HALF = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF_FAULT = (
+    "has a lone surrogate, half of a character, in a string (an escape such as \\ud800 without its "
+    "other half): write U+FFFD (\\ufffd) in its place, or correct what wrote the file")
+# Lines that are looked at together.
+_LINES = 1024
 
 
 def describe_fault(path: str, format: str) -> str | None:
@@ -69,26 +79,53 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
     return error
 
 
-def check_surrogates(path: str, name: str | None = None) -> None:
-    """Check that no string of a file of NDJSON holds half a character, such as ``"\\ud800"``.
+def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
+    """Check the strings of NDJSON, which the engine would read as other ones.
+
+    Parameters
+    ----------
+    where : str
+        A URL, or the path of a file.
+    columns : collection of str
+        Those of strings alone that are read.
+    options
+        Of Polars for URLs.
 
     Raises
     ------
     SourceError
-        If one does; the error names ``name``, or the path without one, and the line.
+        If a string holds half a character, such as ``"\\ud800"``, or one of the columns a list or
+        an object; the error names the line.
     """
-    halves = pl.col("line").str.replace_all(_NO_HALF, "").str.contains(_HALF)
+    line = pl.col("line")
+    halves = line.str.replace_all(_NO_HALF, "").str.contains(_HALF)
+    names = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii))
+                     for name in columns for ascii in (True, False))
+    nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
-        lines = (pl.scan_lines(escape_glob([path]), name="line").with_row_index("number", 1)
-                 .filter(pl.col("line").str.contains(_HALF)).filter(halves).head(1).collect())
+        lines = pl.scan_lines(where if is_url(where) else escape_glob([where]), name="line",
+                              **options).with_row_index("number", 1)
+        # First by what is quick: nearly all lines have neither.
+        lines = lines.filter(line.str.contains(_HALF) | nested).with_columns(halves=halves)
+        for batch in lines.filter(pl.col("halves") | nested).collect_batches(
+                chunk_size=_LINES, maintain_order=True, lazy=True):
+            for number, text, has_half in batch.rows():
+                if fault := _HALF_FAULT if has_half else _list_among_strings(text, columns):
+                    raise SourceError.unreadable(
+                        hide_secrets(shown_name(where)), f"line {number} {fault}")
     except (*ENGINE, EOFError):
         # Its reader reports that too.
         return
-    if lines.height:
-        raise SourceError.unreadable(
-            name or path, f"line {lines['number'].item()} has a lone surrogate, half of a "
-            "character, in a string (an escape such as \\ud800 without its other half): write "
-            "U+FFFD (\\ufffd) in its place, or correct what wrote the file")
+
+
+def _list_among_strings(line: str, columns: Collection[str]) -> str | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return next((f"has {json.dumps(row[column]):.60} in the column {column!r}, and other lines "
+                 "have strings: write strings in all lines, or lists of them in all"
+                 for column in columns if isinstance(row.get(column), (list, dict))), None)
 
 
 def _undecodable(path: str) -> str | None:
@@ -117,6 +154,8 @@ def _json_fault(path: str) -> str | None:
             if not isinstance(row, dict):
                 return (f"line {number} is no JSON object but {line[:40].decode()!r}; NDJSON has "
                         "one object in each line")
+            if not is_unicode(json.dumps(row, ensure_ascii=False)):
+                return f"line {number} {_HALF_FAULT}"
     return None
 
 

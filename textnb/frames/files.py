@@ -14,12 +14,11 @@ import polars as pl
 
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import check_storage_options, is_url
-from textnb.frames.faults import check_surrogates
 from textnb.frames.formats import format_of, ndjson_schema, one_format, open_rows
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import scan_in_turn
 from textnb.frames.sources import Reading, Source
-from textnb.frames.stdin import STDIN, spool_stdin
+from textnb.frames.stdin import spool_stdin
 
 
 class Cloud(Source):
@@ -45,7 +44,7 @@ class StandardInput(Source):
 
     def open(self, source: Any, how: Reading) -> pl.LazyFrame:
         path, sniffed = spool_stdin()
-        return scan_files([path], how.format or sniffed, how, STDIN)
+        return scan_files([path], how.format or sniffed, how)
 
 
 class Files(Source):
@@ -104,36 +103,29 @@ def _match_glob(pattern: str) -> list[str]:
     return sorted(files + apart)
 
 
-def scan_files(
-    files: Sequence[str], format: str, how: Reading, name: str | None = None
-) -> pl.LazyFrame:
-    """Scan existing files: columnar files in slices, and one by one if some may be left out.
-
-    Errors call the file by its path, or by ``name``.
-    """
+def scan_files(files: Sequence[str], format: str, how: Reading) -> pl.LazyFrame:
+    """Scan existing files: columnar files in slices, and one by one if some may be left out."""
     is_columnar = format in ("parquet", "ipc")
     if how.on_skip is None:
         for path in files:
-            _check_path(path, format, name)
+            _check_path(path, format)
     schema = (ndjson_schema(files, lenient=how.on_skip is not None)
               if format == "ndjson" and len(files) > 1 else None)
     if not is_columnar and how.on_skip is None:
         return open_rows(files, format, how, schema=schema)
 
     def open_one(path: str) -> pl.LazyFrame:
-        _check_path(path, format, name)
+        _check_path(path, format)
         return open_rows([path], format, how, schema=schema)
 
     return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=how.on_skip)
 
 
-def _check_path(path: str, format: str, name: str | None) -> None:
+def _check_path(path: str, format: str) -> None:
     """Raise SourceError unless a path is that of a file, without a mark of UTF-16 if it is text."""
     if os.path.isdir(path):
         # A folder that is named as a file: the engine reads the parts in it.
         return
     check_file(path)
     if format in TEXT_FORMATS:
-        check_text(path, name)
-    if format == "ndjson":
-        check_surrogates(path, name)
+        check_text(path)

@@ -14,8 +14,9 @@ from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
 from textnb.frames.kinds import is_unicode
-from textnb.frames.paths import check_file, check_text, shown_name
+from textnb.frames.paths import check_file, check_text
 from textnb.frames.sources import Reading, Source, lazy_frame_from
+from textnb.frames.stdin import shown_name
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 

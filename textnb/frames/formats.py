@@ -11,6 +11,7 @@ import polars as pl
 
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
+from textnb.frames.faults import check_strings
 from textnb.frames.paths import ENGINE, escape_glob, is_marked, without_mark
 from textnb.frames.sources import Numbers, Reading, no_numbers
 
@@ -78,6 +79,9 @@ def open_rows(
             return _scan_csv(given, how.numbers, separator=separator, **options)
         case "ndjson":
             schema = ndjson_schema(where, **options) if schema is None else schema
+            strings = [name for name in how.chosen if schema.get(name) == pl.String]
+            for place in [where] if isinstance(where, str) else where:
+                check_strings(place, strings, **options)
             return pl.scan_ndjson(_unmarked(where), schema=schema, **options)
         case "lines":
             frame = pl.scan_lines(given, name="text", **options)

@@ -203,10 +203,8 @@ def _series_of_pandas(column: Any) -> pl.Series:
     items = [item.tolist() if isinstance(item, np.ndarray) else item for item in objects.tolist()]
     try:
         values = pl.Series(name, items)
-    except UnicodeEncodeError as error:
-        raise DataError(f"column {name!r} is not valid Unicode: {error.reason} (a lone surrogate); "
-                        "decode it with errors='replace'") from None
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+    except (TypeError, UnicodeError, OverflowError, pl.exceptions.PolarsError):
+        check_unicode(items, repr(name))
         return pl.Series(name, items, dtype=pl.Object)
     strings = kind == "CategoricalDtype" and values.dtype == pl.String
     return values.cast(pl.Categorical) if strings else values
@@ -301,14 +299,12 @@ def unicode_errors(values: Iterable[Any], what: str) -> Iterator[None]:
 
 
 def _series_of_one_type(name: str, values: Any) -> pl.Series:
-    with unicode_errors(values, repr(name)):
-        try:
-            return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
-        except UnicodeEncodeError:
-            raise
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-            raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
-                            ) from error
+    try:
+        return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        check_unicode(values, repr(name))
+        raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
+                        ) from error
 
 
 def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 import polars as pl
 
-from textnb.errors import ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+_SAID = {"1": True, "true": True, "0": False, "false": False}
 
 
 def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.LazyFrame:
@@ -58,15 +59,17 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
     columns : sequence of str
         Booleans, integers 0 and 1, or texts of these, as CSV has them; each is the name of a label.
     name : str
-        The new column. Where a row holds null or anything else, the list is null, which
-        `TextClassifier.fit` refuses.
+        The new column. Where a row holds null, the list is null, which `TextClassifier.fit`
+        refuses.
 
     Raises
     ------
     ParameterError
         If no column is named, or one twice.
     SchemaError
-        If a column is missing or holds anything else, or ``name`` is there already.
+        If a column is missing or of another type, or ``name`` is there already.
+    DataError
+        If a column holds anything else; of a LazyFrame, when it is collected.
 
     Examples
     --------
@@ -97,12 +100,16 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
 
 
 def _said(column: str, dtype: pl.DataType) -> pl.Expr:
-    """Whether a row has the label; null where the column holds neither."""
-    said = pl.col(column)
+    """Whether a row has the label; null where the column is."""
     if dtype == pl.Boolean:
+        return pl.col(column)
+
+    def read(values: pl.Series) -> pl.Series:
+        said = values.cast(pl.String).str.strip_chars().str.to_lowercase().replace_strict(
+            _SAID, default=None, return_dtype=pl.Boolean)
+        if (wrong := values.filter(said.is_null() & values.is_not_null())).len():
+            raise DataError(f"the column {column!r} of a label holds {wrong[0]!r}: it says by 1 or "
+                            "true that a row has the label, and by 0 or false that it has not")
         return said
-    if dtype.is_integer():
-        return pl.when(said.is_in([0, 1])).then(said == 1)
-    said = said.str.strip_chars().str.to_lowercase()
-    return (pl.when(said.is_in(["1", "true"])).then(True)
-            .when(said.is_in(["0", "false"])).then(False))
+
+    return pl.col(column).map_batches(read, return_dtype=pl.Boolean, is_elementwise=True)

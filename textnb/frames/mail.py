@@ -13,6 +13,7 @@ import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.batches import groups
+from textnb.frames.cloud import hide_secrets
 from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charsets import replace_surrogates
@@ -202,7 +203,8 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
         if path == "-":
             found[spool_stdin()[0]] = "-"
         elif "://" in path:
-            raise SourceError.unreadable(path, "mail is read from local files; download it first")
+            raise SourceError.unreadable(
+                hide_secrets(path), "mail is read from local files; download it first")
         elif os.path.exists(path):
             found[path] = path
         else:

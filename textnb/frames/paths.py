@@ -15,6 +15,7 @@ from textnb.errors import SourceError
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.files.temporary import temporary_copy
 from textnb.frames.kinds import is_unicode
+from textnb.frames.stdin import shown_name
 
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
           (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
@@ -46,11 +47,6 @@ def check_file(path: str) -> None:
         raise SourceError.unreadable(shown_name(path), reason)
 
 
-def shown_name(path: str) -> str:
-    """A path that can be printed: bytes that are not UTF-8 as U+FFFD."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
 def _why_no_file(path: str) -> str | None:
     if not is_unicode(path):
         return "its name is not UTF-8; rename it"
@@ -69,20 +65,15 @@ def _why_no_file(path: str) -> str | None:
     return next((f"it is {kind}, not a file" for test, kind in _KINDS if test(mode)), "not a file")
 
 
-def check_text(path: str, name: str | None = None) -> None:
-    """Check that a file of text has no mark of UTF-16 or UTF-32 at its start.
-
-    Raises
-    ------
-    SourceError
-        If it has one. The error names ``name``, or the path without one.
-    """
+def check_text(path: str) -> None:
+    """Raise SourceError if a file of text has a mark of UTF-16 or UTF-32 at its start."""
     head = first_bytes(path)
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             raise SourceError.unreadable(
-                name or path, f"it is {encoding}, by the mark at its start; textnb reads UTF-8: "
-                              f"convert it, e.g. iconv -f {encoding.lower()} -t utf-8")
+                shown_name(path),
+                f"it is {encoding}, by the mark at its start; textnb reads UTF-8: "
+                f"convert it, e.g. iconv -f {encoding.lower()} -t utf-8")
 
 
 def is_marked(path: str) -> bool:

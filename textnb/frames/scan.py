@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError, SchemaError
+from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.cloud import hide_secrets, is_database
 from textnb.frames.failures import reading
 from textnb.frames.faults import missing_column
@@ -116,7 +116,7 @@ columns are 'text', 'label'. Say which with text=...
     how = Reading(
         format=format, encoding=encoding, storage_options=storage_options, on_error=on_error,
         subfolders=subfolders, separator=separator, query=query, text=_columns_of(text),
-        numbers=None if text is None else no_numbers)
+        label=label, numbers=None if text is None else no_numbers)
     frame = open_source(source, how)
     with reading(source):
         return check_columns(frame, text=text, label=label, tokens=tokens)
@@ -140,7 +140,8 @@ def scan_table(
         return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
 
     how = Reading(format=format, encoding=encoding, storage_options=storage_options,
-                  on_error=on_error, separator=separator, query=query, numbers=numbers)
+                  on_error=on_error, separator=separator, query=query, label=label,
+                  numbers=numbers)
     frame = open_source(source, how)
     with reading(source):
         check_columns(frame, label=label)
@@ -209,7 +210,7 @@ def open_source(source: Any, how: Reading) -> pl.LazyFrame:
     """
     check_fork()
     with reading(source):
-        given = os.fspath(source) if isinstance(source, os.PathLike) else source
+        given = _path_of(source)
         kind = _kind_of(given, how)
         kind.check_taken(how, hide_secrets(given) if isinstance(given, str) else "a table")
         return kind.open(given, how)
@@ -222,8 +223,16 @@ def _kind_of(source: Any, how: Reading) -> SourceOfRows:
 def is_mail(source: Any, format: str | None = None) -> bool:
     """Whether `scan` reads a source as mail: by ``format``, or by what the source is."""
     with reading(source):
-        given = os.fspath(source) if isinstance(source, os.PathLike) else source
-        return isinstance(_kind_of(given, Reading(format=format)), Mail)
+        return isinstance(_kind_of(_path_of(source), Reading(format=format)), Mail)
+
+
+def _path_of(source: Any) -> Any:
+    """A path as a string; other sources as they are."""
+    path = os.fspath(source) if isinstance(source, os.PathLike) else source
+    if isinstance(path, str) and "\0" in path:
+        # No system has such a path, and most functions of Python's raise an error of another kind.
+        raise SourceError.not_found(path)
+    return path
 
 
 def _columns_of(text: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO
 
 import polars as pl
@@ -20,6 +21,7 @@ from textnb.runtime.stopping import STOPPED
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
 _ROWS = 8192
 # Rows of a row group, which the engine holds until it is whole: eight times as many by default,
 # which are gigabytes of long texts.
@@ -41,7 +43,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         If the format can't hold a column of the frame.
     """
     chosen = output_format(path, format)
-    if chosen in ("csv", "tsv"):
+    if chosen in _SEPARATORS:
         for name, dtype in frame.collect_schema().items():
             if dtype.is_nested() and dtype != pl.List(pl.String):
                 raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
@@ -60,7 +62,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         elif chosen == "ndjson":
             frame.sink_ndjson(file)
         else:
-            frame.sink_csv(file, separator="\t" if chosen == "tsv" else ",")
+            frame.sink_csv(file, separator=_SEPARATORS[chosen])
         if STOPPED.is_set():
             raise KeyboardInterrupt
 
@@ -115,18 +117,13 @@ def output_format(path: str, format: str | None) -> str:
 
 
 def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
-    header = True
-    for batch in frame.collect_batches(chunk_size=_ROWS, maintain_order=True, lazy=True):
-        if format == "ndjson":
-            text = batch.write_ndjson()
-        else:
-            text = batch.write_csv(separator="\t" if format == "tsv" else ",",
-                                   include_header=header)
-        header = False
+    batches = frame.collect_batches(chunk_size=_ROWS, maintain_order=True, lazy=True)
+    # Where there are no rows, there is a header.
+    first = next(batches, None)
+    if first is None:
+        first = pl.DataFrame(schema=frame.collect_schema())
+    for place, batch in enumerate(chain([first], batches)):
+        text = batch.write_ndjson() if format == "ndjson" else batch.write_csv(
+            separator=_SEPARATORS[format], include_header=place == 0)
         sys.stdout.buffer.write(text.encode("utf-8"))
-    if header and format != "ndjson":
-        # Write the header even where there are no rows.
-        empty = pl.DataFrame(schema=frame.collect_schema())
-        sys.stdout.buffer.write(
-            empty.write_csv(separator="\t" if format == "tsv" else ",").encode("utf-8"))
     sys.stdout.buffer.flush()

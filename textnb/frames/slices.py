@@ -9,6 +9,7 @@ row groups are nor on how many files there are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ from textnb.errors import SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
 from textnb.frames.paths import ENGINE
 from textnb.frames.sources import OnSkip, lazy_frame_from
+from textnb.frames.stdin import shown_name
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
@@ -81,21 +83,18 @@ def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
     """The first file and its schema; if files may be left out, the most frequent schema."""
-    schemas: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
-    for path in files:
+    schemas = []
+    for path in files if on_skip is not None else files[:1]:
         try:
             with _reading(path):
-                schema = open_lazily(path).collect_schema()
+                schemas.append((path, open_lazily(path).collect_schema()))
         except SourceError:
             if on_skip is None:
                 raise
-            continue
-        if on_skip is None:
-            return path, schema
-        schemas.setdefault(frozenset(schema.items()), []).append((path, schema))
     if not schemas:
         raise SourceError(f"none of the {len(files)} files can be read; the first is {files[0]}")
-    return max(schemas.values(), key=len)[0]
+    times = Counter(frozenset(schema.items()) for _, schema in schemas)
+    return max(schemas, key=lambda each: times[frozenset(each[1].items())])
 
 
 def _check_frame(
@@ -116,7 +115,8 @@ def _reading(path: str) -> Iterator[None]:
     try:
         yield
     except ENGINE as error:
-        raise engine_failure(error) or SourceError.unreadable(path, first_line(error)) from error
+        raise engine_failure(error) or SourceError.unreadable(
+            shown_name(path), first_line(error)) from error
 
 
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:

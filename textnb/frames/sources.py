@@ -46,6 +46,8 @@ class Reading:
         As in `scan`.
     text : tuple of str
         The columns that are read as texts; of mail, also names of headers.
+    label : str or None
+        The column of labels.
     numbers : Numbers or None
         The columns of a CSV file that are read as numbers, others as strings; None infers all
         types.
@@ -59,6 +61,7 @@ class Reading:
     separator: str | None = None
     query: str | None = None
     text: tuple[str, ...] = ()
+    label: str | None = None
     numbers: Numbers | None = None
 
     def __post_init__(self) -> None:
@@ -70,6 +73,11 @@ class Reading:
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ParameterError.out_of_range(
                 "on_error", "'raise', 'skip' or a callable", self.on_error)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The columns of texts and labels."""
+        return (*self.text, *(() if self.label is None else (self.label,)))
 
     @property
     def is_utf8(self) -> bool:

@@ -6,6 +6,7 @@ Polars is not imported, as a single message is read without it.
 from __future__ import annotations
 
 import codecs
+import os
 import signal
 import sys
 
@@ -36,6 +37,14 @@ def spool_stdin() -> tuple[str, str]:
 def spooled_stdin() -> tuple[str, str] | None:
     """The copy of standard input that was made last, and its format; None if there is none."""
     return _spooled
+
+
+def shown_name(path: str) -> str:
+    """A path as errors name it: the copy of standard input as that, bytes that are not UTF-8 as
+    U+FFFD."""
+    if _spooled is not None and path == _spooled[0]:
+        return STDIN
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _sniff_format(head: bytes) -> str:

@@ -14,8 +14,7 @@ from textnb.frames.kinds import LISTS, as_polars, in_memory, kind_of, series_of,
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
-_MIXED = ("y holds lists of labels and labels: give a list for each document, [label] where there "
-          "is one, [] where there is none")
+_EXPECTED = "labels of one type: strings, integers or booleans"
 
 
 def is_table(X: Any) -> bool:
@@ -124,39 +123,15 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         If labels are neither strings, integers nor booleans, or of several types.
     """
     check_fork()
-    expected = "labels of one type: strings, integers or booleans"
     y = series_of(y)
     if kind_of(y) is not None:
         raise ParameterError("y must be a sequence of labels; got a table: pass one column of it, "
                              f"such as y[{label!r}]")
-    if isinstance(y, pl.Series):
-        values = y
-        dtype = y.dtype.inner if isinstance(y.dtype, pl.List) else y.dtype
-        if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
-                or dtype.is_integer()):
-            raise ParameterError.out_of_range("y", expected, y.dtype)
-    elif _holds_lists(y):
-        values = _lists_of_labels(y, expected)
-    else:
-        if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
-            raise ParameterError.out_of_range("y", "a sequence of labels", y)
-        array = y if isinstance(y, np.ndarray) else np.empty(0)
-        if array.ndim != 1:
-            raise DataError(f"labels must be one-dimensional; got shape {array.shape}")
-        # Take a list's own items: NumPy would turn the integer 1 into the string "1".
-        items = [item.item() if isinstance(item, np.generic) else item
-                 for item in (y.tolist() if hasattr(y, "tolist") else y)]
-        # NaN is a missing label in pandas.
-        items = [None if isinstance(item, float) and item != item else item for item in items]
-        kinds = {str if isinstance(item, str) else type(item)
-                 for item in items if item is not None}
-        if kinds & set(LISTS):
-            raise ParameterError(_MIXED)
-        if len(kinds) > 1 or not kinds <= {str, int, bool}:
-            raise ParameterError.out_of_range(
-                "y", expected, sorted(kind.__name__ for kind in kinds))
-        with unicode_errors(items, "label"):
-            values = _int64(items) if kinds == {int} else pl.Series(items)
+    values = y if isinstance(y, pl.Series) else _series_of_labels(y)
+    dtype = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
+    if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
+            or dtype.is_integer()):
+        raise ParameterError.out_of_range("y", _EXPECTED, values.dtype)
     if len(values) != frame.height:
         raise DataError(f"{quantity(frame.height, 'document')} and "
                         f"{quantity(len(values), 'label')}: "
@@ -164,25 +139,37 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     return frame.with_columns(values.alias(label))
 
 
-def _holds_lists(y: Any) -> bool:
-    items = y if isinstance(y, (list, tuple)) or (
-        isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1) else ()
-    first = next((item for item in items if item is not None), None)
-    return isinstance(first, LISTS)
-
-
-def _lists_of_labels(y: Any, expected: str) -> pl.Series:
-    """Lists of labels as a series: an empty list is a document without a label."""
-    if not all(item is None or isinstance(item, LISTS) for item in y):
-        raise ParameterError(_MIXED)
-    lists = [None if item is None else [
-        label.item() if isinstance(label, np.generic) else label for label in item] for item in y]
-    kinds = {type(label) for item in lists for label in item or ()} - {type(None)}
+def _series_of_labels(y: Any) -> pl.Series:
+    """Labels, or lists of them, as a series: an empty list is a document without a label."""
+    if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
+        raise ParameterError.out_of_range("y", "a sequence of labels", y)
+    if isinstance(y, np.ndarray) and y.ndim != 1:
+        raise DataError(f"labels must be one-dimensional; got shape {y.shape}")
+    # Take a list's own items: NumPy would turn the integer 1 into the string "1".
+    items = [list(map(_plain, item)) if isinstance(item, LISTS) else _plain(item)
+             for item in (y.tolist() if hasattr(y, "tolist") else y)]
+    are_lists = any(isinstance(item, list) for item in items)
+    if are_lists and not all(item is None or isinstance(item, list) for item in items):
+        raise ParameterError("y holds lists of labels and labels: give a list for each document, "
+                             "[label] where there is one, [] where there is none")
+    labels: list[Any] = [label for item in items if item is not None for label in item] if (
+        are_lists) else items
+    kinds = {str if isinstance(label, str) else type(label) for label in labels} - {type(None)}
     if len(kinds) > 1 or not kinds <= {str, int, bool}:
-        raise ParameterError.out_of_range("y", expected, sorted(kind.__name__ for kind in kinds))
-    inner = {str: pl.String(), int: pl.Int64(), bool: pl.Boolean()}
-    with unicode_errors(lists, "label"):
-        return pl.Series(lists, dtype=pl.List(inner[kinds.pop()] if kinds else pl.Null()))
+        raise ParameterError.out_of_range("y", _EXPECTED, sorted(kind.__name__ for kind in kinds))
+    for number in labels if kinds == {int} else ():
+        if number is not None and not -2**63 <= number < 2**63:
+            raise DataError.label_beyond_int64(number)
+    dtype = {str: pl.String(), int: pl.Int64(), bool: pl.Boolean()}[kinds.pop()] if (
+        kinds) else pl.Null()
+    with unicode_errors(items, "label"):
+        return pl.Series(items, dtype=pl.List(dtype) if are_lists else dtype)
+
+
+def _plain(label: Any) -> Any:
+    """A label as an object of Python; NaN, a missing label in pandas, as None."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return None if isinstance(label, float) and label != label else label
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
@@ -217,10 +204,3 @@ def as_int64(labels: pl.Series) -> pl.Series:
     if lost.any():
         raise DataError.label_beyond_int64(labels.filter(lost)[0])
     return narrow
-
-
-def _int64(labels: list[int | None]) -> pl.Series:
-    for label in labels:
-        if label is not None and not -2**63 <= label < 2**63:
-            raise DataError.label_beyond_int64(label)
-    return pl.Series(labels, dtype=pl.Int64)

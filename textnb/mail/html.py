@@ -11,7 +11,6 @@ from __future__ import annotations
 import html as entities
 import re
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from textnb.mail.charsets import Notes, note, replace_surrogates
@@ -40,7 +39,7 @@ _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 
 
 # What attributes hold, by tag: the target of a link, an image that the page loads, or words.
-_LINK, _IMAGE, _WORDS = "link", "image", "words"
+_LINK, _IMAGE, _WORDS = "L", "I", "W"
 _TARGETS = {
     "a": {"href": _LINK}, "area": {"href": _LINK, "alt": _WORDS}, "form": {"action": _LINK},
     "img": {"src": _IMAGE, "alt": _WORDS}, "input": {"src": _IMAGE, "alt": _WORDS},
@@ -53,12 +52,10 @@ _IGNORED = re.compile(r"[\t\r\n]+")
 _ODD_TARGETS = re.compile(rf"<(?:{'|'.join(_TARGETS)})[\s/]", re.I)
 # Noncharacters (Unicode, section 23.7): no text has them.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
-_MARKED = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+_MARKED = re.compile(f"{_OPEN}([{_LINK}{_IMAGE}])([^{_OPEN}{_CLOSE}]*+){_CLOSE}")
 _MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
 # Browsers take no longer addresses; a page of more targets is none that a person reads.
 MAX_TARGETS, MAX_TARGET = 2000, 2048
-# Before there is a tree, targets in comments and scripts are found too.
-_MAX_FOUND = 10 * MAX_TARGETS
 
 
 class Html(NamedTuple):
@@ -83,32 +80,23 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
     targets : int
         How many targets are read at most.
     """
-    found: list[tuple[str, str]] = []
-
     html = html.replace("\0", "")
     if _OPEN in html or _CLOSE in html:
         html = _MARKS.sub("", html)
-    reduced = _TAG.sub(partial(_simplify_tag, found), html)
+    reduced = _TAG.sub(_simplify_tag, html)
     count = reduced.count("<")
     if (count > tags or _LONG_TAG.search(reduced)
             or count * len(_ODD_FORMATTING.findall(reduced)) > _MAX_REOPENED):
         note(notes, "HTML too large or too deep to build, its tags cut out")
         text = _text_between_tags(reduced)
     else:
-        text = _text_of_tree(reduced, found)
+        text = _text_of_tree(reduced)
     shown: list[tuple[str, str]] = []
-
-    def take_target(mark: re.Match[str]) -> str:
-        if int(mark[1]) < len(found):
-            shown.append(found[int(mark[1])])
-        return ""
-
-    if found:
-        text = _MARKED.sub(take_target, text)
     if _OPEN in text or _CLOSE in text:
-        # Written as entities, or cut out with a part of their tag.
-        text = _MARKS.sub("", text)
-    if len(shown) > targets or len(found) >= _MAX_FOUND:
+        shown = _MARKED.findall(text)
+        # Those that are left were written as entities, or cut out with a part of their tag.
+        text = _MARKS.sub("", _MARKED.sub("", text))
+    if len(shown) > targets:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
         del shown[targets:]
     lines = (" ".join(line.split()) for line in replace_surrogates(text).splitlines())
@@ -117,10 +105,10 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
                   for wanted in (_LINK, _IMAGE)))
 
 
-def _simplify_tag(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
+def _simplify_tag(tag: re.Match[str]) -> str:
     """A tag without attributes; none where it only formats; on a new line where it separates words.
 
-    Its targets are added to ``found``, and their indices are put before the tag, between marks.
+    Its targets are put before the tag, between marks.
     """
     closing, name = tag.groups()
     name = name.lower()
@@ -128,7 +116,8 @@ def _simplify_tag(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
     if name in _TARGETS and not closing:
         attributes = _ATTRIBUTE.findall(tag[0], len(name) + 1)
         if attributes:
-            before, after = _mark_targets(name, attributes, found)
+            marks, after = _mark_targets(name, attributes)
+            before = entities.escape(marks)
     if name in _FORMATTING:
         return before
     line = "" if name in _INLINE else "\n"
@@ -138,9 +127,9 @@ def _simplify_tag(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
 
 
 def _mark_targets(
-    name: str, attributes: Iterable[tuple[str, str | None]], found: list[tuple[str, str]]
+    name: str, attributes: Iterable[tuple[str, str | None]]
 ) -> tuple[str, str]:
-    """Marks of a tag's targets, which are added to ``found``, and the words that the tag shows."""
+    """A tag's targets, each with its kind and between marks, and the words that the tag shows."""
     kinds, marks, words = _TARGETS[name], "", ""
     seen: set[str] = set()
     for attribute, value in attributes:
@@ -157,9 +146,8 @@ def _mark_targets(
             continue
         if kind is _WORDS:
             words = f" {value} "
-        elif len(found) < _MAX_FOUND and (target := _target(value)):
-            marks += f"{_OPEN}{len(found)}{_CLOSE}"
-            found.append((kind, target))
+        elif target := _target(value):
+            marks += f"{_OPEN}{kind}{target}{_CLOSE}"
     return marks, words
 
 
@@ -173,24 +161,24 @@ def _target(value: str) -> str:
     return target[:target.find(",") + 1] if target[:5].lower() == "data:" else target
 
 
-def _text_of_tree(html: str, found: list[tuple[str, str]]) -> str:
+def _text_of_tree(html: str) -> str:
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     try:
         tree = LexborHTMLParser(html)
         tree.strip_tags(["script", "style", "head"])
         if _ODD_TARGETS.search(html):
-            _mark_odd(tree, found)
+            _mark_odd(tree)
         top = tree.body or tree.root
     except (SelectolaxError, ValueError, RuntimeError):
         return _text_between_tags(html)
     return "" if top is None else top.text(separator="")
 
 
-def _mark_odd(tree: LexborHTMLParser, found: list[tuple[str, str]]) -> None:
+def _mark_odd(tree: LexborHTMLParser) -> None:
     """Put marks into the tree for the tags that only the tree recognises."""
     for node in tree.css(",".join(_TARGETS)):
-        text = "".join(_mark_targets(node.tag or "", node.attributes.items(), found))
+        text = "".join(_mark_targets(node.tag or "", node.attributes.items()))
         if text:
             node.insert_before(text)
 

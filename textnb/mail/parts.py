@@ -126,24 +126,25 @@ class PartReader:
             note(self._notes, f"parts beyond {MAX_PARTS} not read" if self._parts > MAX_PARTS else
                  f"parts nested deeper than {MAX_DEPTH} not read")
             return PartText("", False)
-        kind, charset, boundary, name, attached = self._read_parameters(mime)
-        self.parts.append(PartHeaders(
+        kind, charset, boundary, name = self._read_parameters(mime)
+        headers = PartHeaders(
             kind, str(charset or "").lower(), _first_word(mime, "content-transfer-encoding"),
-            _first_word(mime, "content-disposition"), name))
+            _first_word(mime, "content-disposition"), name)
+        self.parts.append(headers)
         if kind.startswith("multipart/"):
             parts = self._split_parts(body, boundary)
             if parts is not None:
                 return self._read_multipart(kind, parts, depth)
             kind = "text/plain"
         # A message that is an attachment as a whole is read nevertheless.
-        attached = attached and depth > 0
+        attached = headers.disposition == "attachment" and depth > 0
         whole = kind in ("message/rfc822", "message/global")
         if attached or not (whole or kind in _PLAIN or kind == "text/html"):
             self.attachments.append(name or kind)
             return PartText("", False)
         if name:
             self.attachments.append(name)
-        content = self._decode_transfer(mime, body)
+        content = self._decode_transfer(headers.encoding, body)
         if whole:
             lines, inner = split_headers(content, self._notes)
             return self.text(structure_headers(lines), inner, depth + 1)
@@ -152,25 +153,23 @@ class PartReader:
         text = decode_text(content, charset, self._notes, self._guess).replace("\r\n", "\n")
         return self._read_html(text) if kind == "text/html" else PartText(text, False)
 
-    def _read_parameters(self, mime: Message) -> tuple[str, str | None, bytes, str, bool]:
-        """Read content type, charset, boundary, name, and whether the part is an attachment."""
+    def _read_parameters(self, mime: Message) -> tuple[str, str | None, bytes, str]:
+        """Read content type, charset, boundary and name."""
         kind = mime.get_content_type()
         if len(words := kind.split()) > 1:
             note(self._notes, "malformed content type", kind)
             kind = words[0]
         if kind == "text/plain" and not mime.keys():
-            return kind, None, b"", "", False
+            return kind, None, b"", ""
         try:
             charset = mime.get_param("charset")
             boundary = str(mime.get_boundary("")).encode("latin-1", "replace")
             name = self._name(mime)
-            attached = mime.get_content_disposition() == "attachment"
         except Exception as error:
             # Hostile numbers of continued parameters (RFC 2231) raise many types of errors there.
             note(self._notes, "malformed parameters", type(error).__name__)
-            return kind, None, b"", "", False
-        name_of_charset = charset[2] if isinstance(charset, tuple) else charset
-        return kind, name_of_charset, boundary, name, attached
+            return kind, None, b"", ""
+        return kind, charset[2] if isinstance(charset, tuple) else charset, boundary, name
 
     def _name(self, mime: Message) -> str:
         name = (mime.get_param("filename", None, "content-disposition")
@@ -210,9 +209,8 @@ class PartReader:
         shown = [part for part in texts if part.text.strip()]
         return PartText("\n".join(part.text for part in shown), any(part.html for part in shown))
 
-    def _decode_transfer(self, mime: Message, body: bytes) -> bytes:
+    def _decode_transfer(self, encoding: str, body: bytes) -> bytes:
         """The body without its transfer encoding."""
-        encoding = _first_word(mime, "content-transfer-encoding")
         if encoding in ("", "7bit", "8bit", "binary"):
             return body
         if encoding == "quoted-printable":

@@ -14,6 +14,7 @@ fields, and a filter reads a file, without them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -322,6 +323,10 @@ def register_model(model: M) -> M:
     ['a']
     >>> unregister_model(Uniform)
     """
+    if model.kind and not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", model.kind):
+        raise ParameterError(f"the model {model.name} has the kind {model.kind!r}, and a kind is "
+                             "lower-case letters and digits, with single hyphens between words, "
+                             "as complement-tfidf is: it is typed after --model")
     for other in REGISTERED.values():
         if _is_same(other, model):
             continue

@@ -91,12 +91,17 @@ class CategoricalNB(FittedArrays, CountModel):
         import numpy as np
 
         from textnb.bayes.counts import Counts
+        from textnb.runtime.memory import check_room
 
-        self.check(X.shape[1], len(np.unique(np.asarray(classes))))
+        n_classes = len(np.unique(np.asarray(classes)))
+        self.check(X.shape[1], n_classes)
         n_categories, total = self._expected_categories(X), before
+        before_these: NDArray[np.int64] = n_categories if total is None else self.n_categories_
+        n_categories = np.maximum(n_categories, before_these)
+        # As Python's integers, whose sum does not overflow.
+        check_room(n_classes, sum(n_categories.tolist()), 16,
+                   "counts and weights of all categories (min_categories)")
         if total is not None:
-            before_these: NDArray[np.int64] = self.n_categories_
-            n_categories = np.maximum(n_categories, before_these)
             total = total.widened(_new_places(before_these, n_categories),
                                   int(n_categories.sum()))
         self.n_categories_: NDArray[np.int64] = n_categories
@@ -118,7 +123,8 @@ class CategoricalNB(FittedArrays, CountModel):
         if self.min_categories is None:
             return seen
         expected = np.asarray(self.min_categories)
-        if expected.dtype.kind not in "iu" or expected.shape not in ((), seen.shape):
+        if expected.dtype.kind not in "iu" or expected.shape not in ((), seen.shape) or (
+                expected.max() > np.iinfo(np.int64).max):
             raise ParameterError.out_of_range(
                 "min_categories", f"an int or {len(seen)} ints, one per feature",
                 self.min_categories)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted

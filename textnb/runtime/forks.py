@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 
 from textnb.errors import ForkError
 
@@ -28,14 +27,8 @@ class _Fork:
     worked = lost = _inherited = False
 
     def __init__(self) -> None:
-        self._after: list[Callable[[], object]] = []
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._before, after_in_parent=self._after_in_parent,
-                                after_in_child=self._after_in_child)
-
-    def after_fork(self, run: Callable[[], object]) -> None:
-        """Register a function to be called in each process that is forked from this one."""
-        self._after.append(run)
+            os.register_at_fork(before=self._before, after_in_parent=self._after_in_parent)
 
     def _before(self) -> None:
         """Look for threads in the parent: the child inherits the answer, and has no threads."""
@@ -44,10 +37,6 @@ class _Fork:
 
     def _after_in_parent(self) -> None:
         self.lost = self._inherited
-
-    def _after_in_child(self) -> None:
-        for run in self._after:
-            run()
 
 
 FORK = _Fork()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from numbers import Integral, Real
@@ -221,9 +220,9 @@ def is_optional(field: Field[Any]) -> bool:
     return type_of(field).endswith("| None")
 
 
-# What a value of a type is in Python, where the setting says no more.
+# By the types of settings: what a value of each is in Python, where the setting says no more.
 _IN_PYTHON: Mapping[str, Range] = {
-    "bool": TRUTH, "int": Range("an integer", is_whole),
+    "bool": TRUTH, "int": Range("an integer", lambda v: is_whole(v) and abs(v) < 2**63),
     "float": Range("a finite number", lambda v: is_number(v) and math.isfinite(v)),
     "str": Range("a string", lambda v: isinstance(v, str)),
     "CountOrShare": Range("a count (int >= 1) or a share of documents (float in [0, 1])",
@@ -232,6 +231,26 @@ _IN_PYTHON: Mapping[str, Range] = {
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
+# The same for JSON and TOML. A setting of another type is checked by its owner alone.
+_IN_FILES: Mapping[str, Range] = {
+    **_IN_PYTHON,
+    "Segmenter": _IN_PYTHON["str"],
+    "Size": Range("a number of bytes from 2**20", lambda v: is_whole(v) and 2**20 <= v < 2**63),
+    "Columns": Range("a name or several", lambda v: isinstance(v, str) or STRINGS.holds(v)),
+    "Names": Range("names", lambda v: STRINGS.holds(v) and len(v) > 0),
+    "Place": Range("a path or URL", lambda v: isinstance(v, str)),
+    "Label": Range("a label", lambda v: isinstance(v, (str, int))),
+    "Costs": Range("two numbers", lambda v: _are_numbers(v) and len(v) == 2),
+    "Grid": Range("different numbers >= 0, such as 1,0.1,0.01, or auto", lambda v: v == "auto" or (
+        _are_numbers(v) and 0 < len(v) == len(set(map(str, v))) and min(v) >= 0)),
+    "LowerCase": Range("true, false or a string", lambda v: isinstance(v, (bool, str))),
+    "Priors": Range("numbers >= 0, not all 0", lambda v: _are_numbers(v) and any(v)
+                    and min(v) >= 0),
+}
+
+
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, list) and all(map(_IN_PYTHON["float"].holds, values))
 
 
 def check_settings(owner: Any) -> None:
@@ -242,46 +261,8 @@ def check_settings(owner: Any) -> None:
     owner : object
         Of a dataclass whose fields are settings.
     """
-    for each, facts in declared(type(owner)):
-        value = getattr(owner, each.name)
-        optional = is_optional(each)
-        if value is None and (optional or each.default is None):
-            continue
-        if facts.choices and not (isinstance(value, str) and value in facts.choices):
-            raise ParameterError.unknown_choice(each.name, value, facts.choices)
-        for allowed in (facts.range, _IN_PYTHON.get(type_of(each).removesuffix(" | None"))):
-            if allowed is not None and not allowed.holds(value):
-                says = f"None or {allowed.says}" if optional else allowed.says
-                raise ParameterError.out_of_range(each.name, says, value)
-
-
-def _is_json_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
-
-
-# By the types of settings: what a value of each is in JSON. A setting of another type is checked by
-# its owner alone.
-_IN_JSON: Mapping[str, Range] = {
-    "bool": Range("true or false", lambda v: type(v) is bool),
-    "int": Range("an integer", lambda v: type(v) is int and abs(v) < 2**63),
-    "float": Range("a number", _is_json_number),
-    "Segmenter": Range("a string", lambda v: type(v) is str),
-    "str": Range("a string", lambda v: type(v) is str),
-    "Size": Range("a number of bytes from 2**20", lambda v: type(v) is int and 2**20 <= v < 2**63),
-    "Columns": Range("a name or several", lambda v: type(v) is str or STRINGS.holds(v)),
-    "Names": Range("names", lambda v: STRINGS.holds(v) and len(v) > 0),
-    "Place": Range("a path or URL", lambda v: type(v) is str),
-    "Label": Range("a label", lambda v: type(v) in (str, int, bool)),
-    "Costs": Range("two numbers", lambda v: type(v) is list and len(v) == 2 and all(
-        map(_is_json_number, v))),
-    "Grid": Range("different numbers >= 0, such as 1,0.1,0.01, or auto", lambda v: v == "auto" or (
-        type(v) is list and 0 < len(v) == len(set(map(str, v))) and all(
-            _is_json_number(l) and l >= 0 for l in v))),
-    **{name: _IN_PYTHON[name] for name in ("CountOrShare", "Words", "Kinds", "Prefixes")},
-    "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
-    "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(
-        _is_json_number(p) and p >= 0 for p in v) and sum(v) > 0),
-}
+    kind = type(owner)
+    _check(kind, {each.name: getattr(owner, each.name) for each in fields(kind)}, _IN_PYTHON)
 
 
 def check_json(group: type, values: Mapping[str, Any]) -> None:
@@ -294,18 +275,20 @@ def check_json(group: type, values: Mapping[str, Any]) -> None:
     values : mapping of str to value
         By the names of fields; some may be missing.
     """
+    _check(group, values, _IN_FILES)
+
+
+def _check(group: type, values: Mapping[str, Any], types: Mapping[str, Range]) -> None:
     for each, facts in declared(group):
-        kind = type_of(each)
-        is_absent = values.get(each.name) is None and (
-            each.name not in values or is_optional(each))
-        if is_absent:
+        value, optional = values.get(each.name), is_optional(each)
+        if each.name not in values or (value is None and (optional or each.default is None)):
             continue
-        value = values[each.name]
-        for allowed in (_IN_JSON.get(kind.removesuffix(" | None")), facts.range):
-            if allowed is not None and not allowed.holds(value):
-                raise ParameterError.out_of_range(each.name, allowed.says, value)
-        if facts.choices and value not in facts.choices:
+        if facts.choices and not (isinstance(value, str) and value in facts.choices):
             raise ParameterError.unknown_choice(each.name, value, facts.choices)
+        for allowed in (facts.range, types.get(type_of(each).removesuffix(" | None"))):
+            if allowed is not None and not allowed.holds(value):
+                says = "None or " * (optional and types is _IN_PYTHON) + allowed.says
+                raise ParameterError.out_of_range(each.name, says, value)
 
 
 def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:

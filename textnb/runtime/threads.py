@@ -5,13 +5,12 @@ NumPy, SciPy and Polars release the interpreter's lock while they compute.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
-
-from textnb.runtime.forks import FORK
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,7 +18,9 @@ R = TypeVar("R")
 
 # Idle pools are kept: the removal of a pool runs a callback, in which an interrupt would be lost.
 _IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
-FORK.after_fork(_IDLE.clear)
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork.
+    os.register_at_fork(after_in_child=_IDLE.clear)
 
 
 def _take_pool(threads: int) -> ThreadPoolExecutor:

@@ -27,7 +27,6 @@ from textnb.runtime import __version__
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
-    are_counts,
     check_counts,
     check_derived,
     check_ends,
@@ -175,22 +174,20 @@ def _why_unknown(document: Mapping[str, Any], found: TextDocument) -> str:
 
 def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     """Make the checks of terms and counts that loading a model makes."""
-    text, most = arrays["terms/bytes"], np.array(document["classes"]["documents"], dtype=np.int64)
+    text = arrays["terms/bytes"]
+    documents = np.array(document["classes"]["documents"], dtype=np.int64)
     ends = check_ends(arrays["terms/ends"], len(text), "terms")
     text.tobytes().decode("utf-8")
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, most)
-    values = arrays["counts/values"]
-    require(are_counts(values, _MOST) and are_counts(most, _MOST),
-            "counts are too large to add")
-    require(not presence or bool((values <= most[arrays["counts/classes"]]).all()),
+    check_counts(arrays, documents, most=_MOST)
+    require(int(documents.sum()) < _MOST, "documents are too many to add")
+    require(not presence or bool(
+        (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
     if _WEIGHTS in arrays:
         check_weights(arrays[_WEIGHTS], document["intercept"])
-    require(are_counts(arrays.get(_OCCURRENCES), _MOST),
-            f"{_OCCURRENCES} is not one count per term")
 
 
 def _every_term(arrays: Arrays) -> NDArray[np.bool_]:
@@ -216,52 +213,44 @@ def _with_counts(
     takes_new : bool
         Whether terms are added that the file does not have.
     """
-    text, ends = arrays["terms/bytes"].tobytes(), arrays["terms/ends"].astype(np.int64)
-    counts_ends = arrays["counts/ends"][0].astype(np.int64)
+    terms, times = [term for term, _ in counts], np.array(
+        [times for _, times in counts], dtype=np.int64)
+    ends, n_terms = arrays["terms/ends"].astype(np.int64), len(arrays["terms/ends"])
+    text, begins = arrays["terms/bytes"].tobytes(), begins_of(ends)
+    places = np.array([bisect_left(range(n_terms), term, key=lambda at: text[begins[at]:ends[at]])
+                       for term in terms], dtype=np.int64)
+    known = np.array([place < n_terms and text[begins[place]:ends[place]] == term
+                      for place, term in zip(places, terms, strict=True)], dtype=np.bool_)
+    more = np.ones(len(terms), dtype=np.int64) if presence else times
+    if not takes_new:
+        terms = [term for term, is_known in zip(terms, known, strict=True) if is_known]
+        places, times, more, known = places[known], times[known], more[known], known[known]
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
-    begins, counts_begins = begins_of(ends), begins_of(counts_ends)
-    per_term = counts_ends - counts_begins
-    new: list[tuple[int, bytes]] = []
-    # Places in the old arrays, ascending, and the counts to insert before them.
-    added: list[tuple[int, int]] = []
-    occurrences = arrays.get(_OCCURRENCES, np.zeros(len(ends))).astype(np.int64)
-    place = 0
-    for term, times in counts:
-        count = 1 if presence else times
-        place = bisect_left(
-            range(len(ends)), term, place, key=lambda at: text[begins[at]:ends[at]])
-        if place < len(ends) and text[begins[place]:ends[place]] == term:
-            occurrences[place] += times
-        elif not takes_new:
-            continue
-        else:
-            new.append((place, term))
-            added.append((int(counts_ends[place - 1]) if place else 0, count))
-            continue
-        first, last = int(counts_begins[place]), int(counts_ends[place])
-        at = bisect_left(classes[first:last].tolist(), code) + first
-        if at < last and classes[at] == code:
-            values[at] += count
-        else:
-            added.append((at, count))
-            per_term[place] += 1
-    places, pieces, at = [place for place, _ in new], [], 0
-    for place, term in new:
-        before = int(begins[place]) if place < len(ends) else len(text)
-        pieces += [text[at:before], term]
-        at = before
-    lengths = np.insert(ends - begins, places, [len(term) for _, term in new])
-    of_document = dict(counts)
-    more = {} if _OCCURRENCES not in arrays else {_OCCURRENCES: narrow(np.insert(
-        occurrences, places, [of_document[term] for _, term in new]))}
+    per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
+    # Counts by term and class; those of a new term come before those of the term at its place.
+    n_classes = int(classes.max(initial=code)) + 1
+    keys = np.repeat(np.arange(n_terms) * n_classes, per_term) + classes
+    own = places * n_classes + np.where(known, code, 0)
+    at = np.searchsorted(keys, own)
+    is_there = known & (np.append(keys, -1)[at] == own)
+    values[at[is_there]] += more[is_there]
+    per_term[places[known & ~is_there]] += 1
+    new = [term for term, is_known in zip(terms, known, strict=True) if not is_known]
+    lengths, new_places = np.array(list(map(len, new)), dtype=np.int64), places[~known]
+    found = {
+        "terms/bytes": np.insert(
+            arrays["terms/bytes"], np.repeat(np.append(begins, len(text))[new_places], lengths),
+            np.frombuffer(b"".join(new), dtype=np.uint8)),
+        "terms/ends": narrow(np.cumsum(np.insert(ends - begins, new_places, lengths)))}
+    if _OCCURRENCES in arrays:
+        occurrences = arrays[_OCCURRENCES].astype(np.int64)
+        occurrences[places[known]] += times[known]
+        found[_OCCURRENCES] = narrow(np.insert(occurrences, new_places, times[~known]))
     return {
-        "terms/bytes": np.frombuffer(b"".join([*pieces, text[at:]]), dtype=np.uint8),
-        "terms/ends": narrow(np.cumsum(lengths)),
-        **more,
-        "counts/ends": narrow(np.cumsum(np.insert(per_term, places, 1)))[None, :],
-        "counts/classes": np.insert(classes, [at for at, _ in added], code),
-        "counts/values": narrow(np.insert(
-            values, [at for at, _ in added], [count for _, count in added])),
+        **found,
+        "counts/ends": narrow(np.cumsum(np.insert(per_term, new_places, 1)))[None, :],
+        "counts/classes": np.insert(classes, at[~is_there], code),
+        "counts/values": narrow(np.insert(values, at[~is_there], more[~is_there])),
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.errors import ModelFileError, ParameterError
-from textnb.files.require import require
+from textnb.files.require import check_labels, require
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.gone import PARAMETERS
@@ -35,7 +35,6 @@ CLASS_WEIGHT = "class_weight"
 OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
-_LABELS = {"string": str, "integer": int, "boolean": bool}
 _CLASSES = ("type", "labels", "documents", "rows", "total")
 _PRUNED_COUNTS = ("terms", "occurrences", "at_most")
 
@@ -219,12 +218,8 @@ def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...
 def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
     """Check labels and their numbers of documents; return whether they are of lists of labels."""
     refuse_unknown(path, "the value of the classes", classes, _CLASSES)
-    kind, labels, documents = _LABELS[classes["type"]], classes["labels"], classes["documents"]
+    labels, documents = check_labels(classes), classes["documents"]
     number = float if "rows" in classes else int
-    require(type(labels) is list and len(labels) > 0
-            and all(type(label) is kind for label in labels), "its labels are not of their type")
-    require(kind is not int or all(-2**63 <= label < 2**63 for label in labels),
-            "a label is beyond 64 bits")
     require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
     require(type(documents) is list and len(documents) == len(labels)
             and all(type(n) is number and n >= 0 for n in documents)

@@ -13,7 +13,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -33,7 +33,7 @@ _LONGEST = 1 << 20
 Weights = list[float]
 
 
-class TermsReader:
+class TermsReader(ExitStack):
     """Reads the weights of single terms from a model file of texts.
 
     Parameters
@@ -75,23 +75,15 @@ class TermsReader:
         self._name = os.fspath(path)
         if sys.byteorder != "little" or not hasattr(os, "pread"):
             raise Unsupported("a machine of another kind")
+        super().__init__()
         with self.sound():
-            self._file = ModelFile(self._name)
+            self._file = self.enter_context(ModelFile(self._name))
         try:
             with self.sound():
                 self._open()
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> TermsReader:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def sound(self) -> AbstractContextManager[None]:
         """A context that reports every error of its block as damage of the file."""

@@ -27,8 +27,8 @@ from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ModelFileError, ParameterError
-from textnb.files.archive import LABEL_TYPES, MAX_BYTES, read_labels, write_labels
-from textnb.files.require import check_size, reading_errors, require
+from textnb.files.archive import MAX_BYTES, read_labels, write_labels
+from textnb.files.require import LABEL_TYPES, check_size, reading_errors, require
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
@@ -38,11 +38,10 @@ from textnb.models.base import Model
 from textnb.models.known import import_offered, text_models
 from textnb.runtime import __version__
 from textnb.runtime.forks import check_fork
-from textnb.runtime.memory import free_memory
+from textnb.runtime.memory import free_memory, has_room
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
-    are_counts,
     check_counts,
     check_derived,
     check_ends,
@@ -69,8 +68,6 @@ Packed = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 # Kinds of classifiers.
 KINDS = ("TextClassifier", "TableClassifier")
 _SAMPLE = "optional/sample"
-# Bytes of counts that are made without asking how much memory is free.
-_SMALL = 64 << 20
 
 
 def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
@@ -323,7 +320,7 @@ def unpack_class_weight(value: Any) -> Any:
     """The inverse of `_pack_class_weight`; ValueError for anything that is not a class weight."""
     if isinstance(value, dict):
         labels, weights = value["labels"], value["weights"]
-        require(all(type(label) in LABEL_TYPES for label in labels)
+        require(all(type(label) in LABEL_TYPES.values() for label in labels)
                 and len(labels) == len(weights) == len(set(labels)),
                 "class weights are not those of labels")
         value = dict(zip(labels, weights, strict=True))
@@ -355,8 +352,8 @@ def _unpack_counts(
     require(not is_weighted or not model.from_counts or (
         type(documents) is int and 0 < documents < EXACT), "its documents are not counted")
     total = arrays.get("terms/total")
-    require((total is None or (total.dtype.kind == "f") == is_weighted) and are_counts(total),
-            "the counts over all its documents are not counts")
+    require(total is None or (total.dtype.kind == "f") == is_weighted,
+            "the counts over all its documents are not of their type")
     frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
     pruned = document.get("pruned")
     counts = Counts(
@@ -375,8 +372,6 @@ def _unpack_counts(
     most = int(counts.n_rows) if documents is None else documents
     require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= most),
             "a term is in more documents than there are")
-    require(are_counts(occurrences),
-            "occurrences are too large to add, or below 0")
     return counts
 
 
@@ -390,9 +385,8 @@ def _check_room(
     needed = 24 * stored if few_counts else 8 * shape[0] * shape[1]
     check_size(path, needed, max_bytes)
     # Weights take as much memory as counts.
-    free = free_memory() if 2 * needed > _SMALL else None
-    if free is not None and 2 * needed > free:
-        raise ModelFileError.no_room(path, *shape, 2 * needed, free)
+    if not has_room(2 * needed):
+        raise ModelFileError.no_room(path, *shape, 2 * needed, free_memory() or 0)
     return few_counts
 
 

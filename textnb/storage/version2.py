@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textnb.errors import SourceError
@@ -43,13 +44,13 @@ class Declared(NamedTuple):
     end: int
 
 
-class ModelFile:
+class ModelFile(ExitStack):
     """An open model file: its document, and the type, shape and place of each array.
 
     Parameters
     ----------
     name : str
-        Open it within `reading_errors`, and close it.
+        Open it within `reading_errors`, and close it, as by ``with``.
     max_bytes : int, optional
         A larger file is refused.
 
@@ -62,9 +63,14 @@ class ModelFile:
     """
 
     def __init__(self, name: str, max_bytes: int | None = None) -> None:
-        self._name, self._descriptor = name, _open(name)
+        super().__init__()
         try:
-            self.blocks = Blocks(self._descriptor, name)
+            descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            raise SourceError(f"no such model file: {name!r}") from None
+        self.callback(os.close, descriptor)
+        try:
+            self.blocks = Blocks(descriptor, name)
             if max_bytes is not None:
                 # The arrays, and the document once as text and once as values.
                 check_size(name, self.blocks.length, max_bytes)
@@ -74,15 +80,6 @@ class ModelFile:
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-    def __enter__(self) -> ModelFile:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def read(self, name: str) -> NDArray[Any]:
         """All of an array, after a check of its bytes."""
@@ -189,13 +186,6 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name) as file:
         return file.blocks.checksum
-
-
-def _open(name: str) -> int:
-    try:
-        return os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise SourceError(f"no such model file: {name!r}") from None
 
 
 def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, Declared]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from textnb.errors import SourceError
 from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
-from textnb.files.replace import guard_folder, replace_folder, report_write_errors
+from textnb.files.replace import replace_folder, report_write_errors
 
 RECORD = "run.json"
 _FORMAT = "textnb-run"
@@ -34,16 +34,8 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(output).resolve()
     check_output(target)
-    with _make_parents(target), _stage_locked(target) as work:
+    with _make_parents(target), replace_folder(target, check_output) as work:
         yield work
-
-
-@contextmanager
-def _stage_locked(target: Path) -> Iterator[Path]:
-    with guard_folder(target) as tag:
-        check_output(target)
-        with replace_folder(target, tag) as work:
-            yield work
 
 
 def check_output(target: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from textnb.mail.features.hosts import ADDRESS, host_suffixes
+from textnb.mail.features.links import ADDRESS, host_suffixes
 from textnb.mail.features.words import LONGEST, pieces, plain_words
 from textnb.mail.message import MailMessage, MessageStructure
 

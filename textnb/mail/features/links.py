@@ -1,4 +1,4 @@
-"""Tokens of links, taken apart: scheme, host and its domains, words of the path."""
+"""Tokens of links, taken apart: scheme, host, its domains and networks, words of the path."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from textnb.mail.features.hosts import ADDRESS, host_suffixes
 from textnb.mail.features.words import LONGEST
 from textnb.mail.message import MailMessage, MessageStructure
 
+ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}", re.A)
+_LONGEST_HOST, _DEPTH = 60, 4
 _IN_TEXT = re.compile(
     r"\b(?:https?://|ftp://|www\.)[^\s<>\"']{1,500}|\bmailto:[^\s<>\"']{1,200}", re.I)
 _AFTER = ".,;:!?)]}'*_"
@@ -49,3 +50,24 @@ def link_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
         words = filter(None, _SEPARATORS.split(path[:_LONGEST_PATH]))
         for word, _ in zip(words, range(_MOST_WORDS), strict=False):
             yield f"link:path:{_DIGITS.sub('9', word.lower())[:LONGEST]}"
+
+
+def host_suffixes(host: str) -> Iterator[str]:
+    """The domains that a host is in, the shortest first, up to four labels; of an address, itself
+    and its networks.
+
+    The domain that its owner has registered is one of them, so no list of public suffixes is
+    needed, which would have to be kept up to date.
+
+    >>> list(host_suffixes("www.shop.example.co.uk"))
+    ['uk', 'co.uk', 'example.co.uk', 'shop.example.co.uk']
+    >>> list(host_suffixes("192.0.2.7"))
+    ['192.0.2.7', '192.0.2', '192.0']
+    """
+    host = host.strip(".").lower()[-_LONGEST_HOST:]
+    labels = host.split(".")
+    if ADDRESS.fullmatch(host):
+        yield from (".".join(labels[:count]) for count in (4, 3, 2))
+    elif host:
+        yield from (".".join(labels[-count:])
+                    for count in range(1, min(len(labels), _DEPTH) + 1))
