@@ -17,27 +17,26 @@ import polars as pl
 
 from benchmarks.data import Corpus, name_of, prepare, read, split, stored
 from benchmarks.process import Row, note, run
-from benchmarks.sides import SIDES, command, make
+from benchmarks.sides import SIDES, command_of, make
 from benchmarks.speed import Steps, present
 
-# A search takes minutes on more text than this, in bytes.
-SEARCHED = 50_000_000
-# Texts that decide whether a side is measured on a corpus.
-SAMPLE = 500
 # Rennie, Shih, Teevan and Karger, ICML 2003, table 5: 20 Newsgroups, Reuters micro and macro.
-PUBLISHED = {"MultinomialNB()": (0.848, 0.739, 0.270), "ComplementNB()": None,
-             "ComplementNB(norm=True)": None, "TfidfComplementNB()": None,
+FIGURES = ("accuracy", "micro", "macro")
+PUBLISHED = {"MultinomialNB()": (0.848, 0.739, 0.270), "ComplementNB()": (),
+             "ComplementNB(norm=True)": (), "TfidfComplementNB()": (),
              "TfidfComplementNB(norm=True)": (0.861, 0.844, 0.647),
              "NBLinear()": (0.862, 0.887, 0.694)}
 
 
 def accuracy(given: Any) -> Steps:
     """All models on all corpora of labelled texts; hours, unless --corpora or --sides chooses."""
-    sides = present(given, ("answers", "answers 1,2"))
+    sides = present(given, "answers", "answers 1,2")
     for name in given.corpora or (["docstrings"] if not given.stored else ["sms_spam"]
                                   if given.quick else labelled()):
         for side in sides:
-            yield {"corpus": name_of(name), "side": side}, partial(judge, name, side, given.folder)
+            if given.sides or name_of(name) in (SIDES[side].only or [name_of(name)]):
+                yield {"corpus": name_of(name), "side": side}, partial(
+                    judge, name, side, given.folder)
 
 
 def labelled() -> list[str]:
@@ -48,16 +47,14 @@ def labelled() -> list[str]:
 
 def judge(name: str, side: str, folder: Path) -> list[Row]:
     corpus, task = prepare(name, folder), SIDES[side].tasks[0]
-    if not APPLIES[SIDES[side].on](corpus):
-        return []
-    found = run(command(side, task, corpus.train, corpus.test, folder))
+    found = run(command_of(side, task, corpus.train, corpus.test, folder))
     if "failed" not in found:
         found = {**metrics(corpus, folder / "answers.npz"), "cpu_seconds": found["cpu_seconds"],
                  "peak_mib": found["peak_mib"],
                  **({"settings": found["settings"]} if "settings" in found else {})}
     note(f"{corpus.name}, {side}: {found.get('failed') or found['accuracy']}")
     return [{"corpus": corpus.name, "side": side,
-             "task": f"{corpus.facts['train_rows']:,} / {corpus.facts['test_rows']:,}",
+             **{name: corpus.facts[name] for name in ("train_rows", "test_rows")},
              **{key: round(value, 6) if isinstance(value, float) else value
                 for key, value in found.items()}}]
 
@@ -73,29 +70,6 @@ def metrics(corpus: Corpus, answers: Path) -> Row:
                 if "probabilities" in found else None)
     return {"accuracy": float(accuracy_score(truth, predicted)),
             "macro_f1": float(f1_score(truth, predicted, average="macro")), "log_loss": loss}
-
-
-def unspaced(corpus: Corpus) -> bool:
-    """Whether most texts are in scripts without spaces between words."""
-    from textnb.text.characters import UNSPACED
-
-    share: float = pl.scan_parquet(corpus.train).select(
-        pl.col("text").str.contains(f"[{UNSPACED}]").mean()).collect().item()
-    return share >= 0.5
-
-
-def other_tokens(corpus: Corpus) -> bool:
-    """Whether textnb's default tokens differ from scikit-learn's in most texts: they do where
-    vowels are marks, and where words have no spaces between them."""
-    own, theirs = (make(tokenizer).expr("text") for tokenizer in (
-        "textnb.Tokenizer()", "textnb.Tokenizer.sklearn()"))
-    texts = pl.read_parquet(corpus.train).head(SAMPLE).select(own=own, theirs=theirs)
-    return sum(own != theirs for own, theirs in texts.rows()) > texts.height / 2
-
-
-# Which corpora a side is measured on.
-APPLIES = {"": lambda _: True, "unspaced": unspaced, "other tokens": other_tokens,
-           "short": lambda corpus: corpus.facts["train_bytes"] < SEARCHED}
 
 
 def recipe(given: Any) -> Steps:
@@ -128,10 +102,11 @@ def reproduce(side: str, reuters: Path) -> list[Row]:
     scores = scores - common[:, None]
     truth = np.array([[label in labels for label in model.classes_]
                       for labels in test["labels"].to_list()])
-    row = {"side": side, "accuracy": round(float(right.mean()), 4),
-           "micro": round(breakeven(scores.ravel(), truth.ravel()), 4),
-           "macro": round(float(np.mean([*map(breakeven, scores.T, truth.T)])), 4),
-           "published": PUBLISHED[side]}
+    found = (float(right.mean()), breakeven(scores.ravel(), truth.ravel()),
+             float(np.mean([*map(breakeven, scores.T, truth.T)])))
+    row = {"side": side, **{name: round(value, 4) for name, value in zip(
+        FIGURES, found, strict=True)}, **{f"published_{name}": value for name, value in zip(
+            FIGURES, PUBLISHED[side], strict=False)}}
     note(str(row))
     return [row]
 

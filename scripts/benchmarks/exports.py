@@ -72,44 +72,31 @@ def export_all(case: str, folder: Path) -> list[Row]:
 
 def score(model: Any, rows: Any, to: str, folder: Path) -> Row:
     """How many answers of a target's engine differ and how fast it is, or why it gives none."""
-    from textnb import export_model
+    from textnb import export_model, verify_export
     from textnb.errors import ExportError
     from textnb.export.targets.base import EngineMissing
 
     found: Row = {"reason": "", "rows": None, "differs": False}
+    seconds, begun = [], []
     try:
         try:
             export_model(model, folder, to)
         except ExportError:
             # A target that can't split the texts is given their tokens.
             export_model(model, folder, to, reads="terms")
+        size = sum(part.stat().st_size for part in folder.glob("model.*"))
+        found["bytes"] = size or (folder / "weights.parquet").stat().st_size
+        for part in (rows.head(1), rows):
+            # The last step that begins is that of the engine.
+            answers = verify_export(folder, part, progress=lambda _: begun.append(
+                time.perf_counter()))
+            seconds.append(time.perf_counter() - begun[-1])
     except ExportError as error:
-        return {**found, "reason": str(error)}
-    size = sum(part.stat().st_size for part in folder.glob("model.*"))
-    found["bytes"] = size or (folder / "weights.parquet").stat().st_size
-    try:
-        _, loading = verify(to, folder, rows.head(1))
-        answers, seconds = verify(to, folder, rows)
-    except EngineMissing as error:
-        return {**found, "reason": str(error)}
-    except ExportError as error:
-        return {**found, "reason": str(error), "differs": True}
-    timed = rows.height >= MIN_ROWS and seconds > loading
+        failed = "bytes" in found and not isinstance(error.__context__, EngineMissing)
+        return {**found, "reason": str(error), "differs": failed}
+    loading, whole = seconds
+    timed = rows.height >= MIN_ROWS and whole > loading
     return {**found, "rows": rows.height, "differs": not answers.passed, "reads": answers.reads,
             "wrong_scores": len(answers.wrong_scores), "wrong_labels": len(answers.wrong_labels),
             "largest_difference": answers.largest_difference, "load_seconds": loading,
-            "rows_per_second": (rows.height - 1) / (seconds - loading) if timed else None}
-
-
-def verify(to: str, folder: Path, rows: Any) -> tuple[Any, float]:
-    """The comparison with the model's answers, and the seconds from the engine's start."""
-    from textnb.export import archive
-    from textnb.export.targets.known import target_of
-    from textnb.export.verify import compare, prepare
-    from textnb.export.write import model_file
-
-    target, (bundle, _) = target_of(to), archive.read(folder, str(folder))
-    prepared = prepare(bundle, rows, target.tolerance)
-    started = time.perf_counter()
-    found = compare(target, bundle, folder / model_file(target), *prepared)
-    return found, time.perf_counter() - started
+            "rows_per_second": (rows.height - 1) / (whole - loading) if timed else None}

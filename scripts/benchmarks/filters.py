@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ import polars as pl
 
 import textnb
 from benchmarks.data import stored
-from benchmarks.process import Missing, Row, note
+from benchmarks.process import Missing, Row, cpu_seconds, is_here, note
 from benchmarks.speed import Steps
 from textnb.evaluation.decisions import threshold_by_fit
 from textnb.evaluation.online import measured
@@ -75,16 +75,14 @@ def filters(given: Any) -> Steps:
                                     for start in range(block, mail.height, block)]}
         for how, parts in splits.items():
             for name, (needs, judge) in FILTERS.items():
-                if not needs or shutil.which(needs):
+                if is_here(given, name, not needs or shutil.which(needs),
+                           f"apt-get install {INSTALL.get(needs)}"):
                     at = {"corpus": corpus, "split": how, "filter": name}
                     yield at, partial(row_of, at, judge, place, parts)
-                elif needs not in given.about["absent"]:
-                    given.about["absent"].append(needs)
-                    note(f"{name} is not installed: apt-get install {INSTALL[needs]}")
 
 
 def row_of(at: Row, start: Callable[[Path], Judge], place: Path, parts: list[Any]) -> list[Row]:
-    before = cpu_seconds()
+    before = time.process_time() + cpu_seconds()
     result, errors = judged(table(place, "path"), start(place), parts, at["split"] != "5 folds")
     row = {**at, "messages": len(result.held),
            "1-ROCA %": round(result.roca, 4),
@@ -92,7 +90,7 @@ def row_of(at: Row, start: Callable[[Path], Judge], place: Path, parts: list[Any
            "sm % at .1": round(result.missed_at_share, 2),
            "sm interval": [round(bound, 2) for bound in result.missed_interval],
            "hm %": round(errors.false_positives, 3), "sm %": round(errors.false_negatives, 2),
-           "cpu_seconds": round(cpu_seconds() - before, 1)}
+           "cpu_seconds": round(time.process_time() + cpu_seconds() - before, 1)}
     note(str(row))
     return [row]
 
@@ -202,13 +200,6 @@ def run(command: list[str], given: str, **environment: str) -> str:
     if ran.returncode > (2 if command[0] == "bogofilter" else 0):
         raise RuntimeError(f"{command[0]} failed: {ran.stderr[-1000:]}")
     return ran.stdout
-
-
-def cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
-    used = [resource.getrusage(which)
-            for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 # The program that each needs, and what starts its judging of a folder.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.process import Row
-from benchmarks.sides import DEFAULT, PARTS, SHORT, TUNED, WHOLE
+from benchmarks.sides import DEFAULT, PARTS, SHORT, TASKS, TUNED, WHOLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = DOCS / "benchmarks" / "measured.json"
@@ -99,24 +99,24 @@ def digits(value: float) -> str:
     return f"{value:,.{max(0, places)}f}"
 
 
-def number(name: str, unit: float = 1, form: str = "") -> Show:
-    """A figure of a row, or of its check, in a unit; empty where it has none."""
-    def show(row: Row) -> str:
-        value = row.get(name, row.get("check", {}).get(name))
-        if value is None:
-            return ""
-        value = value if unit == 1 else value / unit
-        return format(value, form) if form else digits(value)
+def shown(how: str | Show, row: Row) -> str:
+    """A cell: a template of the row, or the name of a figure, with a unit and a format.
 
-    return show
-
-
-def text(name: str, form: str = "{}") -> Show:
-    return lambda row: form.format(row[name])
-
-
-def interval(name: str, form: str) -> Show:
-    return lambda row: " to ".join(format(bound, form) for bound in row[name])
+    >>> row = {"task": "fit", "seconds": 0.0123, "check": {"accuracy": 0.91}}
+    >>> [shown(how, row) for how in ("`{task}`", "seconds/1e-3", "accuracy:.4f", "bytes")]
+    ['`fit`', '12.3', '0.9100', '']
+    """
+    if callable(how):
+        return how(row)
+    if "{" in how:
+        return how.format_map(row)
+    place, _, form = how.partition(":")
+    name, _, unit = place.partition("/")
+    value = row.get(name, row.get("check", {}).get(name))
+    if value is None:
+        return ""
+    value = value / float(unit) if unit else value
+    return format(value, form) if form else digits(value)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
@@ -125,7 +125,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
     filled = [[*row, *[""] * (len(head) - len(row))] for row in rows]
     if not filled:
         return "*Not measured.*"
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *filled])
+    return "\n".join(f"| {' | '.join(map(str.rstrip, row))} |" for row in [head, rule, *filled])
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,8 @@ class Table:
         A table for each value of this.
     """
 
-    left: Mapping[str, Show]
-    right: Mapping[str, Show]
+    left: Mapping[str, str | Show]
+    right: Mapping[str, str | Show]
     tasks: Sequence[str] = ()
     each: str = ""
 
@@ -160,9 +160,9 @@ class Table:
     def lines(self, rows: Sequence[Row]) -> str:
         lines, before = [], [""] * len(self.left)
         for row in rows:
-            names = [show(row) for show in self.left.values()]
+            names = [shown(how, row) for how in self.left.values()]
             values = ([f"FAILED: {row['failed']}"] if "failed" in row
-                      else [show(row) for show in self.right.values()])
+                      else [shown(how, row) for how in self.right.values()])
             if row.get("differs"):
                 values[-1] = f"DIFFERS {values[-1]}"
             lines.append([*("" if names[:n + 1] == before[:n + 1] and n < len(names) - 1 else name
@@ -177,8 +177,8 @@ class Pivot:
 
     row: str
     column: str
-    show: Show
-    named: Show
+    how: str | Show
+    name: str | Show
     mean: str = ""
 
     def __call__(self, rows: Sequence[Row]) -> str:
@@ -186,10 +186,10 @@ class Pivot:
         lines = []
         for value in dict.fromkeys(row[self.row] for row in rows):
             here = {row[self.column]: row for row in rows if row[self.row] == value}
-            line = [self.named(next(iter(here.values()))), *(
-                self.show(here[one]) if one in here else "" for one in columns)]
+            line = [shown(self.name, next(iter(here.values()))), *(
+                shown(self.how, here[one]) if one in here else "" for one in columns)]
             if self.mean and len(here) == len(columns):
-                line.append(self.show({self.mean: sum(
+                line.append(shown(self.how, {self.mean: sum(
                     row[self.mean] for row in here.values()) / len(here)}))
             lines.append(line)
         return table([self.row.replace("side", "model, tokens"), *columns,
@@ -206,24 +206,22 @@ def beyond(rows: Sequence[Row]) -> str:
     """How long textnb takes beyond the start of the libraries that it needs."""
     start = next((row["seconds"] for row in of_tasks(rows, ["start"])
                   if row["side"] == "import polars, numpy"), 0.0)
-    return Pivot("task", "corpus", number("seconds"), TASK)(
-        [row | {"seconds": row["seconds"] - start} for row in of_tasks(rows, WHOLE[:3])
-         if row["side"] == OWN and "seconds" in row])
+    return Pivot("task", "corpus", lambda row: digits(row["seconds"] - start), TASK)(
+        [row for row in of_tasks(rows, WHOLE[:3]) if row["side"] == OWN and "seconds" in row])
 
 
 def ratios(rows: Sequence[Row]) -> str:
     """How many times as fast as the base textnb is."""
-    return Pivot("task", "corpus", number("times_faster"), TASK)(
-        [row for row in of_tasks(rows, (*WHOLE, *PARTS, "message"))
-         if row["side"] == OWN and "times_faster" in row])
+    return Pivot("task", "corpus", "times_faster", TASK)(
+        [row for row in of_tasks(rows, TASKS) if row["side"] == OWN and "times_faster" in row])
 
 
 def with_speed(rows: Sequence[Row]) -> str:
     """Tasks from memory, with the bytes of text that they are about."""
     sizes = {row["corpus"]: row for row in of_tasks(rows, ["corpus"])}
     return Table({"task": TASK, "side": SIDE}, {
-        "time, s": SECONDS, "MB/s": number("speed", 1e6), **FASTER, **MEMORY,
-        "entries": number("entries"), "terms": number("terms"), "accuracy": ACCURACY},
+        "time, s": SECONDS, "MB/s": "speed/1e6", **FASTER, **MEMORY,
+        "entries": "entries", "terms": "terms", "accuracy": ACCURACY},
         each="corpus")([{**row, "speed": sizes[row["corpus"]][
             "test_bytes" if row["task"].startswith("predict") else "train_bytes"]
             / row.get("seconds", 1)} for row in of_tasks(rows, PARTS)])
@@ -250,26 +248,24 @@ def losses(rows: Sequence[Row]) -> str:
 
 def of_corpora(name: str, form: str) -> Callable[[Sequence[Row]], str]:
     return lambda rows: Pivot(
-        "side", "corpus", number(name, form=form),
+        "side", "corpus", f"{name}:{form}",
         lambda row: row["side"].removeprefix(f"{OWN}, "), mean=name)(
             [row for row in rows if row.get(name) is not None and row["side"] != TUNED])
 
 
 def tuned(rows: Sequence[Row]) -> str:
     """The search for settings beside the default, on the test rows."""
-    defaults = {row["corpus"]: row["accuracy"] for row in rows
-                if row["side"] == DEFAULT and "failed" not in row}
-    found = [{**row, "default": defaults[row["corpus"]],
-              "answered": int(row["task"].split(" / ")[1].replace(",", ""))} for row in rows
-             if row["side"] == TUNED and "failed" not in row and row["corpus"] in defaults]
+    defaults = {row["corpus"]: row for row in rows if row["side"] == DEFAULT}
+    found = [{**row, "default": defaults[row["corpus"]]["accuracy"]} for row in rows
+             if row["side"] == TUNED and "accuracy" in defaults.get(row["corpus"], {})]
     return Table({
         "corpus": CORPUS,
         # A bar would end the cell.
         "settings that were found": lambda row: f"`{row['settings']}`".replace("|", r"\|")}, {
-        "accuracy of the defaults": number("default", form=".4f"), "tuned": ACCURACY,
+        "accuracy of the defaults": "default:.4f", "tuned": ACCURACY,
         "documents": lambda row: "{:+.0f} of {:,}".format(
-            row["answered"] * (row["accuracy"] - row["default"]), row["answered"]),
-        "CPU, s": number("cpu_seconds")})(found)
+            row["test_rows"] * (row["accuracy"] - row["default"]), row["test_rows"]),
+        "CPU, s": "cpu_seconds"})([row for row in found if "failed" not in row])
 
 
 def answer(row: Row) -> str:
@@ -290,85 +286,83 @@ def export_speed(rows: Sequence[Row]) -> str:
     return (f"{largest['model']}, {largest['corpus']}: {largest['terms']:,} terms, "
             f"{largest['outputs']} outputs, a model file of "
             f"{digits(largest['model_bytes'] / 1e6)} MB.\n\n" + Table(
-                {"target": text("target", "`{}`"), "reads": text("reads")}, {
-                    "file, MB": number("bytes", 1e6),
+                {"target": "`{target}`", "reads": "{reads}"}, {
+                    "file, MB": "bytes/1e6",
                     "of the model's": lambda row: digits(row["bytes"] / row["model_bytes"]),
-                    "load, s": number("load_seconds"), "rows a second": number("rows_per_second"),
-                    "largest difference": number("largest_difference", form=".1e")})(
+                    "load, s": "load_seconds", "rows a second": "rows_per_second",
+                    "largest difference": "largest_difference:.1e"})(
                         [row for row in ran if row["model"] == largest["model"]]))
 
 
 # The tables.
 
-CORPUS, TASK, SIDE = text("corpus"), text("task", "`{}`"), text("side")
-SECONDS, ACCURACY = number("seconds"), number("accuracy", form=".4f")
-FASTER = {"times faster": number("times_faster")}
-MEMORY = {"memory, MiB": number("peak_mib"), "share, %": number("memory_share", 0.01)}
-SIZES = {"rows learned": number("train_rows"), "MB": number("train_bytes", 1e6),
-         "rows answered": number("test_rows"), "MB ": number("test_bytes", 1e6)}
+CORPUS, TASK, SIDE = "{corpus}", "`{task}`", "{side}"
+SECONDS, ACCURACY = "seconds", "accuracy:.4f"
+FASTER = {"times faster": "times_faster"}
+MEMORY = {"memory, MiB": "peak_mib", "share, %": "memory_share/0.01"}
+SIZES = {"rows learned": "train_rows", "MB": "train_bytes/1e6",
+         "rows answered": "test_rows", "MB ": "test_bytes/1e6"}
 FIT = Table({"": CORPUS, "task": TASK, "side": SIDE},
             {"time, s": SECONDS, **FASTER, "accuracy": ACCURACY})
 BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "ratios": ("speed", ratios),
-    "corpora": ("speed", Table({"corpus": CORPUS}, {**SIZES, "classes": number("classes")},
+    "corpora": ("speed", Table({"corpus": CORPUS}, {**SIZES, "classes": "classes"},
                                ("corpus",))),
-    "starts": ("speed", Table({"process": text("side", "`{}`")}, {
-        "time, s": SECONDS, "memory, MiB": number("peak_mib")}, ("start",))),
+    "starts": ("speed", Table({"process": "`{side}`"}, {
+        "time, s": SECONDS, "memory, MiB": "peak_mib"}, ("start",))),
     "whole": ("speed", Table({"task": TASK, "side": SIDE}, {
-        "time, s": SECONDS, "CPU, s": number("cpu_seconds"), **FASTER, **MEMORY,
-        "accuracy": ACCURACY, "its command alone, s": number("command_seconds")},
+        "time, s": SECONDS, "CPU, s": "cpu_seconds", **FASTER, **MEMORY,
+        "accuracy": ACCURACY, "its command alone, s": "command_seconds"},
         WHOLE, "corpus")),
     "beyond": ("speed", beyond),
     "parts": ("speed", with_speed),
     "short": ("speed", Table({"task": TASK, "side": SIDE}, {
-        "time, ms": number("seconds", 1e-3),
+        "time, ms": "seconds/1e-3",
         "a second": lambda row: f"{row.get('per_second', 1 / row['seconds']):,.0f}", **FASTER,
-        "memory, MiB": number("peak_mib"), "private, MiB": number("private_mib")},
+        "memory, MiB": "peak_mib", "private, MiB": "private_mib"},
         SHORT, "corpus")),
     "losses": ("speed", losses),
     "sizes": ("scale", Table({"text": CORPUS}, SIZES, ("corpus",))),
     "scale": ("scale", Table({"text": CORPUS, "task": TASK}, {
-        "time, s": SECONDS, "memory, MiB": number("peak_mib")}, ("train", "predict"))),
+        "time, s": SECONDS, "memory, MiB": "peak_mib"}, ("train", "predict"))),
     "instructions": ("instructions", Table({"corpus": CORPUS, "task": TASK, "side": SIDE}, {
-        "instructions": number("instructions"), "a byte of text": number("per_byte")})),
-    "accuracy": ("accuracy", Table({"texts": text("task"), "side": SIDE}, {
-        "accuracy": ACCURACY, "macro-F1": number("macro_f1", form=".4f"),
-        "log loss": number("log_loss", form=".4f"), "CPU, s": number("cpu_seconds"),
-        "memory, MiB": number("peak_mib")}, each="corpus")),
+        "instructions": "instructions", "a byte of text": "per_byte"})),
+    "accuracy": ("accuracy", Table({"texts": "{train_rows:,} / {test_rows:,}", "side": SIDE}, {
+        "accuracy": ACCURACY, "macro-F1": "macro_f1:.4f",
+        "log loss": "log_loss:.4f", "CPU, s": "cpu_seconds",
+        "memory, MiB": "peak_mib"}, each="corpus")),
     "accuracy_of_corpora": ("accuracy", of_corpora("accuracy", ".4f")),
     "macro_f1_of_corpora": ("accuracy", of_corpora("macro_f1", ".4f")),
     "log_loss_of_corpora": ("accuracy", of_corpora("log_loss", ".3f")),
     "cpu_seconds_of_corpora": ("accuracy", of_corpora("cpu_seconds", ".1f")),
     "tuned": ("accuracy", tuned),
-    "recipe": ("recipe", Table({"model": text("side", "`{}`")}, {
-        head: show for n, (what, name) in enumerate({
-            "20 Newsgroups": "accuracy", "Reuters, micro": "micro", "Reuters, macro": "macro",
-        }.items()) for head, show in (
-            (what, number(name, form=".3f")),
-            ("published" + " " * n, lambda row, n=n: (
-                f"{row['published'][n]:.3f}" if row["published"] else "")))})),
+    "recipe": ("recipe", Table({"model": "`{side}`"}, {
+        "20 Newsgroups": "accuracy:.3f", "published": "published_accuracy:.3f",
+        "Reuters, micro": "micro:.3f", "published ": "published_micro:.3f",
+        "Reuters, macro": "macro:.3f", "published  ": "published_macro:.3f"})),
     "spark": ("spark", FIT), "tables": ("tables", FIT),
     "filters": ("filters", Table({
-        "corpus": CORPUS, "split": text("split"), "filter": text("filter")}, {
-        "1-ROCA %": number("1-ROCA %", form=".4f"), "95 %": interval("interval", ".4f"),
-        "spam missed at .1 % of ham, %": number("sm % at .1", form=".2f"),
-        "95 % ": interval("sm interval", ".2f"),
-        "at its cutoff: ham, %": number("hm %", form=".3f"),
-        "spam missed, %": number("sm %", form=".2f"), "CPU, s": number("cpu_seconds")})),
+        "corpus": CORPUS, "split": "{split}", "filter": "{filter}"}, {
+        "1-ROCA %": "1-ROCA %:.4f", "95 %": "{interval[0]:.4f} to {interval[1]:.4f}",
+        "spam missed at .1 % of ham, %": "sm % at .1:.2f",
+        "95 % ": "{sm interval[0]:.2f} to {sm interval[1]:.2f}",
+        "at its cutoff: ham, %": "hm %:.3f",
+        "spam missed, %": "sm %:.2f", "CPU, s": "cpu_seconds"})),
     "served": ("served", Table({
-        "server": text("server"), "model": text("model"), "request": text("request", "`{}`")}, {
-        "clients": number("clients"), "requests": number("messages"),
-        "a second": number("per_second"), "median, ms": number("median", 1e-3),
-        "p99, ms": number("p99", 1e-3), "longest, ms": number("longest", 1e-3),
-        "memory of the largest process, MiB": interval("worker_mib", ".0f")})),
-    "exports": ("exports", Pivot("target", "model", answer, text("target", "`{}`"))),
+        "server": "{server}", "model": "{model}", "request": "`{request}`"}, {
+        "clients": "clients", "requests": "messages",
+        "a second": "per_second", "median, ms": "median/1e-3",
+        "p99, ms": "p99/1e-3", "longest, ms": "longest/1e-3",
+        "memory of the largest process, MiB": "{worker_mib[0]:.0f} to {worker_mib[1]:.0f}"})),
+    "exports": ("exports", Pivot("target", "model", answer, "`{target}`")),
     "export_speed": ("exports", export_speed)}
 
 
 # Pictures: readable on light and on dark pages.
 
 INK = "#7a7e84"
-BARS = {"textnb": "#2f7ed8", "other models of textnb": "#7fa9d6", "peers": "#9a9a9a"}
+# Of peers, of other models of textnb, and of textnb.
+BARS = ("#9a9a9a", "#7fa9d6", "#2f7ed8")
 PICTURES = {
     "speed.svg": ("Seconds from start to exit", {
         "train": "Learn {train_rows:,} texts and save the model",
@@ -401,18 +395,17 @@ def picture(found: Row, title: str, tasks: Mapping[str, str]) -> str:
     for task, name in tasks.items():
         rows = [row for row in of_tasks(found["rows"], [task])
                 if row["corpus"] == corpus["corpus"] and "seconds" in row]
-        values = [{"side": row["side"], "seconds": row["seconds"], "said": (
-            f"{digits(row['seconds'])} s" + (f" ({ACCURACY(row)})" if ACCURACY(row) else "")),
-            "kind": row["side"] if row["side"] == OWN else "other models of textnb"
-            if row["side"].startswith(OWN) else "peers"} for row in rows]
+        values = [{"side": row["side"], "seconds": row["seconds"],
+                   "said": f"{digits(row['seconds'])} s ({shown(ACCURACY, row)})".replace("()", ""),
+                   "color": BARS[row["side"].startswith(OWN) + (row["side"] == OWN)]}
+                  for row in rows]
         bars = alt.Chart(alt.Data(values=values)).encode(
             y=alt.Y("side:N", sort=None, title=None), x=alt.X("seconds:Q", axis=None))
         panels.append(alt.layer(
-            bars.mark_bar().encode(color=alt.Color("kind:N", legend=None, scale=alt.Scale(
-                domain=[*BARS], range=[*BARS.values()]))),
+            bars.mark_bar().encode(color=alt.Color("color:N", scale=None)),
             bars.mark_text(align="left", dx=4).encode(text="said:N"),
-            title=alt.Title(name.format_map(corpus), fontSize=12, anchor="start"), width=300,
-            height=alt.Step(20)))
+            title=alt.Title(name.format_map(corpus), fontSize=12, anchor="start", frame="group"),
+            width=300, height=alt.Step(20)))
     machine, runs = found["about"], max(row.get("runs", 1) for row in found["rows"])
     chart = alt.vconcat(*panels, title=alt.Title(
         f"{title} on {corpus['corpus']}, less is better", anchor="start", offset=12,

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +30,14 @@ class Missing(Exception):
     """A section can't be measured on this machine; the message says what it needs."""
 
 
+def is_here(given: Any, name: str, here: object, how: str) -> bool:
+    """Whether a side can be measured; if not, the figures say that it is absent."""
+    if not here and f"{name} ({how})" not in given.about["absent"]:
+        given.about["absent"].append(f"{name} ({how})")
+        note(f"{name} is not installed: {how}")
+    return bool(here)
+
+
 def run(
     command: Sequence[str], environment: Mapping[str, str] | None = None, *,
     read: Path | None = None, private: bool = False, watch: bool = True, good: Sequence[int] = (0,),
@@ -41,30 +49,29 @@ def run(
     too, which slows a large process. Without `watch` nothing looks at the memory, so that the
     process has all cores to itself.
     """
-    with (Path(read or os.devnull).open("rb") as source, tempfile.TemporaryFile() as out,
-          tempfile.TemporaryFile() as error):
-        started = time.perf_counter()
-        process = subprocess.Popen(command, stdin=source, stdout=out, stderr=error,
-                                   env={**os.environ, **(environment or {})})
+    used, started = cpu_seconds(), time.perf_counter()
+    with Path(read or os.devnull).open("rb") as source, subprocess.Popen(
+            command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, **(environment or {})}) as process:
         memory = Memory(process.pid, private)
         if watch:
             memory.start()
-        _, ended, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        if watch:
-            memory.stop()
-        # Popen would wait for a process that has been waited for.
-        process.returncode = os.waitstatus_to_exitcode(ended)
-        for file in (out, error):
-            file.seek(0)
-        written, complaint = (file.read().decode("utf-8", "replace") for file in (out, error))
+        written, complaint = process.communicate()
+    seconds = time.perf_counter() - started
+    memory.ended.set()
     if process.returncode not in good:
-        last = complaint.strip().splitlines()[-1:] or ["nothing on standard error"]
-        return {"failed": f"{command[0]} ended with {process.returncode}: {last[0]}"}
-    return {"seconds": seconds, "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return {"failed": f"{command[0]} ended with {process.returncode}: {' '.join(last)}"}
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds() - used,
             "peak_mib": memory.peak_mib, "check": {},
             **({"private_mib": memory.private_mib} if private else {}),
-            **(json.loads(written) if written.startswith("{") else {})}
+            **(json.loads(written) if written.startswith(b"{") else {})}
+
+
+def cpu_seconds() -> float:
+    """Of the processes that have been waited for, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def calling(function: Callable[..., Row], *arguments: str) -> list[str]:
@@ -74,7 +81,7 @@ def calling(function: Callable[..., Row], *arguments: str) -> list[str]:
 
 
 class Memory(threading.Thread):
-    """Looks at a process and its descendants until it is stopped."""
+    """Looks at a process and its descendants until `ended` is set."""
 
     def __init__(self, process: int, private: bool):
         super().__init__(daemon=True)
@@ -93,10 +100,6 @@ class Memory(threading.Thread):
                 self.private_mib = max(self.private_mib, sum(
                     status(one, f"Private_{kind}", "smaps_rollup")
                     for one in tree for kind in ("Clean", "Dirty")))
-
-    def stop(self) -> None:
-        self.ended.set()
-        self.join()
 
 
 def descendants(process: int) -> list[int]:

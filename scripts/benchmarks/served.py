@@ -31,7 +31,7 @@ import polars as pl
 import textnb
 from benchmarks.data import stored
 from benchmarks.filters import ARCHIVES, table, unpack
-from benchmarks.process import Row, descendants, note, status
+from benchmarks.process import Row, descendants, is_here, note, status
 from benchmarks.speed import Steps
 
 CLIENTS, TERMS = 8, 1_000_000
@@ -46,11 +46,8 @@ def served(given: Any) -> Steps:
     """A row for each server, model and request; `--quick` sends a hundredth."""
     place = unpack(stored(ARCHIVES["SpamAssassin"]), given.folder)
     spamd = shutil.which("spamd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    if spamd is None:
-        given.about["absent"].append("spamd (apt-get install spamassassin)")
-        note("spamd is not installed: apt-get install spamassassin")
     for (server, model), requests in REQUESTS.items():
-        if server == "textnb" or spamd:
+        if is_here(given, server, server == "textnb" or spamd, "apt-get install spamassassin"):
             yield {"server": server, "model": model}, partial(
                 measure, server, model, requests, place, spamd, 100 if given.quick else 1)
 

@@ -1,7 +1,7 @@
 """What is compared: a line for each side, with its settings and the tasks that it takes part in.
 
-A side is a vectorizer and a model of scikit-learn, a tokenizer and a model of textnb (both as
-expressions), or a program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet,
+A side is a vectorizer and a model of scikit-learn, a TextClassifier (both as expressions), or a
+program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet,
 learn, answer, write Parquet; `answers`: the same with probabilities) are processes that call
 `measure`, or the commands of the side themselves. The tasks from memory take their own time.
 """
@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -57,41 +57,42 @@ def fill(template: str, **values: object) -> list[str]:
 
 
 class Texts:
-    """scikit-learn: a vectorizer and a model, on lists of texts."""
+    """A vectorizer and a model of scikit-learn, on lists of texts."""
 
-    def __init__(self, parts: Sequence[str], words: int, folder: Path):
+    def __init__(self, expression: str, words: int, folder: Path):
         self.words, self.folder = words, folder
-        if parts:
-            self.vectorizer, self.model = (make(part, words) for part in parts)
+        self.model = make(expression, words) if expression else None
 
     def rows(self, frame: Any) -> Any:
-        """What `fit` and `predict` take; made before the clock of a task from memory starts."""
+        """What `fit` takes, and first what `predict` does; made before the clock of a task from
+        memory starts."""
         return frame["text"].to_list(), frame["label"].to_list()
 
     def count(self, rows: Any) -> Row:
-        counts = self.vectorizer.fit_transform(rows[0])
+        counts = self.model[0].fit_transform(rows[0])
         return {"entries": int(counts.nnz), "terms": int(counts.shape[1])}
 
     def fit(self, rows: Any) -> None:
-        self.model.fit(self.vectorizer.fit_transform(rows[0]), rows[1])
+        self.model.fit(*rows)
 
     def predict(self, rows: Any) -> Any:
-        return self.model.predict(self.vectorizer.transform(rows[0]))
+        return self.model.predict(rows[0])
 
     def judge(self, rows: Any) -> tuple[Any, Any]:
         """Labels (rows,), and probabilities (rows, classes) or None."""
-        asked = self.vectorizer.transform(rows[0])
-        probabilities = getattr(self.model, "predict_proba", lambda _: None)
-        return self.model.predict(asked), probabilities(asked)
+        if not hasattr(self.model, "predict_proba"):
+            return self.predict(rows), None
+        probabilities = self.model.predict_proba(rows[0])
+        return self.model.classes_[probabilities.argmax(1)], probabilities
 
     def answer(self, message: str) -> Any:
-        return self.predict(([message],))[0]
+        return self.model.predict([message])[0]
 
     def save(self) -> None:
-        (self.folder / "model.pickle").write_bytes(pickle.dumps((self.vectorizer, self.model)))
+        (self.folder / "model.pickle").write_bytes(pickle.dumps(self.model))
 
     def load(self) -> None:
-        self.vectorizer, self.model = pickle.loads((self.folder / "model.pickle").read_bytes())
+        self.model = pickle.loads((self.folder / "model.pickle").read_bytes())
 
     def learn(self, train: str) -> None:
         import polars as pl
@@ -119,36 +120,20 @@ class OwnTokens(Texts):
 
 
 class Textnb(Texts):
-    """A TextClassifier of a tokenizer and a model, on frames."""
-
-    def __init__(self, parts: Sequence[str], words: int, folder: Path):
-        import textnb
-
-        super().__init__(parts, words, folder)
-        self.model = textnb.TextClassifier(self.model, tokenizer=self.vectorizer)
+    """A TextClassifier, on frames."""
 
     def rows(self, frame: Any) -> Any:
-        return frame
+        return (frame,)
 
     def count(self, rows: Any) -> Row:
         from textnb.frames.batches import batches
         from textnb.text.matrix import count_matrix
 
-        counts, terms = count_matrix(batches(rows, ["text"]), self.vectorizer, "text")
+        counts, terms = count_matrix(batches(*rows, ["text"]), self.model.tokenizer, "text")
         return {"entries": int(counts.nnz), "terms": len(terms)}
 
-    def fit(self, rows: Any) -> None:
-        self.model.fit(rows)
-
     def predict(self, rows: Any) -> Any:
-        return self.model.predict(rows)["predicted"].to_numpy()
-
-    def judge(self, rows: Any) -> tuple[Any, Any]:
-        probabilities = self.model.predict_proba(rows)
-        return self.model.classes_[probabilities.argmax(1)], probabilities
-
-    def answer(self, message: str) -> Any:
-        return self.model.predict([message])[0]
+        return self.model.predict(*rows)["predicted"].to_numpy()
 
     def job(self, train: str, test: str) -> None:
         import polars as pl
@@ -163,7 +148,7 @@ class Search(Textnb):
     def fit(self, rows: Any) -> None:
         import textnb
 
-        self.model = textnb.tune(rows, trials=TRIALS)
+        self.model = textnb.tune(*rows, trials=TRIALS)
 
 
 class Program(Texts):
@@ -302,7 +287,7 @@ class Side:
     Attributes
     ----------
     kind : class
-        How it learns and answers in Python, from `parts`.
+        How it learns and answers in Python, by the model that is its `expression`.
     tasks : tuple of str
         Behind ``1,2`` with words and pairs of words.
     commands : dict
@@ -313,13 +298,13 @@ class Side:
         As the base has them: all that is found must be equal.
     random : bool
         Threads or chance decide the answers.
-    on : {"", "other tokens", "unspaced", "short"}
-        The corpora that it answers: see `benchmarks.accuracy`.
+    only : tuple of str
+        The corpora that it is measured on unless it is asked for by name; empty for all.
     """
 
     kind: type[Texts]
     tasks: tuple[str, ...]
-    parts: tuple[str, ...] = ()
+    expression: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)
     needs: str = ""
     how: str = ""
@@ -327,17 +312,17 @@ class Side:
     two_classes: bool = False
     random: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    on: str = ""
+    only: tuple[str, ...] = ()
 
     @property
     def present(self) -> bool:
         return not self.needs or bool(shutil.which(self.needs) or find_spec(self.needs))
 
     def program(self, task: str, folder: Path) -> Any:
-        return self.kind(self.parts, 2 if task.endswith(" 1,2") else 1, folder)
+        return self.kind(self.expression, 2 if task.endswith(" 1,2") else 1, folder)
 
 
-def command(
+def command_of(
     name: str, task: str, train: str, test: str, folder: Path, few: str = "", times: int = 1,
     label: str = "",
 ) -> list[str]:
@@ -359,53 +344,57 @@ def textnb_commands(options: str = "") -> dict[str, str]:
                       "-o {folder}/updated.textnb --quiet"}
 
 
-COUNTS = "sklearn.feature_extraction.text.CountVectorizer(ngram_range=(1, WORDS))"
-HASHED = ("sklearn.feature_extraction.text.HashingVectorizer(alternate_sign=False, norm=None, "
-          "ngram_range=(1, WORDS))")
-TFIDF = ("sklearn.feature_extraction.text.TfidfVectorizer(sublinear_tf=True, "
-         "ngram_range=(1, WORDS))")
-SVC = "sklearn.svm.LinearSVC()"
-TOKENS = "textnb.Tokenizer.sklearn(ngram_range=(1, WORDS))"
-OWN_TOKENS = "textnb.Tokenizer(ngram_range=(1, WORDS))"
-MULTINOMIAL = "textnb.MultinomialNB()"
+def sklearn(vectorizer: str, model: str) -> str:
+    return (f"sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.{vectorizer}, "
+            f"sklearn.{model})")
+
+
+def textnb(model: str, tokenizer: str = "") -> str:
+    return (f"textnb.TextClassifier(textnb.{model}, "
+            f"tokenizer=textnb.Tokenizer{tokenizer}(ngram_range=(1, WORDS)))")
+
+
+NB, SVC = "naive_bayes.MultinomialNB()", "svm.LinearSVC()"
+SAME_TOKENS = textnb("MultinomialNB()", ".sklearn")
+TFIDF = "TfidfVectorizer(sublinear_tf=True, ngram_range=(1, WORDS))"
 JOBS, ANSWERS, PAIRS = ("job", "job 1,2"), ("answers",), ("answers 1,2",)
-MODELS = ("BernoulliNB()", "MultinomialNB()", 'MultinomialNB(l="auto")', "ComplementNB()",
-          "TfidfComplementNB()", "NBLogisticRegression()", "NBLinear()")
 DEFAULT, TUNED = "textnb, NBLinear, words", f"textnb, tune, {TRIALS} trials"
+FASTTEXT = {"needs": "fasttext", "how": "apt-get install fasttext"}
 
 SIDES = {
-    BASE: Side(Texts, (*WHOLE, *PARTS, "message"), (COUNTS, "sklearn.naive_bayes.MultinomialNB()"),
-               same_counts=True),
-    "scikit-learn, tf-idf, LinearSVC": Side(Texts, WHOLE, (TFIDF, SVC)),
-    "scikit-learn, hashing": Side(Texts, ("fit", "predict from memory"),
-                                  (HASHED, "sklearn.naive_bayes.MultinomialNB()")),
-    "textnb": Side(Textnb, TASKS, (TOKENS, MULTINOMIAL), textnb_commands(), same_counts=True),
-    "textnb, kernel off": Side(Textnb, (*PARTS, "message"), (TOKENS, MULTINOMIAL),
-                               same_counts=True, environment={"TEXTNB_KERNEL": "off"}),
-    "textnb, in Python": Side(Textnb, JOBS, (TOKENS, MULTINOMIAL), same_counts=True),
+    BASE: Side(Texts, (*WHOLE, *PARTS, "message"), sklearn(
+        "CountVectorizer(ngram_range=(1, WORDS))", NB), same_counts=True),
+    "scikit-learn, tf-idf, LinearSVC": Side(Texts, WHOLE, sklearn(TFIDF, SVC)),
+    "scikit-learn, hashing": Side(Texts, ("fit", "predict from memory"), sklearn(
+        "HashingVectorizer(alternate_sign=False, norm=None)", NB)),
+    "textnb": Side(Textnb, TASKS, SAME_TOKENS, textnb_commands(), same_counts=True),
+    "textnb, kernel off": Side(Textnb, (*PARTS, "message"), SAME_TOKENS, same_counts=True,
+                               environment={"TEXTNB_KERNEL": "off"}),
+    "textnb, in Python": Side(Textnb, JOBS, SAME_TOKENS, same_counts=True),
     "textnb, NBLogisticRegression": Side(
         Textnb, JOBS, commands=textnb_commands("--model nblr"), random=True),
     "textnb, NBLinear": Side(Textnb, JOBS, commands=textnb_commands("--model nblinear")),
-    "fastText": Side(FastText, (*WHOLE, "message"), needs="fasttext",
-                     how="apt-get install fasttext", random=True),
+    "fastText": Side(FastText, (*WHOLE, "message"), random=True, **FASTTEXT),
     "Vowpal Wabbit": Side(VowpalWabbit, WHOLE, needs="pylibvw" if VW[1:] else "vw",
                           how="pip install vowpalwabbit"),
     "bogofilter": Side(Bogofilter, ("train", "predict", "job", "filter", "update"), commands={
         "filter": "bogofilter -d {folder}", "update": "bogofilter -d {folder} -s"},
         needs="bogofilter", how="apt-get install bogofilter", two_classes=True),
-    **{f"textnb, {model.removesuffix('()')}, {tokens}": Side(
-        Textnb, tasks, (OWN_TOKENS, f"textnb.{model}"))
-       for model in MODELS for tokens, tasks in (("words", ANSWERS), ("pairs", PAIRS))},
-    TUNED: Side(Search, ANSWERS, (OWN_TOKENS, MULTINOMIAL), on="short"),
-    "scikit-learn, tf-idf, LinearSVC, pairs": Side(Texts, PAIRS, (TFIDF, SVC)),
-    "scikit-learn, tf-idf of textnb's tokens, LinearSVC, pairs": Side(OwnTokens, PAIRS, (
-        "sklearn.feature_extraction.text.TfidfVectorizer(sublinear_tf=True, analyzer=list)", SVC),
-        on="other tokens"),
-    "scikit-learn, tf-idf of characters, LinearSVC, pairs": Side(
-        Texts, PAIRS, (TFIDF.replace("ngram", "analyzer='char', ngram"), SVC), on="unspaced"),
-    "scikit-learn, tf-idf, LogisticRegression, pairs": Side(
-        Texts, PAIRS, (TFIDF, "sklearn.linear_model.LogisticRegression(max_iter=1000)")),
-    "fastText, pairs": Side(FastText, PAIRS, needs="fasttext", how="apt-get install fasttext"),
+    **{f"textnb, {model.removesuffix('()')}, {tokens}": Side(Textnb, tasks, textnb(model))
+       for model in ("BernoulliNB()", "MultinomialNB()", 'MultinomialNB(l="auto")',
+                     "ComplementNB()", "TfidfComplementNB()", "NBLogisticRegression()",
+                     "NBLinear()")
+       for tokens, tasks in (("words", ANSWERS), ("pairs", PAIRS))},
+    TUNED: Side(Search, ANSWERS),
+    "scikit-learn, tf-idf, LinearSVC, pairs": Side(Texts, PAIRS, sklearn(TFIDF, SVC)),
+    "scikit-learn, tf-idf of textnb's tokens, LinearSVC, pairs": Side(OwnTokens, PAIRS, sklearn(
+        "TfidfVectorizer(sublinear_tf=True, analyzer=list)", SVC),
+        only=("indicnews_bengali", "zh_hotel")),
+    "scikit-learn, tf-idf of characters, LinearSVC, pairs": Side(Texts, PAIRS, sklearn(
+        TFIDF.replace("ngram", "analyzer='char', ngram"), SVC), only=("zh_hotel",)),
+    "scikit-learn, tf-idf, LogisticRegression, pairs": Side(Texts, PAIRS, sklearn(
+        TFIDF, "linear_model.LogisticRegression(max_iter=1000)")),
+    "fastText, pairs": Side(FastText, PAIRS, **FASTTEXT),
 }
 
 

@@ -15,23 +15,10 @@ from typing import Any
 
 import polars as pl
 
+from benchmarks import sides
 from benchmarks.data import Corpus, name_of, prepare, stored
-from benchmarks.process import Missing, Row, calling, in_turn, note, rows_of, run
-from benchmarks.sides import (
-    BASE,
-    PARTS,
-    PATTERN,
-    SHORT,
-    SIDES,
-    TASKS,
-    TOKENS,
-    WHOLE,
-    Textnb,
-    fill,
-    make,
-    share_right,
-)
-from benchmarks.sides import command as command_of
+from benchmarks.process import Missing, Row, calling, in_turn, is_here, note, rows_of, run
+from benchmarks.sides import BASE, PARTS, SHORT, SIDES, TASKS, WHOLE, command_of, make
 
 # A place of figures, and the function that measures its rows.
 Steps = Iterator[tuple[Row, Any]]
@@ -56,11 +43,6 @@ LARGE = 2e8
 SIZES = ("10 MB", "100 MB", "1 GB", "3 GB")
 # Instructions of a task: its runs in one process, so that the start is subtracted.
 REPEATS = (1, 3)
-# The command that counts them, and where it says their number.
-COUNTERS = {
-    "perf stat": ("perf stat -x , -e instructions:u -o {log}", r"^(\d+),.*instructions"),
-    "callgrind": ("valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file={log}",
-                  r"Collected : (\d+)")}
 # scikit-learn's models of feature tables, and textnb's.
 DENSE = {
     "gaussian": ("naive_bayes.GaussianNB()", "GaussianNB()"),
@@ -80,14 +62,14 @@ SPARK, PARTITIONS = "Spark ML", 8
 
 def speed(given: Any) -> Steps:
     """All tasks of the sides, on four corpora."""
-    sides = present(given, TASKS)
+    chosen = present(given, *TASKS)
     yield {"corpus": "", "task": "start"}, lambda: rows_of(
         {"corpus": "", "task": "start"}, in_turn("start", {
             name: partial(run, start) for name, start in STARTS.items()}, given.runs))
     for name in given.corpora or (
             ["docstrings"] if not given.stored else ["sms_spam"] if given.quick
             else ["sms_spam", "20newsgroups", "imdb", "1 GB"]):
-        yield from on_corpus(name, given, sides, given.tasks)
+        yield from on_corpus(name, given, chosen, given.tasks)
 
 
 def scale(given: Any) -> Steps:
@@ -96,19 +78,15 @@ def scale(given: Any) -> Steps:
         yield from on_corpus(name, given, ["textnb"], ("train", "predict"), 1)
 
 
-def present(given: Any, tasks: tuple[str, ...]) -> list[str]:
-    """The sides of these tasks that are asked for and installed; the others are named."""
-    asked = [name for name, side in SIDES.items() if {*side.tasks} & {*tasks}
-             and name in (given.sides or SIDES)]
-    for name in asked:
-        if not SIDES[name].present:
-            given.about["absent"].append(f"{name} ({SIDES[name].how})")
-            note(f"{name} is not installed: {SIDES[name].how}")
-    return [name for name in asked if SIDES[name].present]
+def present(given: Any, *tasks: str) -> list[str]:
+    """The sides of these tasks that are asked for and installed."""
+    return [name for name, side in SIDES.items()
+            if {*side.tasks} & {*tasks} and name in (given.sides or SIDES)
+            and is_here(given, name, side.present, side.how)]
 
 
 def on_corpus(
-    name: str, given: Any, sides: list[str], tasks: tuple[str, ...], runs: int = 0
+    name: str, given: Any, chosen: list[str], tasks: tuple[str, ...], runs: int = 0
 ) -> Steps:
     corpus = prepare(name, given.folder)
     place = {"corpus": corpus.name, "task": "corpus"}
@@ -119,7 +97,7 @@ def on_corpus(
     few = prepare(name, given.folder, few=True).train
     (work / "message.eml").write_text(MESSAGE)
     for task in tasks:
-        here = [side for side in sides if task in SIDES[side].tasks and (
+        here = [side for side in chosen if task in SIDES[side].tasks and (
             len(corpus.labels) == 2 or not (SIDES[side].two_classes or task in SHORT[1:]))]
         if here and not (large and task in ("csr 1,2", "job 1,2", *SHORT)):
             yield {"corpus": corpus.name, "task": task}, partial(
@@ -129,11 +107,11 @@ def on_corpus(
 
 
 def compare(
-    corpus: Corpus, task: str, sides: list[str], work: Path, few: str, runs: int
+    corpus: Corpus, task: str, chosen: list[str], work: Path, few: str, runs: int
 ) -> list[Row]:
     """A row for each side; what differs where it must be equal is marked."""
     found = in_turn(f"{corpus.name}, {task}", {
-        side: partial(attempt, side, task, corpus, work, few) for side in sides}, runs)
+        side: partial(attempt, side, task, corpus, work, few) for side in chosen}, runs)
     rows = rows_of({"corpus": corpus.name, "task": task}, found, BASE)
     expected: Row = {}
     for row in (row for row in rows if "failed" not in row):
@@ -167,7 +145,7 @@ def attempt(side: str, task: str, corpus: Corpus, work: Path, few: str) -> Row:
         return found
     if task in WHOLE and task != "train":
         answered = pl.read_parquet(folder / "answers.parquet")
-        found["check"] = {"accuracy": share_right(answered["predicted"], answered["label"])}
+        found["check"] = {"accuracy": sides.share_right(answered["predicted"], answered["label"])}
     if task.startswith("train"):
         (folder / "trained").touch()
         found["model_mib"] = sum(path.stat().st_size for path in folder.glob("*")
@@ -177,30 +155,26 @@ def attempt(side: str, task: str, corpus: Corpus, work: Path, few: str) -> Row:
 
 def instructions(given: Any) -> Steps:
     """Instructions for a byte of text, on one core: a figure that no neighbour changes."""
-    log = given.folder / "count"
-    # A machine may have perf and forbid it.
-    counter = next((name for name in COUNTERS if count(name, ["true"], {}, log)), None)
-    if counter is None:
-        raise Missing("instructions need perf, or valgrind: apt-get install valgrind")
-    given.about["counter"] = counter
+    if not shutil.which("valgrind"):
+        raise Missing("instructions need valgrind: apt-get install valgrind")
+    given.about["counter"] = "callgrind"
     for name in given.corpora or ["imdb" if given.stored else "docstrings"]:
         for task in (task for task in PARTS if task in given.tasks):
             place = {"corpus": name_of(name), "task": task}
-            sides = [side for side in SIDES if side in (given.sides or SIDES)
-                     and SIDES[side].kind is Textnb and task in SIDES[side].tasks]
-            yield place, partial(count_all, place, name, sides, counter, log)
+            chosen = [side for side in present(given, task) if SIDES[side].kind is sides.Textnb]
+            yield place, partial(count_all, place, name, chosen, given.folder)
 
 
-def count_all(place: Row, name: str, sides: list[str], counter: str, log: Path) -> list[Row]:
-    task, corpus, rows = place["task"], prepare(name, log.parent, few=True), []
+def count_all(place: Row, name: str, chosen: list[str], folder: Path) -> list[Row]:
+    task, corpus, rows = place["task"], prepare(name, folder, few=True), []
     size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]
-    for side in sides:
+    for side in chosen:
         # NumPy and Polars use one thread, so that none spins while it waits.
         environment = {**SIDES[side].environment, "POLARS_MAX_THREADS": "1",
                        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        first, last = (count(counter, command_of(
-            side, task, corpus.train, corpus.test, log.parent, corpus.train, times),
-            environment, log) for times in REPEATS)
+        first, last = (count(command_of(
+            side, task, corpus.train, corpus.test, folder, corpus.train, times), environment,
+            folder / "log") for times in REPEATS)
         each = (last - first) / (REPEATS[1] - REPEATS[0])
         rows.append({**place, "side": side, "bytes": size, "instructions": round(each),
                      "per_byte": round(each / size, 1)})
@@ -208,13 +182,13 @@ def count_all(place: Row, name: str, sides: list[str], counter: str, log: Path) 
     return rows
 
 
-def count(counter: str, command: list[str], environment: Mapping[str, str], log: Path) -> int:
-    """Instructions of a command; 0 if it fails, or the counter can't be used here."""
-    tool, pattern = COUNTERS[counter]
-    tool = fill(tool, log=log)
-    if not shutil.which(tool[0]) or "failed" in run([*tool, *command], environment):
-        return 0
-    return int((re.findall(pattern, log.read_text(), re.MULTILINE) or [0])[-1])
+def count(command: list[str], environment: Mapping[str, str], log: Path) -> int:
+    """Instructions of a command."""
+    ran = run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+               f"--log-file={log}", *command], environment)
+    if "failed" in ran:
+        raise RuntimeError(f"under valgrind, {ran['failed']}")
+    return int(re.findall(r"Collected : (\d+)", log.read_text())[-1])
 
 
 def tables(given: Any) -> Steps:
@@ -225,9 +199,9 @@ def tables(given: Any) -> Steps:
     """
     stored("mnist.parquet")
     for name, (theirs, own) in list(DENSE.items())[:1 if given.quick else None]:
-        sides = {BASE: calling(dense, f"sklearn.{theirs}")} if theirs else {}
-        sides["textnb"] = calling(dense, f"textnb.{own}")
-        yield {"corpus": name}, partial(two_tasks, name, sides, 1 if name == "rda" else given.runs)
+        chosen = {BASE: calling(dense, f"sklearn.{theirs}")} if theirs else {}
+        chosen["textnb"] = calling(dense, f"textnb.{own}")
+        yield {"corpus": name}, partial(two_tasks, name, chosen, 1 if name == "rda" else given.runs)
 
 
 def dense(expression: str) -> Row:
@@ -253,15 +227,15 @@ def dense(expression: str) -> Row:
 
 
 def two_tasks(
-    name: str, sides: Mapping[str, list[str]], runs: int, **environment: str
+    name: str, chosen: Mapping[str, list[str]], runs: int, **environment: str
 ) -> list[Row]:
     """Rows of `fit` and of `predict`, which one process measures."""
-    found = in_turn(name, {side: partial(run, own, environment) for side, own in sides.items()},
+    found = in_turn(name, {side: partial(run, own, environment) for side, own in chosen.items()},
                     runs)
     return [row for task in ("fit", "predict") for row in rows_of(
         {"corpus": name, "task": task}, {side: [
             {**one, "seconds": one[task]} if task in one else one for one in of_side]
-            for side, of_side in found.items()}, SPARK if SPARK in sides else BASE)]
+            for side, of_side in found.items()}, SPARK if SPARK in chosen else BASE)]
 
 
 def spark(given: Any) -> Steps:
@@ -283,7 +257,6 @@ def session(side: str, train: str, test: str) -> Row:
     """
     from pyspark.sql import SparkSession
 
-    from textnb import TextClassifier
     from textnb.engines.spark import fit, predict
 
     active = (SparkSession.builder.master(f"local[{len(os.sched_getaffinity(0))}]")
@@ -294,7 +267,7 @@ def session(side: str, train: str, test: str) -> Row:
     learned, asked = (active.read.parquet(*map(str, Path(path).parent.glob(Path(path).name)))
                       .repartition(PARTITIONS).cache() for path in (train, test))
     learned.count(), asked.count()
-    textnb = TextClassifier(tokenizer=make(TOKENS))
+    textnb = make(sides.SAME_TOKENS)
     for _ in range(2):
         started = time.perf_counter()
         model = spark_ml(learned) if side == SPARK else fit(textnb, learned)
@@ -314,7 +287,8 @@ def spark_ml(frame: Any) -> Any:
 
     labels = StringIndexer(inputCol="label", outputCol="number").fit(frame)
     return Pipeline(stages=[
-        labels, RegexTokenizer(inputCol="text", outputCol="tokens", pattern=PATTERN, gaps=False),
+        labels, RegexTokenizer(
+            inputCol="text", outputCol="tokens", pattern=sides.PATTERN, gaps=False),
         CountVectorizer(inputCol="tokens", outputCol="features", vocabSize=1 << 24),
         NaiveBayes(labelCol="number"),
         IndexToString(inputCol="prediction", outputCol="predicted", labels=labels.labels),
