@@ -8,7 +8,6 @@ learn, answer, write Parquet; `answers`: the same with probabilities) are proces
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import re
@@ -24,6 +23,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from benchmarks.process import Row, calling, status
 
@@ -95,13 +96,9 @@ class Texts:
         self.model = pickle.loads((self.folder / "model.pickle").read_bytes())
 
     def learn(self, train: str) -> None:
-        import polars as pl
-
         self.fit(self.rows(pl.read_parquet(train)))
 
     def respond(self, test: str) -> None:
-        import polars as pl
-
         frame = pl.read_parquet(test)
         frame.with_columns(predicted=pl.Series(self.predict(self.rows(frame)))).write_parquet(
             self.folder / "answers.parquet")
@@ -136,8 +133,6 @@ class Textnb(Texts):
         return self.model.predict(*rows)["predicted"].to_numpy()
 
     def job(self, train: str, test: str) -> None:
-        import polars as pl
-
         self.model.fit(pl.scan_parquet(train))
         self.model.predict(pl.scan_parquet(test)).sink_parquet(self.folder / "answers.parquet")
 
@@ -146,9 +141,7 @@ class Search(Textnb):
     """The search for settings."""
 
     def fit(self, rows: Any) -> None:
-        import textnb
-
-        self.model = textnb.tune(*rows, trials=TRIALS)
+        self.model = make("textnb.tune")(*rows, trials=TRIALS)
 
 
 class Program(Texts):
@@ -157,7 +150,7 @@ class Program(Texts):
     Writing them is a part of its time, as it is for everybody who has a table; `command_seconds`
     is that of its commands alone. Training rows are shuffled, as online learners need it. Of two
     classes the labels are -1 and 1, of more 1, 2 and so on. What it answers is a label, or with
-    two classes a number that is above `cut` for the second.
+    two classes a number that is above `cut` for the second. `model` has the labels in order.
     """
 
     command_seconds = 0.0
@@ -170,23 +163,18 @@ class Program(Texts):
 
     def line(self) -> Any:
         """What stands for a text in a line; tokens hold no line ends."""
-        import polars as pl
-
         return pl.col("text").str.to_lowercase().str.extract_all(PATTERN).list.join(" ")
 
     def write(self, rows: Any, form: str, *columns: str) -> Path:
-        import polars as pl
-
         rows.select(pl.format(form, *columns, self.line())).write_csv(
             self.folder / "lines", include_header=False, quote_style="never")
         return self.folder / "lines"
 
     def run(self, template: str, lines: Path) -> str:
         """What a command writes to stdout; its stdin are the lines."""
-        several = len(self.labels) > 2
         command = fill(template, lines=lines, folder=self.folder, words=self.words,
                        cores=len(os.sched_getaffinity(0)), vw=VW,
-                       classes=["--oaa", len(self.labels)] if several else [],
+                       classes=["--oaa", len(self.model)] if len(self.model) > 2 else [],
                        pairs=["--ngram", 2] if self.words == 2 else [])
         started = time.perf_counter()
         with lines.open() as source:
@@ -197,11 +185,9 @@ class Program(Texts):
         return ran.stdout
 
     def fit(self, rows: Any) -> None:
-        import polars as pl
-
-        self.labels = rows["label"].unique().sort().to_list()
-        numbers = [-1, 1] if len(self.labels) == 2 else range(1, len(self.labels) + 1)
-        number = pl.col("label").replace_strict(pl.Series(self.labels), pl.Series(numbers))
+        self.model = rows["label"].unique().sort().to_list()
+        numbers = [-1, 1] if len(self.model) == 2 else range(1, len(self.model) + 1)
+        number = pl.col("label").replace_strict(pl.Series(self.model), pl.Series(numbers))
         self.run(self.learning, self.write(
             rows.sample(fraction=1, shuffle=True, seed=0).with_columns(number=number),
             self.learned, "number"))
@@ -209,22 +195,13 @@ class Program(Texts):
     def label(self, answer: str) -> Any:
         # fastText answers nothing to a line without words.
         value = float(answer.removeprefix("__label__") or -1)
-        return self.labels[value > self.cut if len(self.labels) == 2 else max(0, int(value) - 1)]
+        return self.model[value > self.cut if len(self.model) == 2 else max(0, int(value) - 1)]
 
     def predict(self, rows: Any) -> list[Any]:
         answers = self.run(self.asking, self.write(rows, self.asked)).splitlines()
         if len(answers) != rows.height:
             raise RuntimeError(f"{len(answers):,} answers to {rows.height:,} texts")
         return [self.label(answer) for answer in answers]
-
-    def judge(self, rows: Any) -> tuple[Any, Any]:
-        return self.predict(rows), None
-
-    def save(self) -> None:
-        (self.folder / "labels.json").write_text(json.dumps(self.labels))
-
-    def load(self) -> None:
-        self.labels = json.loads((self.folder / "labels.json").read_text())
 
 
 class FastText(Program):
@@ -267,15 +244,11 @@ class Bogofilter(Program):
     asking = "bogofilter -d {folder} -M -TT -e"
 
     def line(self) -> Any:
-        import polars as pl
-
         return pl.col("text").str.replace_all("(?m)^(>*From )", ">$1")
 
     def fit(self, rows: Any) -> None:
-        import polars as pl
-
-        self.labels = rows["label"].unique().sort().to_list()
-        for label, option in zip(self.labels, ("-n", "-s"), strict=True):
+        self.model = rows["label"].unique().sort().to_list()
+        for label, option in zip(self.model, ("-n", "-s"), strict=True):
             self.run("bogofilter -d {folder} -M " + option,
                      self.write(rows.filter(pl.col("label") == label), self.asked))
 
@@ -423,8 +396,6 @@ def measure(
 def answers(side: Texts, train: str, test: str) -> Row:
     """Labels and probabilities, in a file; the settings that a search has found."""
     import numpy as np
-    import polars as pl
-
     side.learn(train)
     predicted, probabilities = side.judge(side.rows(pl.read_parquet(test)))
     np.savez(side.folder / "answers.npz", predicted=np.asarray(predicted, str),
@@ -437,8 +408,6 @@ def from_memory(
     side: Texts, first: Texts, task: str, train: str, test: str, few: str, times: int
 ) -> Row:
     """Seconds of one task, after a first use on FEW; the peak of memory during it."""
-    import polars as pl
-
     asks = task in ("message", "predict from memory")
     work = side.predict if asks else side.fit if task == "fit" else side.count
     if few and not isinstance(side, Program):
