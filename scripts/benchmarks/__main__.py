@@ -102,12 +102,15 @@ def parse() -> argparse.Namespace:
     known = (*SECTIONS, "pages", "all")
     if unknown := [one for one in given.section if one not in known]:
         parser.error(f"no section {unknown[0]!r}: expected {', '.join(known)}")
+    if given.runs < 1:
+        parser.error("--runs must be 1 or more")
     given.runs = 1 if given.quick else given.runs
     given.stored = bool(os.environ.get("TEXTNB_CORPORA"))
     # Paths are as the caller means them: scripts/bench changes the folder.
     given.files = [Path(os.environ.get("BENCH_FROM", ".")) / given.json] if given.json else []
     if given.record or "pages" in given.section:
         given.files.append(pages.RECORD)
+        pages.drawing()
     return given
 
 

@@ -8,6 +8,7 @@ that of the probabilities as they come, without any calibration that the model d
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def accuracy(given: Any) -> Steps:
 
 def labelled() -> list[str]:
     """Files of TEXTNB_CORPORA with a label and a text for each row."""
-    return [path.stem for path in sorted(stored("sms_spam.parquet").parent.glob("*.parquet"))
+    return [path.stem for path in sorted(Path(os.environ["TEXTNB_CORPORA"]).glob("*.parquet"))
             if {"label", "text"} <= set(pl.scan_parquet(path).collect_schema())]
 
 

@@ -44,12 +44,8 @@ from textnb.selection.splits import split
 
 ARCHIVES = {"SpamAssassin": "spamassassin_raw_eml.tar.gz", "CSDMC 2010": "csdmc2010_raw_eml.tar.gz"}
 BLOCKS = 6
-BAYES = """\
-loadplugin Mail::SpamAssassin::Plugin::Bayes
-use_bayes 1
-bayes_auto_expire 0
-bayes_learn_to_journal 0
-"""
+# The rules of SpamAssassin's Bayes alone, and the program that asks it.
+BAYES = Path(__file__).with_name("spamassassin")
 # Headers that other filters and lists have left, up to the next header.
 _LEFT_OUT = re.compile(
     rb"^(?:X-[^:\n]*(?:Spam|Virus|Barracuda|Filter|Scan|List|Mailman|BeenThere)[^:\n]*|List-[^:\n]*|"
@@ -181,16 +177,13 @@ def bogofilter(folder: Path, spam: str, ham: str, asked: str) -> str:
 
 def spamassassin(folder: Path, spam: str, ham: str, asked: str) -> str:
     """As `bogofilter`."""
-    settings, database = folder / "settings", str(folder / "bayes")
-    settings.mkdir()
-    (settings / "bayes.cf").write_text(BAYES)
+    database, rules = str(folder / "bayes"), str(BAYES)
     for option, paths in (("--spam", spam), ("--ham", ham)):
         (folder / "paths").write_text(paths)
-        run(["sa-learn", "--local", "-C", str(settings), "--siteconfigpath", str(settings),
-             "-p", str(settings / "bayes.cf"), "--dbpath", database, option,
-             "-f", str(folder / "paths")], "", HOME=str(folder))
-    return run(["perl", str(Path(__file__).with_name("bayes.pl")), str(settings), database], asked,
-               HOME=str(folder))
+        run(["sa-learn", "--local", "-C", rules, "--siteconfigpath", rules, "-p",
+             f"{rules}/bayes.cf", "--dbpath", database, option, "-f", str(folder / "paths")], "",
+            HOME=str(folder))
+    return run(["perl", f"{rules}/bayes.pl", rules, database], asked, HOME=str(folder))
 
 
 def run(command: list[str], given: str, **environment: str) -> str:

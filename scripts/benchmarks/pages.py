@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -381,14 +382,18 @@ def pictures(figures: Mapping[str, Any]) -> dict[Path, str]:
             for name, parts in PICTURES.items()}
 
 
-def picture(found: Row, title: str, tasks: Mapping[str, str]) -> str:
-    """A bar for each side; longer is slower."""
+def drawing() -> tuple[Any, Any]:
+    """The libraries that draw."""
     try:
-        import altair as alt
-        import vl_convert
+        return import_module("altair"), import_module("vl_convert")
     except ImportError as error:
         raise SystemExit(f"scripts/bench: the pictures need {error.name}: "
                          "pip install 'textnb[report]'") from error
+
+
+def picture(found: Row, title: str, tasks: Mapping[str, str]) -> str:
+    """A bar for each side; longer is slower."""
+    alt, vl_convert = drawing()
     corpora = {row["corpus"]: row for row in of_tasks(found["rows"], ["corpus"])}
     corpus = corpora.get("imdb") or [*corpora.values()][-1]
     panels = []
