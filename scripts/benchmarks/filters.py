@@ -33,7 +33,7 @@ import polars as pl
 
 import textnb
 from benchmarks.data import stored
-from benchmarks.process import Missing, Row, cpu_seconds, is_here, note
+from benchmarks.process import Row, cpu_seconds, is_here, note
 from benchmarks.speed import Steps
 from textnb.evaluation.decisions import threshold_by_fit
 from textnb.evaluation.online import measured
@@ -58,11 +58,7 @@ Judge = Callable[[Any, Any], tuple[Any, Any]]
 def filters(given: Any) -> Steps:
     """A row for each corpus, split and filter; `--quick` takes every tenth message."""
     for corpus, archive in ARCHIVES.items():
-        try:
-            place = unpack(stored(archive), given.folder, 10 if given.quick else 1)
-        except Missing as error:
-            given.about["absent"].append(str(error))
-            continue
+        place = unpack(stored(archive), given.folder, 10 if given.quick else 1)
         mail = table(place, "path")
         block, folds = -(-mail.height // BLOCKS), split(mail.lazy(), "label", folds=5).folds
         rows = np.arange(mail.height)
@@ -71,9 +67,9 @@ def filters(given: Any) -> Steps:
                                     for start in range(block, mail.height, block)]}
         for how, parts in splits.items():
             for name, (needs, judge) in FILTERS.items():
-                if is_here(given, name, not needs or shutil.which(needs),
-                           f"apt-get install {INSTALL.get(needs)}"):
-                    at = {"corpus": corpus, "split": how, "filter": name}
+                at = {"corpus": corpus, "split": how, "filter": name}
+                if is_here(given, name, not needs or shutil.which(needs.split()[0]),
+                           f"apt-get install {needs.split()[-1]}" if needs else ""):
                     yield at, partial(row_of, at, judge, place, parts)
 
 
@@ -195,7 +191,7 @@ def run(command: list[str], given: str, **environment: str) -> str:
     return ran.stdout
 
 
-# The program that each needs, and what starts its judging of a folder.
+# The program and the package that each needs, and what starts its judging of a folder.
 FILTERS = {
     "textnb, default for mail": ("", lambda place: own(
         textnb.mail_classifier(), lambda fitted: threshold_by_fit(fitted, "spam", FALSE_POSITIVES),
@@ -203,5 +199,4 @@ FILTERS = {
     "textnb, subject and body, MultinomialNB": ("", lambda place: own(
         textnb.TextClassifier(text=["subject", "body"]), lambda _: 0.0, place)),
     "bogofilter": ("bogofilter", partial(other, bogofilter, 0.99)),
-    "SpamAssassin's Bayes": ("sa-learn", partial(other, spamassassin, 0.5))}
-INSTALL = {"bogofilter": "bogofilter", "sa-learn": "spamassassin"}
+    "SpamAssassin's Bayes": ("sa-learn spamassassin", partial(other, spamassassin, 0.5))}

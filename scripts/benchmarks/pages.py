@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.process import Row
-from benchmarks.sides import DEFAULT, PARTS, SHORT, TASKS, TUNED, WHOLE
+from benchmarks.sides import DEFAULT, PARTS, SHORT, TUNED, WHOLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = DOCS / "benchmarks" / "measured.json"
@@ -180,9 +180,11 @@ class Pivot:
     column: str
     how: str | Show
     name: str | Show
+    where: Callable[[Row], bool] = lambda row: True
     mean: str = ""
 
     def __call__(self, rows: Sequence[Row]) -> str:
+        rows = [row for row in rows if self.where(row)]
         columns = list(dict.fromkeys(row[self.column] for row in rows))
         lines = []
         for value in dict.fromkeys(row[self.row] for row in rows):
@@ -207,25 +209,9 @@ def beyond(rows: Sequence[Row]) -> str:
     """How long textnb takes beyond the start of the libraries that it needs."""
     start = next((row["seconds"] for row in of_tasks(rows, ["start"])
                   if row["side"] == "import polars, numpy"), 0.0)
-    return Pivot("task", "corpus", lambda row: digits(row["seconds"] - start), TASK)(
-        [row for row in of_tasks(rows, WHOLE[:3]) if row["side"] == OWN and "seconds" in row])
-
-
-def ratios(rows: Sequence[Row]) -> str:
-    """How many times as fast as the base textnb is."""
-    return Pivot("task", "corpus", "times_faster", TASK)(
-        [row for row in of_tasks(rows, TASKS) if row["side"] == OWN and "times_faster" in row])
-
-
-def with_speed(rows: Sequence[Row]) -> str:
-    """Tasks from memory, with the bytes of text that they are about."""
-    sizes = {row["corpus"]: row for row in of_tasks(rows, ["corpus"])}
-    return Table({"task": TASK, "side": SIDE}, {
-        "time, s": SECONDS, "MB/s": "speed/1e6", **FASTER, **MEMORY,
-        "entries": "entries", "terms": "terms", "accuracy": ACCURACY},
-        each="corpus")([{**row, "speed": sizes[row["corpus"]][
-            "test_bytes" if row["task"].startswith("predict") else "train_bytes"]
-            / row.get("seconds", 1)} for row in of_tasks(rows, PARTS)])
+    return Pivot(
+        "task", "corpus", lambda row: digits(row["seconds"] - start), TASK,
+        lambda row: row.get("side") == OWN and row["task"] in WHOLE[:3] and "seconds" in row)(rows)
 
 
 def losses(rows: Sequence[Row]) -> str:
@@ -247,11 +233,9 @@ def losses(rows: Sequence[Row]) -> str:
     return table(("corpus", "task", *better), lines, left=5) if lines else "Nowhere."
 
 
-def of_corpora(name: str, form: str) -> Callable[[Sequence[Row]], str]:
-    return lambda rows: Pivot(
-        "side", "corpus", f"{name}:{form}",
-        lambda row: row["side"].removeprefix(f"{OWN}, "), mean=name)(
-            [row for row in rows if row.get(name) is not None and row["side"] != TUNED])
+def of_corpora(name: str, form: str) -> Pivot:
+    return Pivot("side", "corpus", f"{name}:{form}", lambda row: row["side"].removeprefix(
+        f"{OWN}, "), lambda row: row.get(name) is not None and row["side"] != TUNED, mean=name)
 
 
 def tuned(rows: Sequence[Row]) -> str:
@@ -306,22 +290,24 @@ SIZES = {"rows learned": "train_rows", "MB": "train_bytes/1e6",
 FIT = Table({"": CORPUS, "task": TASK, "side": SIDE},
             {"time, s": SECONDS, **FASTER, "accuracy": ACCURACY})
 BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
-    "ratios": ("speed", ratios),
-    "corpora": ("speed", Table({"corpus": CORPUS}, {**SIZES, "classes": "classes"},
-                               ("corpus",))),
+    "ratios": ("speed", Pivot("task", "corpus", "times_faster", TASK, lambda row: (
+        row.get("side") == OWN and "times_faster" in row))),
+    "corpora": ("speed", Table(
+        {"corpus": CORPUS}, {**SIZES, "classes": "classes"}, ("corpus",))),
     "starts": ("speed", Table({"process": "`{side}`"}, {
         "time, s": SECONDS, "memory, MiB": "peak_mib"}, ("start",))),
     "whole": ("speed", Table({"task": TASK, "side": SIDE}, {
         "time, s": SECONDS, "CPU, s": "cpu_seconds", **FASTER, **MEMORY,
-        "accuracy": ACCURACY, "its command alone, s": "command_seconds"},
-        WHOLE, "corpus")),
+        "accuracy": ACCURACY, "its command alone, s": "command_seconds"}, WHOLE, "corpus")),
     "beyond": ("speed", beyond),
-    "parts": ("speed", with_speed),
+    "parts": ("speed", Table({"task": TASK, "side": SIDE}, {
+        "time, s": SECONDS, "MB/s": lambda row: digits(row["bytes"] / 1e6 / row["seconds"]),
+        **FASTER, **MEMORY, "entries": "entries", "terms": "terms", "accuracy": ACCURACY},
+        PARTS, "corpus")),
     "short": ("speed", Table({"task": TASK, "side": SIDE}, {
         "time, ms": "seconds/1e-3",
         "a second": lambda row: f"{row.get('per_second', 1 / row['seconds']):,.0f}", **FASTER,
-        "memory, MiB": "peak_mib", "private, MiB": "private_mib"},
-        SHORT, "corpus")),
+        "memory, MiB": "peak_mib", "private, MiB": "private_mib"}, SHORT, "corpus")),
     "losses": ("speed", losses),
     "sizes": ("scale", Table({"text": CORPUS}, SIZES, ("corpus",))),
     "scale": ("scale", Table({"text": CORPUS, "task": TASK}, {
@@ -329,9 +315,8 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "instructions": ("instructions", Table({"corpus": CORPUS, "task": TASK, "side": SIDE}, {
         "instructions": "instructions", "a byte of text": "per_byte"})),
     "accuracy": ("accuracy", Table({"texts": "{train_rows:,} / {test_rows:,}", "side": SIDE}, {
-        "accuracy": ACCURACY, "macro-F1": "macro_f1:.4f",
-        "log loss": "log_loss:.4f", "CPU, s": "cpu_seconds",
-        "memory, MiB": "peak_mib"}, each="corpus")),
+        "accuracy": ACCURACY, "macro-F1": "macro_f1:.4f", "log loss": "log_loss:.4f",
+        "CPU, s": "cpu_seconds", "memory, MiB": "peak_mib"}, each="corpus")),
     "accuracy_of_corpora": ("accuracy", of_corpora("accuracy", ".4f")),
     "macro_f1_of_corpora": ("accuracy", of_corpora("macro_f1", ".4f")),
     "log_loss_of_corpora": ("accuracy", of_corpora("log_loss", ".3f")),
@@ -347,13 +332,12 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
         "1-ROCA %": "1-ROCA %:.4f", "95 %": "{interval[0]:.4f} to {interval[1]:.4f}",
         "spam missed at .1 % of ham, %": "sm % at .1:.2f",
         "95 % ": "{sm interval[0]:.2f} to {sm interval[1]:.2f}",
-        "at its cutoff: ham, %": "hm %:.3f",
-        "spam missed, %": "sm %:.2f", "CPU, s": "cpu_seconds"})),
+        "at its cutoff: ham, %": "hm %:.3f", "spam missed, %": "sm %:.2f",
+        "CPU, s": "cpu_seconds"})),
     "served": ("served", Table({
         "server": "{server}", "model": "{model}", "request": "`{request}`"}, {
-        "clients": "clients", "requests": "messages",
-        "a second": "per_second", "median, ms": "median/1e-3",
-        "p99, ms": "p99/1e-3", "longest, ms": "longest/1e-3",
+        "clients": "clients", "requests": "messages", "a second": "per_second",
+        "median, ms": "median/1e-3", "p99, ms": "p99/1e-3", "longest, ms": "longest/1e-3",
         "memory of the largest process, MiB": "{worker_mib[0]:.0f} to {worker_mib[1]:.0f}"})),
     "exports": ("exports", Pivot("target", "model", answer, "`{target}`")),
     "export_speed": ("exports", export_speed)}

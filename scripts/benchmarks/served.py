@@ -55,11 +55,11 @@ def served(given: Any) -> Steps:
 def measure(
     server: str, model: str, requests: dict[str, int], place: Path, spamd: str, part: int
 ) -> list[Row]:
-    path, paths = place / f"{model}.socket", table(place, "path")["path"]
+    path, paths = place.parent / f"{model}.socket", table(place, "path")["path"]
     command = [spamd, "--local", "--max-children=2", "--min-children=2", "--nouser-config",
                f"--socketpath={path}"]
     if server == "textnb":
-        file = place / "model.textnb"
+        file = place.parent / "served.textnb"
         learn(table(place, "tokens")[:len(paths) // 2],
               TERMS // part if "million" in model else 0, file)
         command = [sys.executable, "-m", "textnb", "serve", str(file), "--allow-tell",

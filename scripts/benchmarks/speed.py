@@ -112,10 +112,12 @@ def compare(
     """A row for each side; what differs where it must be equal is marked."""
     found = in_turn(f"{corpus.name}, {task}", {
         side: partial(attempt, side, task, corpus, work, few) for side in chosen}, runs)
+    size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]
     rows = rows_of({"corpus": corpus.name, "task": task}, found, BASE)
     expected: Row = {}
     for row in (row for row in rows if "failed" not in row):
         side, checks = SIDES[row["side"]], [one["check"] for one in found[row["side"]]]
+        row["bytes"] = size
         if side.same_counts and checks[0]:
             expected = expected or checks[0]
             checks.append(expected)
