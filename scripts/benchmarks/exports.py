@@ -6,6 +6,7 @@ no texts are given tokens, and what an engine can't give exactly is left out wit
 
 from __future__ import annotations
 
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -42,10 +43,10 @@ def exports(given: Any) -> Steps:
     if not cases:
         raise Missing(f"exports knows the corpora {', '.join({one for one, *_ in CASES.values()})}")
     for case in cases[:1 if given.quick else None]:
-        yield {"model": case}, partial(export_all, case, given.folder)
+        yield {"model": case}, partial(export_all, case)
 
 
-def export_all(case: str, folder: Path) -> list[Row]:
+def export_all(case: str) -> list[Row]:
     from textnb import TextClassifier
     from textnb.export.targets.known import TARGETS
 
@@ -58,15 +59,17 @@ def export_all(case: str, folder: Path) -> list[Row]:
         train, test = split(frame).values()
     model = TextClassifier(make(f"textnb.{estimator}"),
                            tokenizer=make(f"textnb.Tokenizer({tokens})")).fit(train)
-    model.save(folder / "model.textnb")
     rows = []
-    for target in TARGETS:
-        rows.append({
-            "model": case, "corpus": corpus, "estimator": estimator.partition("(")[0],
-            "terms": len(model.vocabulary_), "outputs": len(model.classes_),
-            "model_bytes": (folder / "model.textnb").stat().st_size, "target": target,
-            **score(model, test.drop("label"), target, folder / case.replace(" ", "-") / target)})
-        note(f"{case}: {rows[-1]}")
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "model.textnb"
+        model.save(file)
+        about = {"model": case, "corpus": corpus, "estimator": estimator.partition("(")[0],
+                 "terms": len(model.vocabulary_), "outputs": len(model.classes_),
+                 "model_bytes": file.stat().st_size}
+        for target in TARGETS:
+            rows.append({**about, "target": target, **score(
+                model, test.drop("label"), target, Path(name) / target)})
+            note(f"{case}: {rows[-1]}")
     return rows
 
 

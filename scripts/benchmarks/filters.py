@@ -70,12 +70,14 @@ def filters(given: Any) -> Steps:
                 at = {"corpus": corpus, "split": how, "filter": name}
                 if is_here(given, name, not needs or shutil.which(needs.split()[0]),
                            f"apt-get install {needs.split()[-1]}" if needs else ""):
-                    yield at, partial(row_of, at, judge, place, parts)
+                    yield at, partial(row_of, at, judge, place, mail, parts)
 
 
-def row_of(at: Row, start: Callable[[Path], Judge], place: Path, parts: list[Any]) -> list[Row]:
+def row_of(
+    at: Row, start: Callable[..., Judge], place: Path, mail: pl.DataFrame, parts: list[Any]
+) -> list[Row]:
     before = time.process_time() + cpu_seconds()
-    result, errors = judged(table(place, "path"), start(place), parts, at["split"] != "5 folds")
+    result, errors = judged(mail, start(place, mail), parts, at["split"] != "5 folds")
     row = {**at, "messages": len(result.held),
            "1-ROCA %": round(result.roca, 4),
            "interval": [round(bound, 4) for bound in result.roca_interval],
@@ -147,9 +149,8 @@ def own(model: textnb.TextClassifier, threshold: Callable[[Any], Any], place: Pa
     return judge
 
 
-def other(score: Callable[..., str], cutoff: float, place: Path) -> Judge:
+def other(score: Callable[..., str], cutoff: float, place: Path, mail: pl.DataFrame) -> Judge:
     """A filter with its defaults."""
-    mail = table(place, "path")
     paths, spam = mail["path"].to_numpy(), (mail["label"] == "spam").to_numpy()
 
     def judge(learned: Any, asked: Any) -> tuple[Any, Any]:
@@ -193,10 +194,10 @@ def run(command: list[str], given: str, **environment: str) -> str:
 
 # The program and the package that each needs, and what starts its judging of a folder.
 FILTERS = {
-    "textnb, default for mail": ("", lambda place: own(
+    "textnb, default for mail": ("", lambda place, _: own(
         textnb.mail_classifier(), lambda fitted: threshold_by_fit(fitted, "spam", FALSE_POSITIVES),
         place)),
-    "textnb, subject and body, MultinomialNB": ("", lambda place: own(
+    "textnb, subject and body, MultinomialNB": ("", lambda place, _: own(
         textnb.TextClassifier(text=["subject", "body"]), lambda _: 0.0, place)),
     "bogofilter": ("bogofilter", partial(other, bogofilter, 0.99)),
     "SpamAssassin's Bayes": ("sa-learn spamassassin", partial(other, spamassassin, 0.5))}

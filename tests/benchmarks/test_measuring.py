@@ -120,7 +120,8 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
     path = str(tmp_path / "rows.parquet")
     np.savez(tmp_path / "answers.npz", predicted=np.array(["a", "b", "b", "b"]),
              probabilities=np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]))
-    found = accuracy.metrics(data.Corpus("rows", path, path, ["a", "b"], {}), tmp_path / "answers.npz")
+    corpus = data.Corpus("rows", path, path, ["a", "b"], {})
+    found = accuracy.metrics(corpus, tmp_path / "answers.npz")
     assert found == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
                                    "log_loss": 5 / 4 * np.log(2)})
 
