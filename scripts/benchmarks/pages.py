@@ -287,8 +287,7 @@ FASTER = {"times faster": "times_faster"}
 MEMORY = {"memory, MiB": "peak_mib", "share, %": "memory_share/0.01"}
 SIZES = {"rows learned": "train_rows", "MB": "train_bytes/1e6",
          "rows answered": "test_rows", "MB ": "test_bytes/1e6"}
-FIT = Table({"": CORPUS, "task": TASK, "side": SIDE},
-            {"time, s": SECONDS, **FASTER, "accuracy": ACCURACY})
+FIT = {"time, s": SECONDS, **FASTER, "accuracy": ACCURACY}
 BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "ratios": ("speed", Pivot("task", "corpus", "times_faster", TASK, lambda row: (
         row.get("side") == OWN and "times_faster" in row))),
@@ -326,7 +325,8 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
         "20 Newsgroups": "accuracy:.3f", "published": "published_accuracy:.3f",
         "Reuters, micro": "micro:.3f", "published ": "published_micro:.3f",
         "Reuters, macro": "macro:.3f", "published  ": "published_macro:.3f"})),
-    "spark": ("spark", FIT), "tables": ("tables", FIT),
+    "spark": ("spark", Table({"corpus": CORPUS, "task": TASK, "side": SIDE}, FIT)),
+    "tables": ("tables", Table({"model": CORPUS, "task": TASK, "side": SIDE}, FIT)),
     "filters": ("filters", Table({
         "corpus": CORPUS, "split": "{split}", "filter": "{filter}"}, {
         "1-ROCA %": "1-ROCA %:.4f", "95 %": "{interval[0]:.4f} to {interval[1]:.4f}",

@@ -1,9 +1,9 @@
 """What is compared: a line for each side, with its settings and the tasks that it takes part in.
 
 A side is a vectorizer and a model of scikit-learn, a TextClassifier (both as expressions), or a
-program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet,
-learn, answer, write Parquet; `answers`: the same with probabilities) are processes that call
-`measure`, or the commands of the side themselves. The tasks from memory take their own time.
+program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet, learn, answer, write
+Parquet; `answers`: the same with probabilities) are processes that call `measure`, or the commands
+of the side themselves. The tasks from memory take their own time.
 """
 
 from __future__ import annotations

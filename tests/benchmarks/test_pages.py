@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
-from benchmarks import pages
+from benchmarks import pages, sides
 
 
 def row(side: str, seconds: float, **more: Any) -> dict[str, Any]:
@@ -42,6 +44,11 @@ def test_pictures_without_altair_say_how_it_is_installed(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(SystemExit, match=r"altair: pip install 'textnb\[report\]'"):
         pages.pictures(RECORD)
+
+
+@pytest.mark.parametrize("module", [pages, sides])
+def test_examples_are_true(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
 
 
 def test_the_record_is_written_as_it_is_read() -> None:
