@@ -15,14 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".venv/environments"
-CONSTRAINTS = ROOT / "constraints.txt"
 NONE, ALL, LOWEST = "none", "all", "lowest"
 # Extras of those who develop textnb: their packages are in every environment, or in none.
 DEVELOPMENT = {"test", "check", "docs"}
@@ -42,8 +40,6 @@ TESTS = {
     "database": ["tests/frames/test_database.py", "tests/cli/test_sources.py"],
     "spark": ["tests/engines", "tests/frames/test_kinds.py",
               "tests/test_sklearn_frames.py"],
-    NONE: ["tests"],
-    ALL: ["tests"],
 }
 # Tests of what no version of a library changes: programs in C, processes and signals, servers, and
 # this repository's own scripts and pages.
@@ -74,113 +70,84 @@ def main() -> None:
     for name in [*arguments.names, *arguments.but]:
         if name not in every:
             parser.error(f"there is no extra {name!r}; there are {', '.join(extras)}")
-    names = [name for name in arguments.names if name not in arguments.but]
-    if arguments.make:
-        for name in names:
-            make(name, extras)
-        return
-    failed = [name for name in names if not (
-        lowest_passes(arguments.imports) if name == LOWEST
-        else passes(name, extras, arguments.imports))]
+    failed = []
+    for name in (name for name in arguments.names if name not in arguments.but):
+        python = make(name, extras)
+        if not arguments.make:
+            passed = [run_tests(python, "--all", "-n", "0", *IMPORTS)]
+            if not arguments.imports:
+                passed.append(run_tests(python, "-n", "auto", *tests_of(name)))
+            print(f"{name}: {'passed' if all(passed) else 'FAILED'}", flush=True)
+            failed += [] if all(passed) else [name]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
 
 def declared() -> dict[str, list[str]]:
     """The extras that users install, and their requirements."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = {name: requirements
-              for name, requirements in project["optional-dependencies"].items()
+              for name, requirements in project()["optional-dependencies"].items()
               if name not in DEVELOPMENT}
-    if set(extras) != set(TESTS) - {NONE, ALL}:
+    if set(extras) != set(TESTS):
         sys.exit(f"scripts/environments.py has tests for {', '.join(TESTS)}, and pyproject.toml "
                  f"declares {', '.join(extras)}: name the tests of each extra in TESTS")
     return extras
 
 
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def tests_of(name: str) -> list[str]:
+    if name == LOWEST:
+        return [*(f"--ignore={path}" for path in APART_FROM_LIBRARIES), "tests"]
+    return ["--all", *TESTS.get(name, ["tests"])]
+
+
+def run_tests(python: Path, *arguments: str) -> bool:
+    ran = subprocess.run([python, "-m", "pytest", "-q", "-r", "fE", *arguments], cwd=ROOT,
+                         check=False)
+    return ran.returncode in (0, NO_TESTS)
+
+
 def make(name: str, extras: dict[str, list[str]]) -> Path:
     """The interpreter of an environment, which is made if it is not there."""
-    if name == LOWEST:
-        return lowest_environment()
-    base = environment(NONE, [])
-    requirements = [line for extra, lines in extras.items() if name in (extra, ALL)
-                    for line in lines]
-    return environment(name, requirements, base) if requirements else base
-
-
-def passes(name: str, extras: dict[str, list[str]], imports_alone: bool) -> bool:
-    """Whether an environment can be made, every module be imported, and its tests pass."""
-    started = time.monotonic()
-    python = make(name, extras)
-    made = time.monotonic()
-    passed = run_tests(python, ["-n", "0", *IMPORTS])
-    imported = time.monotonic()
-    if not imports_alone:
-        passed = run_tests(python, ["-n", "auto", *TESTS[name]]) and passed
-    tested = time.monotonic()
-    print(f"{name}: {'passed' if passed else 'FAILED'}; made in {made - started:.0f} s, imported "
-          f"in {imported - made:.0f} s, tested in {tested - imported:.0f} s", flush=True)
-    return passed
-
-
-def lowest_passes(imports_alone: bool) -> bool:
-    """Whether the quick tests of what uses libraries pass with their lowest versions."""
-    python = lowest_environment()
-    passed = run_tests(python, ["-n", "0", *IMPORTS])
-    if not imports_alone:
-        left_out = [f"--ignore={path}" for path in APART_FROM_LIBRARIES]
-        passed = run_tests(python, ["-n", "auto", *left_out, "tests"], tier=[]) and passed
-    print(f"{LOWEST}: {'passed' if passed else 'FAILED'}", flush=True)
-    return passed
-
-
-def lowest_environment() -> Path:
-    """Like `environment`, with the lowest version of each library."""
-    folder = FOLDER / LOWEST
-    python, constraints = folder / "bin/python", folder / "constraints.txt"
-    if not constraints.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        print(f"{LOWEST}: making {folder.relative_to(ROOT)} ...", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        unfinished = folder / "constraints.new"
-        unfinished.write_text("\n".join(lowest_versions()) + "\n", "utf-8")
-        install_checkout(python, unfinished)
-        unfinished.rename(constraints)
-    return python
-
-
-def lowest_versions() -> list[str]:
-    """The lowest version of each library that textnb needs; of all others, the locked one."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    lowest = dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups()
-                  for line in project["dependencies"])
-    locked = [line for line in CONSTRAINTS.read_text("utf-8").splitlines()
-              if "==" in line]
-    # A library may pin a part of its own, which comes with it.
-    parts = tuple(f"{name}-" for name in lowest) + tuple(f"{name}_" for name in lowest)
-    others = [line for line in locked if not (
-        line.split("==")[0].lower() in lowest or line.lower().startswith(parts))]
-    return [*(f"{name}=={version}" for name, version in lowest.items()), *others]
-
-
-def environment(name: str, requirements: list[str], base: Path | None = None) -> Path:
-    """The interpreter of an environment, which is made if it is not there."""
     folder = FOLDER / name
-    python = folder / "bin/python"
-    done = folder / "made"
-    if not done.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        print(f"{name}: making {folder.relative_to(ROOT)} ...", flush=True)
-        # Only the first has a pip, which also installs into the others.
-        subprocess.run([sys.executable, "-m", "venv", *(["--without-pip"] if base else []), folder],
-                       check=True)
-        if base:
-            link(base, python)
-            pip(base, "--python", str(python), "install", *requirements)
-        else:
-            install_checkout(python)
-        done.touch()
+    python, done = folder / "bin/python", folder / "made"
+    if done.exists():
+        return python
+    base = None if name in (NONE, LOWEST) else make(NONE, extras)
+    shutil.rmtree(folder, ignore_errors=True)
+    print(f"{name}: making {folder.relative_to(ROOT)} ...", flush=True)
+    # An environment of extras has no pip: that of its base installs into it.
+    subprocess.run([sys.executable, "-m", "venv", *(["--without-pip"] if base else []), folder],
+                   check=True)
+    if base:
+        link(base, python)
+        pip(base, "--python", str(python), "install", *(
+            line for extra, lines in extras.items() if name in (extra, ALL) for line in lines))
+    else:
+        constraints = ROOT / "constraints.txt"
+        if name == LOWEST:
+            locked = constraints.read_text("utf-8").splitlines()
+            constraints = folder / "constraints.txt"
+            constraints.write_text("\n".join(lowest_versions(locked)) + "\n", "utf-8")
+        # Where it lies: `scripts/environment` has compiled its kernel there.
+        pip(python, "install", "--editable", f"{ROOT}[test]", PIP_CONSTRAINT=str(constraints),
+            CC="/nonexistent/cc", TEXTNB_REQUIRE_KERNEL="")
+    done.touch()
     return python
+
+
+def lowest_versions(locked: list[str]) -> list[str]:
+    """The lowest version of each library that textnb needs; of all others, the locked one."""
+    lowest = dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups()
+                  for line in project()["dependencies"])
+    # A library may pin a part of its own, which comes with it.
+    parts = tuple(f"{name}{end}" for name in lowest for end in ("-", "_"))
+    return [*(f"{name}=={version}" for name, version in lowest.items()), *(
+        line for line in locked if "==" in line and line.split("==")[0].lower() not in lowest
+        and not line.lower().startswith(parts))]
 
 
 def link(base: Path, python: Path) -> None:
@@ -195,23 +162,10 @@ def site_packages(python: Path) -> Path:
                                text=True).stdout.strip())
 
 
-def install_checkout(python: Path, constraints: Path = CONSTRAINTS) -> None:
-    """Install textnb where it lies; `scripts/environment` has compiled its kernel there."""
-    pip(python, "install", "--editable", f"{ROOT}[test]", constraints=constraints,
-        CC="/nonexistent/cc", TEXTNB_REQUIRE_KERNEL="")
-
-
-def pip(
-    python: Path, *arguments: str, constraints: Path = CONSTRAINTS, **variables: str
-) -> None:
-    subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments],
-                   check=True, env=os.environ | {"PIP_CONSTRAINT": str(constraints)} | variables)
-
-
-def run_tests(python: Path, arguments: list[str], tier: Sequence[str] = ("--all",)) -> bool:
-    ran = subprocess.run([python, "-m", "pytest", *tier, "-q", "-r", "fE", *arguments], cwd=ROOT,
-                         check=False)
-    return ran.returncode in (0, NO_TESTS)
+def pip(python: Path, *arguments: str, **variables: str) -> None:
+    subprocess.run(
+        [python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], check=True,
+        env={**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt"), **variables})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ The package is that of PYTHONPATH; the cells are those beside this file. Writes 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import subprocess
@@ -16,16 +15,16 @@ import tomllib
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Items = Iterator[tuple[str, Any]]
-# Real corpora, with the condition of the rows that are learned, and the text and label columns.
-CORPORA = {"sms_spam": ("text", "label"), "bbc_news": ("text", "label"),
-           "zh_hotel": ("text", "label"), "20newsgroups": ("text", "label"),
-           "reuters_modapte90": ("text", "labels")}
+# Real corpora, and their columns of labels.
+CORPORA = {"sms_spam": "label", "bbc_news": "label", "zh_hotel": "label", "20newsgroups": "label",
+           "reuters_modapte90": "labels"}
 ROWS, ANSWERED = 6000, 400
 
 
@@ -39,20 +38,15 @@ def bits(value: Any) -> tuple[Any, bytes]:
 
 def first_difference(before: Any, now: Any) -> str:
     """Where two answers differ first, in words; empty if they are the same."""
-    if isinstance(before, bytes) or isinstance(now, bytes):
-        if before == now:
-            return ""
-        at = next((i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b),
-                  min(len(before), len(now)))
-        return f"byte {at:,} of {len(before):,} and {len(now):,}"
-    if before[0] != now[0]:
-        return _exact_difference(before[0], now[0], "")
-    old, new = np.frombuffer(before[1]), np.frombuffer(now[1])
-    if len(old) != len(new):
-        return f"{len(old):,} numbers, and {len(new):,}"
-    other = np.flatnonzero(old.view(np.int64) != new.view(np.int64))
-    if not len(other):
+    if before == now:
         return ""
+    if isinstance(before, bytes) or isinstance(now, bytes):
+        return f"bytes, {len(before):,} and {len(now):,}"
+    for old, new in zip_longest(leaves(before[0]), leaves(now[0]), fillvalue=("", "nothing")):
+        if old != new:
+            return f"{old[0] or new[0] or 'it'} was {str(old[1])[:150]}, is {str(new[1])[:150]}"
+    old, new = np.frombuffer(before[1]), np.frombuffer(now[1])
+    other = np.flatnonzero(old.view(np.int64) != new.view(np.int64))
     at = other[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         worst = np.nanmax(np.abs(new[other] - old[other]) / np.abs(old[other]))
@@ -60,97 +54,60 @@ def first_difference(before: Any, now: Any) -> str:
             f"{at:,} was {old[at]!r}, is {new[at]!r}")
 
 
-def _exact_difference(before: Any, now: Any, where: str) -> str:
-    """Follow a nest down to the first part that differs."""
-    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for i, (a, b) in enumerate(zip(before, now, strict=True)):
-            if a != b:
-                return _exact_difference(a, b, f"{where}[{i}]")
-    if isinstance(before, dict) and isinstance(now, dict) and before.keys() == now.keys():
-        for key in before:
-            if before[key] != now[key]:
-                return _exact_difference(before[key], now[key], f"{where}[{key!r}]")
-    return f"{where or 'it'} was {str(before)[:150]}, is {str(now)[:150]}"
+def leaves(value: Any, where: str = "") -> Items:
+    """The parts of a nest, each with its place; of floats a nest has the number."""
+    if isinstance(value, (list, dict)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(part, f"{where}[{key!r}]")
+    else:
+        yield where, value
+
+
+def corpus_cells() -> Iterator[Any]:
+    """Models of real corpora, as cells."""
+    import polars as pl
+    from golden.cell import Cell
+    from golden.samples import Sample
+    from golden.texts import COUNTING, MODELS, text_answers
+
+    import textnb
+
+    for corpus, label in CORPORA.items():
+        path = Path(os.environ.get("TEXTNB_CORPORA", "/nonexistent")) / f"{corpus}.parquet"
+        for model in (*COUNTING, "nblinear") if path.is_file() else ():
+            rows = pl.read_parquet(path).head(ROWS + ANSWERED).select("text", label)
+            sample = Sample(rows[:-ANSWERED], rows[-ANSWERED:], label=label)
+
+            def fit(model: str = model, sample: Sample = sample) -> Any:
+                return textnb.TextClassifier(
+                    MODELS[model](), label=sample.label, min_df=2).fit(sample.train)
+
+            yield Cell("corpus", corpus, model, fit, text_answers(sample), slow=True)
 
 
 def cell_items(folder: Path, wanted: Callable[[str], bool], *, members: bool, quick: bool) -> Items:
-    """Answers of the cells of tests/golden, and of their model files."""
+    """Answers of the cells of tests/golden and of corpora, and of their model files."""
     from golden.cells import all_cells
 
-    for cell in all_cells():
+    import textnb
+
+    for cell in (*all_cells(), *corpus_cells()):
         if not wanted(cell.name) or (quick and cell.slow):
             continue
         for name, value in cell.compute().items():
             yield f"{cell.name}: {name}", bits(value)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield from _file_items(cell, folder / f"{cell.name}.textnb", members=members)
-
-
-def _file_items(cell: Any, path: Path, *, members: bool) -> Items:
-    import textnb
-
-    try:
-        model = cell.fit()
-        model.save(path)
-    # Not every cell has a model that can be saved.
-    except (textnb.TextnbError, AttributeError):
-        return
-    if members:
-        yield from file_members(cell.name, path)
-    for name, value in cell.compute(textnb.load(path)).items():
-        yield f"{cell.name}, loaded: {name}", bits(value)
-
-
-def file_members(name: str, path: Path) -> Items:
-    """The bytes of the members of a model file."""
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            yield f"{name}, file: {member}", archive.read(member)
-
-
-def corpus_items(folder: Path, wanted: Callable[[str], bool], *, members: bool) -> Items:
-    """Models of real corpora."""
-    from golden.texts import COUNTING, MODELS
-
-    corpora = os.environ.get("TEXTNB_CORPORA")
-    for corpus, columns in CORPORA.items():
-        path = Path(corpora or "") / f"{corpus}.parquet"
-        if corpora and path.is_file():
-            for model in (*COUNTING, "nblinear"):
-                name = f"corpus-{corpus}-{model}"
-                if wanted(name):
-                    yield from _corpus_items(folder, name, path, columns, MODELS[model](),
-                                             members=members)
-
-
-def _corpus_items(
-    folder: Path, name: str, path: Path, columns: tuple[str, str], estimator: Any, *, members: bool
-) -> Items:
-    import polars as pl
-
-    import textnb
-
-    text, label = columns
-    rows = pl.read_parquet(path).head(ROWS + ANSWERED).select(text, label)
-    learned, asked = rows[:-ANSWERED], rows[-ANSWERED:]
-    model = textnb.TextClassifier(estimator, text=text, label=label, min_df=2).fit(learned)
-    form = model.linear_form()
-    answers = {
-        "classes": model.classes_, "terms": model.vocabulary_,
-        "weights": np.asarray(form.weights), "intercept": form.intercept,
-        "scores": model.predict_joint_log_proba(asked),
-        "predictions": model.predict(asked, probability=True, explain=5).drop(text, label),
-        "top": model.top(20)}
-    with contextlib.suppress(textnb.TextnbError):
-        answers["leave one out"] = textnb.leave_one_out(model, learned).scores
-    for part, value in answers.items():
-        yield f"{name}: {part}", bits(value)
-    model.save(folder / f"{name}.textnb")
-    if members:
-        yield from file_members(name, folder / f"{name}.textnb")
-    loaded = textnb.load(folder / f"{name}.textnb")
-    yield f"{name}, loaded: scores", bits(loaded.predict_joint_log_proba(asked))
+        path = folder / f"{cell.name}.textnb"
+        try:
+            cell.fit().save(path)
+        # Not every cell has a model that can be saved.
+        except (textnb.TextnbError, AttributeError):
+            continue
+        if members:
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.namelist():
+                    yield f"{cell.name}, file: {member}", archive.read(member)
+        for name, value in cell.compute(textnb.load(path)).items():
+            yield f"{cell.name}, loaded: {name}", bits(value)
 
 
 COMMANDS = [
@@ -178,7 +135,12 @@ def command_items(checkout: Path, folder: Path) -> Items:
 
     import textnb
 
-    _write_inputs(folder)
+    sms = samples.sms()
+    sms.train.drop("weight").write_csv(folder / "sms.csv")
+    sms.test.write_csv(folder / "test.csv")
+    samples.news().train.drop("weight").write_ndjson(folder / "news.ndjson")
+    samples.table().train.drop("weight").write_csv(folder / "table.csv")
+    samples.write_mail(folder / "mail")
     module, function = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))[
         "project"]["scripts"]["textnb"].split(":")
     program = [sys.executable, "-W", "ignore", "-c",
@@ -194,18 +156,7 @@ def command_items(checkout: Path, folder: Path) -> Items:
         if (folder / f"{name}.textnb").exists():
             model = textnb.load(folder / f"{name}.textnb")
             yield f"command model {name}: scores", bits(
-                model.predict_joint_log_proba(samples.sms().test))
-
-
-def _write_inputs(folder: Path) -> None:
-    from golden import samples
-
-    sms = samples.sms()
-    sms.train.drop("weight").write_csv(folder / "sms.csv")
-    sms.test.write_csv(folder / "test.csv")
-    samples.news().train.drop("weight").write_ndjson(folder / "news.ndjson")
-    samples.table().train.drop("weight").write_csv(folder / "table.csv")
-    samples.write_mail(folder / "mail")
+                model.predict_joint_log_proba(sms.test))
 
 
 def main() -> None:
@@ -226,8 +177,6 @@ def main() -> None:
     items = dict(cell_items(folder, wanted, members=members, quick=quick))
     if wanted("command"):
         items |= command_items(checkout, folder)
-    if not quick:
-        items |= corpus_items(folder, wanted, members=members)
     (folder / "items").write_bytes(pickle.dumps(items))
 
 

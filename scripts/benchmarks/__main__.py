@@ -15,11 +15,12 @@
     all           all of these
 
 TEXTNB_CORPORA names the folder of the corpora; without it, speed takes the docstrings of the
-installed libraries. --record keeps the figures in docs/benchmarks/measured.json.
+installed libraries. TMPDIR names another folder for temporary files, and `taskset -c 0` before the
+command gives all sides one core. --record keeps the figures in docs/benchmarks/measured.json.
 
-Accuracy takes hours on all corpora. Each figure is kept, by --record or --json, as soon as it is
-measured; figures of other corpora and sides stay. With --resume, what is there is not measured
-again.
+Each figure is kept, by --record or --json, as soon as it is measured. Those that were measured
+before with the same versions on the same processor stay until they are measured again; with
+--resume, they are not measured again.
 """
 
 from __future__ import annotations
@@ -29,215 +30,128 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from benchmarks import accuracy, pages
-from benchmarks.data import Missing
-from benchmarks.sides import SIDES
-from benchmarks.speed import TASKS, instructions, note, speed
+from benchmarks import accuracy, exports, filters, pages, served, sides, speed
+from benchmarks.process import Missing, Row, note
 
-SECTIONS = ("speed", "scale", "instructions", "accuracy", "recipe", "tables", "filters",
-            "served", "exports", "spark")
-NO_CORPORA = ("speed", "instructions", "accuracy")
-SCALE = ("10 MB", "100 MB", "1 GB", "3 GB")
+SECTIONS = {
+    "speed": speed.speed, "scale": speed.scale, "instructions": speed.instructions,
+    "accuracy": accuracy.accuracy, "recipe": accuracy.recipe, "tables": speed.tables,
+    "filters": filters.filters, "served": served.served, "exports": exports.exports,
+    "spark": speed.spark}
+LIBRARIES = ("polars", "numpy", "scikit-learn", "vowpalwabbit")
+PROGRAMS = ("fasttext", "bogofilter", "spamassassin", "vowpal-wabbit")
 
 
 def main() -> None:
-    arguments = parsed()
-    stored = bool(os.environ.get("TEXTNB_CORPORA"))
-    chosen = arguments.section
-    if "all" in chosen:
-        chosen = SECTIONS if stored else NO_CORPORA
-        if not stored:
-            note(f"without TEXTNB_CORPORA, all is {', '.join(NO_CORPORA)}")
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="textnb-bench-", dir=arguments.folder) as name:
+    given = parse()
+    record: dict[str, Any] = next(
+        (json.loads(file.read_text("utf-8")) for file in given.files if file.exists()), {})
+    every = "all" in given.section
+    chosen = list(SECTIONS) if every else [one for one in given.section if one != "pages"]
+    with tempfile.TemporaryDirectory(prefix="textnb-bench-") as name:
         # What the measured processes write is in this folder too.
         os.environ["TMPDIR"] = name
+        given.folder = Path(name)
         for section in chosen:
-            if section == "pages":
-                continue
-            folder = Path(name) / section
-            folder.mkdir()
-            found[section] = {"about": machine()}
-
-            def keep(figures: dict[str, Any], section: str = section) -> None:
-                found[section] |= figures
-                if arguments.json:
-                    arguments.json.write_text(pages.as_text(found))
-                if arguments.record and section == "accuracy":
-                    pages.write({**pages.recorded(), section: found[section]})
-
-            about = found[section]["about"]
             try:
-                keep(measured(section, arguments, folder, stored, keep, about))
+                measure(section, given, record)
             except Missing as error:
-                if "all" not in arguments.section:
-                    raise SystemExit(f"scripts/bench: {error}") from None
+                if not every:
+                    sys.exit(f"scripts/bench: {error}")
                 note(f"{section} is left out: {error}")
-                del found[section]
-                continue
-            if arguments.record:
-                # One by one, so that a later section that fails loses none.
-                pages.write({**pages.recorded(), section: found[section]})
-    if "pages" in chosen:
-        pages.write(pages.recorded())
-    for section, figures in found.items():
-        print(f"\n{pages.TITLES[section]}\n\n{pages.section_text(section, figures)}")
-    if any("failed" in row or row.get("differs") for figures in found.values()
+    if pages.RECORD in given.files:
+        pages.write(record)
+    shown = {section: record[section] for section in chosen if section in record}
+    for section, figures in shown.items():
+        print(f"\n{section}\n\n{pages.section_text(section, figures)}")
+    if any("failed" in row or row.get("differs") for figures in shown.values()
            for row in figures["rows"]):
         sys.exit("some measurements failed, or differ where they should be equal")
 
 
-def parsed() -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("section", nargs="*", default=["speed"], metavar="SECTION",
                         help="what to measure (speed)")
     parser.add_argument("--quick", action="store_true",
                         help="everything once, on the smallest corpora, to see that it works")
-    parser.add_argument("--runs", type=int, default=5, help="medians of N runs (5)")
-    parser.add_argument("--large-runs", type=int, default=1,
-                        help="of a corpus of more than 200 MB (1)")
+    parser.add_argument("--runs", type=int, default=5,
+                        help="medians of N runs (5); one of a corpus of more than 200 MB")
     parser.add_argument("--corpora", nargs="*", metavar="CORPUS",
                         help="files of TEXTNB_CORPORA without .parquet, Parquet files, "
                         "docstrings, or sizes of repeated reviews such as '1 GB'")
-    parser.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS, metavar="TASK",
-                        help="of " + "; ".join(TASKS))
-    parser.add_argument("--sides", nargs="*", metavar="SIDE",
-                        help="of " + "; ".join(SIDES) + "; or of accuracy: "
-                        + "; ".join(accuracy.SIDES))
-    parser.add_argument("--cores", type=int, help="let all sides use N cores alone")
-    parser.add_argument("--folder", type=_path, help="for temporary files")
-    parser.add_argument("--json", type=_path, help="write the figures here")
+    parser.add_argument("--tasks", nargs="*", default=sides.TASKS, choices=sides.TASKS,
+                        metavar="TASK", help="of speed and instructions: " + "; ".join(sides.TASKS))
+    parser.add_argument("--sides", nargs="*", choices=sides.SIDES, metavar="SIDE",
+                        help="of speed, instructions and accuracy: " + "; ".join(sides.SIDES))
+    parser.add_argument("--json", metavar="FILE", help="keep the figures in this file")
     parser.add_argument("--resume", action="store_true",
-                        help="keep the figures of accuracy that --json or the record has")
+                        help="measure only what --json or the record does not have")
     parser.add_argument("--record", action="store_true",
-                        help="write the figures into docs/benchmarks, pages and pictures too")
-    arguments = parser.parse_args()
-    if unknown := set(arguments.section) - {*SECTIONS, "pages", "all"}:
-        parser.error(f"no section {sorted(unknown)[0]!r}: expected {', '.join(SECTIONS)}, "
-                     "pages or all")
-    known = [side for section in arguments.section for side in sides_of(section)]
-    if wrong := [side for side in arguments.sides or () if side not in known]:
-        parser.error(f"no side {wrong[0]!r} of {arguments.section[0]}: expected "
-                     f"{'; '.join(dict.fromkeys(known))}")
-    if min(arguments.runs, arguments.large_runs) < 1:
-        parser.error("--runs and --large-runs must be 1 or more")
-    if arguments.cores:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:arguments.cores])
-    if arguments.quick:
-        arguments.runs = 1
-    return arguments
+                        help="keep the figures in docs/benchmarks, pages and pictures too")
+    given = parser.parse_args()
+    known = (*SECTIONS, "pages", "all")
+    if unknown := [one for one in given.section if one not in known]:
+        parser.error(f"no section {unknown[0]!r}: expected {', '.join(known)}")
+    if given.runs < 1:
+        parser.error("--runs must be 1 or more")
+    given.runs = 1 if given.quick else given.runs
+    given.stored = bool(os.environ.get("TEXTNB_CORPORA"))
+    # Paths are as the caller means them: scripts/bench changes the folder.
+    given.files = [Path(os.environ.get("BENCH_FROM", ".")) / given.json] if given.json else []
+    if given.record or "pages" in given.section:
+        given.files.append(pages.RECORD)
+        pages.drawing()
+    return given
 
 
-def sides_of(section: str, asked: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The sides of a section, or those of them that are asked for."""
-    every = {"accuracy": (*accuracy.SIDES,), "all": (*SIDES, *accuracy.SIDES)}.get(
-        section, tuple(SIDES))
-    return tuple(side for side in asked or () if side in every) or every
-
-
-def _path(text: str) -> Path:
-    """A path as the caller means it: scripts/bench changes the folder."""
-    return Path(os.environ.get("BENCH_FROM", ".")) / text
-
-
-def measured(
-    section: str, arguments: argparse.Namespace, folder: Path, stored: bool,
-    keep: Callable[[dict[str, Any]], None], about: dict[str, Any],
-) -> dict[str, Any]:
-    quick, names = arguments.quick, arguments.corpora
-    peers = sides_of(section, arguments.sides)
-    if section == "speed":
-        names = names or (["sms_spam"] if stored and quick else ["docstrings"] if not stored
-                          else ["sms_spam", "20newsgroups", "imdb", "1 GB"])
-        return speed(names, folder, arguments.runs, peers, arguments.tasks,
-                     arguments.large_runs, keep)
-    if section == "scale":
-        return speed(names or SCALE[:1 if quick else None], folder, 1, ["textnb"],
-                     ["train", "predict"], keep=keep)
-    if section == "instructions":
-        sides = [name for name in peers if name.startswith("textnb")]
-        return instructions(names or ["imdb" if stored else "docstrings"], folder, sides,
-                            arguments.tasks)
-    if section == "accuracy":
-        return accuracy.accuracy(
-            names or (["sms_spam"] if quick else []), folder,
-            peers, before(arguments, about), arguments.resume, keep)
-    if section == "recipe":
-        from benchmarks.recipe import recipe
-
-        return recipe()
-    if section == "spark":
-        from benchmarks.spark import spark
-
-        return spark(names or ["sms_spam" if quick else "imdb"], folder, arguments.runs)
-    if section == "tables":
-        from benchmarks.tables import tables
-
-        return tables(arguments.runs, quick)
-    if section == "exports":
-        from benchmarks.exports import exports
-
-        return exports(names or [], quick)
-    if section == "served":
-        from benchmarks.served import served
-
-        return served(quick)
-    from benchmarks.filters import filters
-
-    return filters(quick)
-
-
-def before(arguments: argparse.Namespace, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """Figures of accuracy that were measured with the same versions on the same processor."""
-    file = arguments.json
-    stored = (json.loads(file.read_text()) if file and file.exists()
-              else pages.recorded() if arguments.record else {}).get("accuracy")
-    if stored is None:
-        return []
+def measure(section: str, given: argparse.Namespace, record: dict[str, Any]) -> None:
+    """The rows of a section, each kept as soon as it is measured."""
+    about, before = machine(), record.get(section, {"about": {}, "rows": []})
     other = [name for name in ("cpu", "cores", "python", "textnb", "versions")
-             if stored["about"][name] != about[name]]
-    if other:
-        note(f"earlier figures of accuracy are left out: measured with other {', '.join(other)}")
-        return []
-    rows: list[dict[str, Any]] = stored["rows"]
-    return rows
+             if before["about"].get(name) != about[name]]
+    if before["rows"] and other:
+        note(f"earlier figures of {section} are left out: of other {', '.join(other)}")
+    rows: list[Row] = [] if other else [*before["rows"]]
+    given.about = about
+    for place, steps in SECTIONS[section](given):
+        at = [n for n, row in enumerate(rows) if place.items() <= row.items()]
+        if given.resume and at and not any("failed" in rows[n] for n in at):
+            continue
+        first = at[0] if at else len(rows)
+        rows[first:] = [*steps(), *(rows[n] for n in range(first, len(rows)) if n not in at)]
+        record[section] = {"about": about, "rows": rows}
+        for file in given.files:
+            file.write_text(pages.as_text(record), "utf-8")
 
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    versions = {}
-    for name in ("polars", "numpy", "scikit-learn", "vowpalwabbit"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    for name in ("fasttext", "bogofilter", "spamassassin", "vowpal-wabbit"):
+    installed = {one.name: one.version for one in distributions()}
+    versions = {name: installed[name] for name in LIBRARIES if name in installed}
+    for name in PROGRAMS:
         if number := _said("dpkg-query", "-W", "-f", "${Version}", name):
             versions[name] = number
-    cpu = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-           if line.startswith("model name")]
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return {"date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "cpu": cpu[0] if cpu else platform.machine(), "cores": len(os.sched_getaffinity(0)),
+            "cpu": cpu[1] if cpu else platform.machine(), "cores": len(os.sched_getaffinity(0)),
             "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
             "load": round(os.getloadavg()[0], 1), "python": platform.python_version(),
             "textnb": _said(str(Path(sys.executable).with_name("textnb")), "--version"),
-            "versions": versions}
+            "versions": versions, "absent": []}
 
 
 def _said(*command: str) -> str:
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
+    ran = subprocess.run(["env", *command], capture_output=True, text=True, check=False)
     return ran.stdout.strip() if ran.returncode == 0 else ""
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+
+from benchmarks.process import Missing, Row
 
 # Vocabulary grows with this power of the size of the text (Heaps' law).
 HEAPS = 0.5
@@ -20,41 +22,46 @@ class Corpus:
     name: str
     train: str
     test: str
-    classes: int
-    facts: dict[str, Any]
-
-    def as_json(self) -> dict[str, Any]:
-        return {"corpus": self.name, "classes": self.classes, **self.facts}
+    labels: list[str]
+    facts: Row
 
 
-class Missing(Exception):
-    """A section can't be measured on this machine; the message says what it needs."""
-
-
-def prepare(name: str, folder: Path) -> Corpus:
+@cache
+def prepare(name: str, folder: Path, few: bool = False) -> Corpus:
     """The corpus NAME: docstrings, `500 MB` or `1 GB` of repeated reviews, a file, or a file of
-    TEXTNB_CORPORA without its ending."""
-    where = folder / name.replace(" ", "-").replace("/", "-")
+    TEXTNB_CORPORA without its ending; all of it, or some rows for a first use of every side."""
     number, _, unit = name.partition(" ")
-    if unit in ("MB", "GB"):
-        parts = split(read("imdb"))
-        for part, frame in parts.items():
-            repeat(frame, where / part, round(float(number) * (1000 if unit == "GB" else 1)) / 2)
-    else:
-        for part, frame in split(read(name)).items():
-            (where / part).mkdir(parents=True)
-            frame.write_parquet(where / part / "0000.parquet")
-    return described(Path(name).stem if unit == "" else name, where)
+    repeated = unit in ("MB", "GB")
+    where = folder / name.replace(" ", "-").replace("/", "-") / ("few" if few else "all")
+    facts: Row = {}
+    for part, frame in split(read("imdb" if repeated else name)).items():
+        (where / part).mkdir(parents=True)
+        if repeated and not few:
+            repeat(frame, where / part, float(number) * (1000 if unit == "GB" else 1) / 2)
+        else:
+            (frame.head(FEW) if few else frame).write_parquet(where / part / "0000.parquet")
+        rows, size = pl.scan_parquet(where / part / "*.parquet").select(
+            pl.len(), pl.col("text").str.len_bytes().cast(pl.Int64).sum()).collect().row(0)
+        facts |= {f"{part}_rows": rows, f"{part}_bytes": size}
+    paths = {part: _one_or_all(where / part) for part in ("train", "test")}
+    labels = pl.scan_parquet(paths["train"]).select(
+        pl.col("label").unique().sort().cast(pl.String)).collect()["label"].to_list()
+    return Corpus(name_of(name), paths["train"], paths["test"], labels,
+                  {"classes": len(labels), **facts})
 
 
-def few(corpus: Corpus, folder: Path) -> Corpus:
-    """Some rows of a corpus, for a first use of every side."""
-    for part in ("train", "test"):
-        (folder / "few" / part).mkdir(parents=True)
-        rows = pl.read_parquet(getattr(corpus, part))
-        rows.sample(min(FEW, rows.height), seed=0).write_parquet(
-            folder / "few" / part / "0000.parquet")
-    return described("few", folder / "few")
+def name_of(name: str) -> str:
+    """The name of a corpus in tables."""
+    return name if name.endswith(("MB", "GB")) else Path(name).stem
+
+
+def stored(name: str) -> Path:
+    """A file of TEXTNB_CORPORA."""
+    path = Path(os.environ.get("TEXTNB_CORPORA", "/nonexistent")) / name
+    if not path.is_file():
+        raise Missing(f"there is no {name} in the folder that TEXTNB_CORPORA names; "
+                      "corpora/README.md says how it is made")
+    return path
 
 
 def read(name: str) -> pl.DataFrame:
@@ -62,16 +69,10 @@ def read(name: str) -> pl.DataFrame:
         from corpora.docstrings import build
 
         return build()
-    stored = Path(os.environ.get("TEXTNB_CORPORA", "/")) / f"{name}.parquet"
-    path = stored if stored.is_file() else Path(os.environ.get("BENCH_FROM", ".")) / name
-    if not path.is_file():
-        known = sorted(file.stem for file in stored.parent.glob("*.parquet"))
-        raise SystemExit(
-            f"scripts/bench: no corpus {name!r}: expected docstrings, a size such as '1 GB', a "
-            f"Parquet file, or one of {known} (the files of TEXTNB_CORPORA)")
-    frame = pl.read_parquet(path)
+    own = Path(os.environ.get("BENCH_FROM", ".")) / name
+    frame = pl.read_parquet(own if own.is_file() else stored(f"{name}.parquet"))
     if missing := {"label", "text"} - set(frame.columns):
-        raise SystemExit(f"scripts/bench: {path} has no column {sorted(missing)[0]!r}")
+        raise SystemExit(f"scripts/bench: {name} has no column {sorted(missing)[0]!r}")
     return frame
 
 
@@ -92,7 +93,6 @@ def split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 def repeat(rows: pl.DataFrame, where: Path, megabytes: float) -> None:
     """Files of real rows, repeated; each copy has new words, as its place in the text has them."""
-    where.mkdir(parents=True)
     own = int(rows["text"].str.len_bytes().cast(pl.Int64).sum())
     terms = rows.select(pl.col("text").str.to_lowercase().str.extract_all(r"\w\w+")
                         .explode().n_unique()).item()
@@ -100,31 +100,13 @@ def repeat(rows: pl.DataFrame, where: Path, megabytes: float) -> None:
     while left > 0:
         part = rows if left >= own else rows.head(max(1, round(rows.height * left / own)))
         new = max(1, round(terms * ((copy + 1) ** HEAPS - copy**HEAPS))) if copy else 0
-        part.with_columns(pl.col("text") + new_words(copy, new, part.height)).write_parquet(
+        # Words that no earlier copy has, spread over the rows of this one.
+        each = -(-new // part.height)
+        words = [pl.format(" n{}x{}", pl.lit(copy), (pl.int_range(pl.len()) * each + k) % new)
+                 for k in range(each)]
+        part.with_columns(pl.concat_str("text", *words)).write_parquet(
             where / f"{copy:04d}.parquet")
         left, copy = left - own, copy + 1
-
-
-def new_words(copy: int, new: int, rows: int) -> pl.Series:
-    """Words that no earlier copy has, spread over the rows of this one."""
-    if not new:
-        return pl.Series([""] * rows)
-    each = -(-new // rows)
-    number = pl.int_range(rows, eager=True)
-    words = [pl.format(" n{}x{}", pl.lit(copy), (pl.lit(number) * each + k) % new)
-             for k in range(each)]
-    return pl.select(pl.concat_str(words)).to_series()
-
-
-def described(name: str, where: Path) -> Corpus:
-    facts: dict[str, Any] = {}
-    for part in ("train", "test"):
-        rows, size = pl.scan_parquet(where / part / "*.parquet").select(
-            pl.len(), pl.col("text").str.len_bytes().cast(pl.Int64).sum()).collect().row(0)
-        facts |= {f"{part}_rows": rows, f"{part}_bytes": size}
-    paths = {part: _one_or_all(where / part) for part in ("train", "test")}
-    classes = pl.scan_parquet(paths["train"]).select(pl.col("label").n_unique()).collect().item()
-    return Corpus(name, paths["train"], paths["test"], classes, facts)
 
 
 def _one_or_all(folder: Path) -> str:

@@ -6,146 +6,100 @@ no texts are given tokens, and what an engine can't give exactly is left out wit
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import Missing, split
-from benchmarks.speed import note
+import polars as pl
 
+from benchmarks.data import split, stored
+from benchmarks.process import Missing, Row, note
+from benchmarks.sides import make
+from benchmarks.speed import Steps
 
-@dataclass(frozen=True)
-class Case:
-    """A model and its corpus.
-
-    Attributes
-    ----------
-    name : str
-    corpus : str
-    estimator : str
-    tokens : dict
-        Parameters of the tokenizer.
-    parameters : dict
-        Parameters of the estimator.
-    """
-
-    name: str
-    corpus: str
-    estimator: str = "MultinomialNB"
-    tokens: dict[str, Any] = field(default_factory=dict)
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-
-PAIRS = {"ngram_range": (1, 2)}
-CASES = (
-    Case("Bernoulli, presence", "sms_spam", "BernoulliNB"),
-    Case("Turkish", "sms_spam", tokens={"lowercase": "tr"}),
-    Case("complement", "r8", "ComplementNB"),
-    Case("lists of labels", "reuters_modapte90", "NBLinear"),
-    Case("Chinese, default tokens", "zh_hotel"),
-    Case("n-grams of 1 and 2 characters", "zh_hotel",
-         tokens={"analyzer": "char", "ngram_range": (1, 2)}),
-    Case("Bengali", "indicnews_bengali"),
-    Case("linear, tf-idf", "ag_news_subset", "NBLinear"),
-    Case("pairs of words", "20newsgroups", tokens=PAIRS),
-)
+# A corpus, a model and a tokenizer.
+CASES = {
+    "Bernoulli, presence": ("sms_spam", "BernoulliNB()", ""),
+    "Turkish": ("sms_spam", "MultinomialNB()", "lowercase='tr'"),
+    "complement": ("r8", "ComplementNB()", ""),
+    "lists of labels": ("reuters_modapte90", "NBLinear()", ""),
+    "Chinese, default tokens": ("zh_hotel", "MultinomialNB()", ""),
+    "n-grams of 1 and 2 characters": (
+        "zh_hotel", "MultinomialNB()", "analyzer='char', ngram_range=(1, 2)"),
+    "Bengali": ("indicnews_bengali", "MultinomialNB()", ""),
+    "linear, tf-idf": ("ag_news_subset", "NBLinear()", ""),
+    "pairs of words": ("20newsgroups", "MultinomialNB()", "ngram_range=(1, 2)"),
+}
 # Of fewer rows, the time is that of loading.
-LEAST_ROWS = 500
+MIN_ROWS = 500
 
 
-def exports(names: list[str], quick: bool = False) -> dict[str, Any]:
-    """A row for each model and target; `quick` takes the first model alone."""
-    cases = [case for case in CASES[:1 if quick else None] if not names or case.corpus in names]
+def exports(given: Any) -> Steps:
+    """A row for each model and target."""
+    cases = [name for name, (corpus, *_) in CASES.items()
+             if corpus in (given.corpora or [one for one, *_ in CASES.values()])]
     if not cases:
-        raise Missing(f"exports knows the corpora {', '.join({case.corpus for case in CASES})}")
-    return {"rows": [row for case in cases for row in measure(case)]}
+        raise Missing(f"exports knows the corpora {', '.join({one for one, *_ in CASES.values()})}")
+    for case in cases[:1 if given.quick else None]:
+        yield {"model": case}, partial(export_all, case)
 
 
-def measure(case: Case) -> list[dict[str, Any]]:
-    import textnb
+def export_all(case: str) -> list[Row]:
+    from textnb import TextClassifier
     from textnb.export.targets.known import TARGETS
 
-    train, test = parts(case)
-    tokenizer = textnb.Tokenizer(**case.tokens)
-    model = textnb.TextClassifier(
-        getattr(textnb, case.estimator)(**case.parameters), tokenizer=tokenizer).fit(train)
+    corpus, estimator, tokens = CASES[case]
+    frame = pl.read_parquet(stored(f"{corpus}.parquet"))
+    if "labels" in frame.columns:
+        frame = frame.select("split", "text", label="labels")
+        train, test = (frame.filter(split=part).drop("split") for part in ("train", "test"))
+    else:
+        train, test = split(frame).values()
+    model = TextClassifier(make(f"textnb.{estimator}"),
+                           tokenizer=make(f"textnb.Tokenizer({tokens})")).fit(train)
     rows = []
-    with tempfile.TemporaryDirectory(prefix="exports-") as name:
+    with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "model.textnb"
         model.save(file)
-        about = {"model": case.name, "corpus": case.corpus, "estimator": case.estimator,
+        about = {"model": case, "corpus": corpus, "estimator": estimator.partition("(")[0],
                  "terms": len(model.vocabulary_), "outputs": len(model.classes_),
                  "model_bytes": file.stat().st_size}
-        for to in TARGETS:
-            rows.append({**about, **scored(model, test.drop("label"), to, Path(name) / to)})
-            note(f"{case.name}: {rows[-1]}")
+        for target in TARGETS:
+            rows.append({**about, "target": target, **score(
+                model, test.drop("label"), target, Path(name) / target)})
+            note(f"{case}: {rows[-1]}")
     return rows
 
 
-def scored(model: Any, rows: Any, to: str, folder: Path) -> dict[str, Any]:
+def score(model: Any, rows: Any, to: str, folder: Path) -> Row:
     """How many answers of a target's engine differ and how fast it is, or why it gives none."""
+    from textnb import export_model, verify_export
     from textnb.errors import ExportError
     from textnb.export.targets.base import EngineMissing
 
-    found: dict[str, Any] = {"target": to, "reason": "", "rows": None, "differs": False}
+    found: Row = {"reason": "", "rows": None, "differs": False}
+    seconds, begun = [], []
     try:
-        exported(model, to, folder)
+        try:
+            export_model(model, folder, to)
+        except ExportError:
+            # A target that can't split the texts is given their tokens.
+            export_model(model, folder, to, reads="terms")
+        size = sum(part.stat().st_size for part in folder.glob("model.*"))
+        found["bytes"] = size or (folder / "weights.parquet").stat().st_size
+        for part in (rows.head(1), rows):
+            # The last step that begins is that of the engine.
+            answers = verify_export(folder, part, progress=lambda _: begun.append(
+                time.perf_counter()))
+            seconds.append(time.perf_counter() - begun[-1])
     except ExportError as error:
-        return {**found, "reason": str(error)}
-    size = sum(part.stat().st_size for part in folder.glob("model.*"))
-    found["bytes"] = size or (folder / "weights.parquet").stat().st_size
-    try:
-        _, loading = verified(to, folder, rows.head(1))
-        answers, seconds = verified(to, folder, rows)
-    except EngineMissing as error:
-        return {**found, "reason": str(error)}
-    except ExportError as error:
-        return {**found, "reason": str(error), "differs": True}
-    timed = rows.height >= LEAST_ROWS and seconds > loading
+        failed = "bytes" in found and not isinstance(error.__context__, EngineMissing)
+        return {**found, "reason": str(error), "differs": failed}
+    loading, whole = seconds
+    timed = rows.height >= MIN_ROWS and whole > loading
     return {**found, "rows": rows.height, "differs": not answers.passed, "reads": answers.reads,
             "wrong_scores": len(answers.wrong_scores), "wrong_labels": len(answers.wrong_labels),
             "largest_difference": answers.largest_difference, "load_seconds": loading,
-            "rows_per_second": (rows.height - 1) / (seconds - loading) if timed else None}
-
-
-def exported(model: Any, to: str, folder: Path) -> None:
-    """Export a model; a target that can't split its texts is given their tokens."""
-    from textnb import export_model
-    from textnb.errors import ExportError
-
-    try:
-        export_model(model, folder, to)
-    except ExportError:
-        export_model(model, folder, to, reads="terms")
-
-
-def verified(to: str, folder: Path, rows: Any) -> tuple[Any, float]:
-    """The comparison with the model's answers, and the seconds from the engine's start."""
-    from textnb.export import archive
-    from textnb.export.targets.known import target_of
-    from textnb.export.verify import compare, prepare
-    from textnb.export.write import model_file
-
-    target, (bundle, _) = target_of(to), archive.read(folder, str(folder))
-    prepared = prepare(bundle, rows, target.tolerance)
-    started = time.perf_counter()
-    found = compare(target, bundle, folder / model_file(target), *prepared)
-    return found, time.perf_counter() - started
-
-
-def parts(case: Case) -> tuple[Any, Any]:
-    """Training and test rows of `text` and `label`."""
-    import polars as pl
-
-    path = Path(os.environ.get("TEXTNB_CORPORA", "/")) / f"{case.corpus}.parquet"
-    if not path.is_file():
-        raise Missing(f"exports needs {path.name} in TEXTNB_CORPORA")
-    frame = pl.read_parquet(path)
-    if "labels" not in frame.columns:
-        both = split(frame)
-        return both["train"], both["test"]
-    frame = frame.select("split", "text", label="labels")
-    return tuple(frame.filter(split=part).drop("split") for part in ("train", "test"))
+            "rows_per_second": (rows.height - 1) / (whole - loading) if timed else None}

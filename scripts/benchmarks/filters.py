@@ -18,140 +18,101 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 import textnb
-from benchmarks.data import Missing
+from benchmarks.data import stored
+from benchmarks.process import Row, cpu_seconds, is_here, note
+from benchmarks.speed import Steps
 from textnb.evaluation.decisions import threshold_by_fit
-from textnb.evaluation.online import OnlineResult, measured
-from textnb.learning.fitted import Fitted
+from textnb.evaluation.online import measured
 from textnb.learning.fitting import fit
 from textnb.learning.settings import FALSE_POSITIVES
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import split
 
 ARCHIVES = {"SpamAssassin": "spamassassin_raw_eml.tar.gz", "CSDMC 2010": "csdmc2010_raw_eml.tar.gz"}
-CLASSES = np.array(["ham", "spam"])
 BLOCKS = 6
-# SpamAssassin's Bayes without its other rules: what `sa-learn` has learned judges each message.
-BAYES = """\
-loadplugin Mail::SpamAssassin::Plugin::Bayes
-use_bayes 1
-bayes_auto_expire 0
-bayes_learn_to_journal 0
-"""
-BAYES_SCORES = r"""
-use Mail::SpamAssassin;
-use Mail::SpamAssassin::PerMsgStatus;
-my ($settings, $database) = @ARGV;
-my $sa = Mail::SpamAssassin->new({
-    rules_filename => $settings, site_rules_filename => $settings, local_tests_only => 1,
-    userprefs_filename => "$settings/bayes.cf", userstate_dir => $settings, dont_copy_prefs => 1,
-    post_config_text => "bayes_path $database\n"});
-$sa->init(1);
-my ($bayes) = grep { ref eq 'Mail::SpamAssassin::Plugin::Bayes' } @{$sa->{plugins}{plugins}};
-while (my $path = <STDIN>) {
-    chomp $path;
-    open my $file, '<:raw', $path or die "$path: $!";
-    my $mail = $sa->parse([<$file>], 0);
-    my $status = Mail::SpamAssassin::PerMsgStatus->new($sa, $mail);
-    $status->extract_message_metadata;
-    # Without a word that it knows, it gives no score.
-    printf "%s %.17g\n", $path, $bayes->scan($status, $mail) // 0.5;
-    $status->finish;
-    $mail->finish;
-}
-"""
+# The rules of SpamAssassin's Bayes alone, and the program that asks it.
+BAYES = Path(__file__).with_name("spamassassin")
 # Headers that other filters and lists have left, up to the next header.
 _LEFT_OUT = re.compile(
     rb"^(?:X-[^:\n]*(?:Spam|Virus|Barracuda|Filter|Scan|List|Mailman|BeenThere)[^:\n]*|List-[^:\n]*|"
     rb"Mailing-List|Precedence)[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*", re.IGNORECASE | re.MULTILINE)
 _MARK = re.compile(rb"^(Subject:[ \t]*)\[SPAM\][ \t]*", re.IGNORECASE | re.MULTILINE)
-Threshold = Callable[[Fitted], NDArray[np.float64]]
-Part = tuple[NDArray[np.int64], NDArray[np.int64]]
-# A folder of its own, and the paths of spam, of ham and of messages to judge, one per line.
-Judge = Callable[[Path, str, str, str], list[str]]
+# Learns the first rows and scores the others: log-odds of ham and spam, and those above the cutoff.
+Judge = Callable[[Any, Any], tuple[Any, Any]]
 
 
-def models() -> dict[str, tuple[textnb.TextClassifier, Threshold]]:
-    """textnb's filters by their names, and the thresholds of each."""
-    return {
-        "textnb, default for mail": (
-            textnb.mail_classifier(),
-            lambda fitted: threshold_by_fit(fitted, "spam", FALSE_POSITIVES)),
-        "textnb, subject and body, MultinomialNB": (
-            textnb.TextClassifier(text=["subject", "body"]),
-            lambda fitted: np.zeros(len(fitted.classes)))}
+def filters(given: Any) -> Steps:
+    """A row for each corpus, split and filter; `--quick` takes every tenth message."""
+    for corpus, archive in ARCHIVES.items():
+        place = unpack(stored(archive), given.folder, 10 if given.quick else 1)
+        mail = table(place, "path")
+        block, folds = -(-mail.height // BLOCKS), split(mail.lazy(), "label", folds=5).folds
+        rows = np.arange(mail.height)
+        splits = {"5 folds": [(rows[folds != k], rows[folds == k]) for k in range(5)],
+                  "in time order": [(rows[:start], rows[start:start + block])
+                                    for start in range(block, mail.height, block)]}
+        for how, parts in splits.items():
+            for name, (needs, judge) in FILTERS.items():
+                at = {"corpus": corpus, "split": how, "filter": name}
+                if is_here(given, name, not needs or shutil.which(needs.split()[0]),
+                           f"apt-get install {needs.split()[-1]}" if needs else ""):
+                    yield at, partial(row_of, at, judge, place, mail, parts)
 
 
-def filters(quick: bool = False) -> dict[str, Any]:
-    """A row for each corpus, split and filter; `quick` takes every tenth message."""
-    folder = Path(os.environ.get("TEXTNB_CORPORA", "/nonexistent"))
-    found = {name: folder / file for name, file in ARCHIVES.items() if (folder / file).is_file()}
-    if not found:
-        raise Missing(f"filters need {' or '.join(ARCHIVES.values())} in the folder TEXTNB_CORPORA")
-    rows: list[dict[str, Any]] = []
-    for corpus, archive in found.items():
-        with tempfile.TemporaryDirectory() as place:
-            rows += on_corpus(corpus, archive, Path(place), quick)
-    return {"rows": rows, "absent": [name for name in ARCHIVES if name not in found]}
+def row_of(
+    at: Row, start: Callable[..., Judge], place: Path, mail: pl.DataFrame, parts: list[Any]
+) -> list[Row]:
+    before = time.process_time() + cpu_seconds()
+    result, errors = judged(mail, start(place, mail), parts, at["split"] != "5 folds")
+    row = {**at, "messages": len(result.held),
+           "1-ROCA %": round(result.roca, 4),
+           "interval": [round(bound, 4) for bound in result.roca_interval],
+           "sm % at .1": round(result.missed_at_share, 2),
+           "sm interval": [round(bound, 2) for bound in result.missed_interval],
+           "hm %": round(errors.false_positives, 3), "sm %": round(errors.false_negatives, 2),
+           "cpu_seconds": round(time.process_time() + cpu_seconds() - before, 1)}
+    note(str(row))
+    return [row]
 
 
-def on_corpus(corpus: str, archive: Path, place: Path, quick: bool) -> Iterator[dict[str, Any]]:
+def judged(mail: pl.DataFrame, judge: Judge, parts: list[Any], grows: bool) -> tuple[Any, Any]:
+    """Measures of the ranks, and of the errors at the cutoffs.
+
+    Models that grow from part to part are ranked by the scores above their thresholds, as
+    `textnb.validate_online` does; those of folds, which learn equally many rows, by the scores.
+    """
+    scores, above = zip(*(judge(*part) for part in parts), strict=True)
+    actual = (mail["label"] == "spam").to_numpy().astype(np.int64)
+    actual = actual[np.concatenate([rows for _, rows in parts])]
+    ranked, decided = (measured(textnb.HeldOut(
+        np.array(["ham", "spam"]), np.concatenate(found), actual, np.ones(len(actual)), "parts"),
+        "spam") for found in (above if grows else scores, above))
+    return ranked, decided
+
+
+def unpack(archive: Path, folder: Path, every: int = 1) -> Path:
+    """Messages without what filters and lists have written, in a folder for each class."""
+    place = folder / archive.name.partition("_")[0]
     for number, (label, raw) in enumerate(messages(archive)):
-        if not quick or number % 10 == 0:
+        if number % every == 0:
             path = place / label / f"{number:05d}.eml"
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True, parents=True)
             path.write_bytes(cleaned(raw))
-    mail = table(place, "path")
-    block = -(-mail.height // BLOCKS)
-    folds = split(mail.lazy(), "label", folds=5).folds
-    by_folds = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(5)]
-    in_order = [(np.arange(start), np.arange(start, min(start + block, mail.height)))
-                for start in range(block, mail.height, block)]
-    sides: dict[tuple[str, str], Callable[[], OnlineResult]] = {}
-    for name, (model, threshold) in models().items():
-        for how, parts in (("5 folds", by_folds), ("in time order", in_order)):
-            sides[how, name] = lambda model=model, threshold=threshold, parts=parts: own(
-                model, table(place, model.text), parts, threshold, parts is in_order)
-    for name, (program, judge, cutoff) in PEERS.items():
-        if shutil.which(program):
-            for how, parts in (("5 folds", by_folds), ("in time order", in_order)):
-                sides[how, name] = lambda judge=judge, cutoff=cutoff, parts=parts: by_parts(
-                    mail, parts, judge, cutoff)
-    for (how, side), run in sorted(sides.items(), key=lambda one: one[0][0]):
-        before = cpu_seconds()
-        result = run()
-        row = {"corpus": corpus, "split": how, "filter": side, "messages": len(result.held),
-               "1-ROCA %": round(result.roca, 4),
-               "interval": [round(bound, 4) for bound in result.roca_interval],
-               "sm % at .1": round(result.missed_at_share, 2),
-               "sm interval": [round(bound, 2) for bound in result.missed_interval],
-               "hm %": round(result.false_positives, 3), "sm %": round(result.false_negatives, 2),
-               "cpu_seconds": round(cpu_seconds() - before, 1)}
-        print(row, file=sys.stderr, flush=True)
-        yield row
-
-
-def table(place: Path, columns: str | list[str]) -> pl.DataFrame:
-    """Columns of all messages, in order of time; one without a date is taken for the oldest."""
-    mail = textnb.scan_mail(str(place), tokens=columns == "tokens").select(
-        *([columns] if isinstance(columns, str) else columns), "label", "date",
-        key="path").collect()
-    return mail.sort(pl.col("date").fill_null(mail["date"].min()), "key")
+    return place
 
 
 def messages(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -165,73 +126,61 @@ def messages(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def cleaned(raw: bytes) -> bytes:
-    """A message without what filters and lists have written."""
     head, separator, body = raw.replace(b"\r\n", b"\n").partition(b"\n\n")
     return _MARK.sub(rb"\1", _LEFT_OUT.sub(b"", head + b"\n")) + separator[1:] + body
 
 
-def own(
-    model: textnb.TextClassifier, mail: pl.DataFrame, parts: list[Part], threshold: Threshold,
-    grows: bool,
-) -> OnlineResult:
-    """textnb learns the first rows of each part, and judges the others.
+def table(place: Path, columns: str | list[str]) -> pl.DataFrame:
+    """Columns of all messages, in order of time; one without a date is taken for the oldest."""
+    mail = textnb.scan_mail(str(place), tokens=columns == "tokens").select(
+        *([columns] if isinstance(columns, str) else columns), "label", "date",
+        key="path").collect()
+    return mail.sort(pl.col("date").fill_null(mail["date"].min()), "key")
 
-    Errors are those at the thresholds. Models that grow from part to part are ranked by the scores
-    above them, as `textnb.validate_online` does; those of folds, which learn equally many rows, by
-    the scores.
-    """
-    settings, scores, above = model.text_settings(), [], []
-    for learned, judged in parts:
+
+def own(model: textnb.TextClassifier, threshold: Callable[[Any], Any], place: Path) -> Judge:
+    settings, mail = model.text_settings(), table(place, model.text)
+
+    def judge(learned: Any, asked: Any) -> tuple[Any, Any]:
         fitted = fit(settings, mail[learned], left_out=True)
-        scores.append(score_batch(fitted, mail[judged].select(settings.columns))[0])
-        above.append(scores[-1] - threshold(fitted))
-    rows = np.concatenate([judged for _, judged in parts])
-    actual = (mail["label"] == "spam").to_numpy()[rows].astype(np.int64)
-    ranked, decided = (
-        measured(textnb.HeldOut(CLASSES, np.concatenate(found), actual, np.ones(len(rows)),
-                                "parts"), "spam") for found in (above if grows else scores, above))
-    return replace(ranked, false_positives=decided.false_positives,
-                   false_negatives=decided.false_negatives)
+        scores = score_batch(fitted, mail[asked].select(settings.columns))[0]
+        return scores, scores - threshold(fitted)
+
+    return judge
 
 
-def by_parts(mail: pl.DataFrame, parts: list[Part], judge: Judge, cutoff: float) -> OnlineResult:
-    """A filter with its defaults learns the first rows of each part, and judges the others."""
-    paths, spam = mail["path"].to_list(), (mail["label"] == "spam").to_numpy()
-    scores = np.zeros(mail.height)
-    rows_of = {path: row for row, path in enumerate(paths)}
-    for learned, judged in parts:
+def other(score: Callable[..., str], cutoff: float, place: Path, mail: pl.DataFrame) -> Judge:
+    """A filter with its defaults."""
+    paths, spam = mail["path"].to_numpy(), (mail["label"] == "spam").to_numpy()
+
+    def judge(learned: Any, asked: Any) -> tuple[Any, Any]:
         with tempfile.TemporaryDirectory() as folder:
-            for line in judge(Path(folder), *(
-                    "".join(f"{paths[row]}\n" for row in rows)
-                    for rows in (learned[spam[learned]], learned[~spam[learned]], judged))):
-                path, score = line.rsplit(maxsplit=1)
-                scores[rows_of[path]] = float(score)
-    rows = np.concatenate([judged for _, judged in parts])
-    both = np.stack([np.zeros(len(rows)), scores[rows] - cutoff], axis=1)
-    return measured(textnb.HeldOut(
-        CLASSES, both, spam[rows].astype(np.int64), np.ones(len(rows)), "parts"), "spam")
+            lines = score(Path(folder), *("".join(f"{path}\n" for path in paths[rows]) for rows in (
+                learned[spam[learned]], learned[~spam[learned]], asked))).splitlines()
+        scores = dict(line.rsplit(maxsplit=1) for line in lines)
+        found = np.array([[0, float(scores[path]) - cutoff] for path in paths[asked]])
+        return found, found
+
+    return judge
 
 
-def bogofilter(folder: Path, spam: str, ham: str, judged: str) -> list[str]:
+def bogofilter(folder: Path, spam: str, ham: str, asked: str) -> str:
     """Paths and scores of messages, by what was learned of others; all are lists of paths."""
     program = ["bogofilter", "-d", str(folder), "-b"]
     run([*program, "-s"], spam)
     run([*program, "-n"], ham)
-    return run([*program, "-TT", "-v"], judged).splitlines()
+    return run([*program, "-TT", "-v"], asked)
 
 
-def spamassassin(folder: Path, spam: str, ham: str, judged: str) -> list[str]:
+def spamassassin(folder: Path, spam: str, ham: str, asked: str) -> str:
     """As `bogofilter`."""
-    settings, database = folder / "settings", folder / "bayes"
-    settings.mkdir()
-    (settings / "bayes.cf").write_text(BAYES)
+    database, rules = str(folder / "bayes"), str(BAYES)
     for option, paths in (("--spam", spam), ("--ham", ham)):
         (folder / "paths").write_text(paths)
-        run(["sa-learn", "--local", "-C", str(settings), "--siteconfigpath", str(settings),
-             "-p", str(settings / "bayes.cf"), "--dbpath", str(database), option,
-             "-f", str(folder / "paths")], "", HOME=str(folder))
-    return run(["perl", "-e", BAYES_SCORES, str(settings), str(database)], judged,
-               HOME=str(folder)).splitlines()
+        run(["sa-learn", "--local", "-C", rules, "--siteconfigpath", rules, "-p",
+             f"{rules}/bayes.cf", "--dbpath", database, option, "-f", str(folder / "paths")], "",
+            HOME=str(folder))
+    return run(["perl", f"{rules}/bayes.pl", rules, database], asked, HOME=str(folder))
 
 
 def run(command: list[str], given: str, **environment: str) -> str:
@@ -243,14 +192,12 @@ def run(command: list[str], given: str, **environment: str) -> str:
     return ran.stdout
 
 
-# The program that each needs, how it judges, and the score from which a message is spam.
-PEERS: dict[str, tuple[str, Judge, float]] = {
-    "bogofilter": ("bogofilter", bogofilter, 0.99),
-    "SpamAssassin's Bayes": ("sa-learn", spamassassin, 0.5)}
-
-
-def cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
-    used = [resource.getrusage(which)
-            for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+# The program and the package that each needs, and what starts its judging of a folder.
+FILTERS = {
+    "textnb, default for mail": ("", lambda place, _: own(
+        textnb.mail_classifier(), lambda fitted: threshold_by_fit(fitted, "spam", FALSE_POSITIVES),
+        place)),
+    "textnb, subject and body, MultinomialNB": ("", lambda place, _: own(
+        textnb.TextClassifier(text=["subject", "body"]), lambda _: 0.0, place)),
+    "bogofilter": ("bogofilter", partial(other, bogofilter, 0.99)),
+    "SpamAssassin's Bayes": ("sa-learn spamassassin", partial(other, spamassassin, 0.5))}

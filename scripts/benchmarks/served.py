@@ -14,129 +14,115 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-CLIENTS = 8
-# A tenth as many are sent before, and not counted.
-MESSAGES, FEWER, TOLD = 100_000, 10_000, 500
-# spamd takes some fifty times as long.
-TO_SPAMD = 500
-TERMS = 1_000_000
+import polars as pl
+
+import textnb
+from benchmarks.data import stored
+from benchmarks.filters import ARCHIVES, table, unpack
+from benchmarks.process import Row, descendants, is_here, note, status
+from benchmarks.speed import Steps
+
+CLIENTS, TERMS = 8, 1_000_000
+# Requests of each server and model. A tenth as many are sent before, and not counted; spamd takes
+# some fifty times as long.
+REQUESTS = {("textnb", "default for mail"): {"CHECK": 100_000, "TELL": 500},
+            ("textnb", "of a million terms"): {"CHECK": 10_000, "TELL": 500},
+            ("spamd", "local rules"): {"CHECK": 500}}
 
 
-def served(quick: bool = False) -> dict[str, Any]:
-    """A row for each server, model and request; `quick` sends a hundredth."""
-    from benchmarks.data import Missing
-    from benchmarks.filters import ARCHIVES, cleaned, messages
-
-    archive = Path(os.environ.get("TEXTNB_CORPORA", "/nonexistent")) / ARCHIVES["SpamAssassin"]
-    if not archive.is_file():
-        raise Missing(f"served needs {archive.name} in the folder TEXTNB_CORPORA")
-    with tempfile.TemporaryDirectory(prefix="served-") as name:
-        place = Path(name)
-        for number, (label, raw) in enumerate(messages(archive)):
-            path = place / "mail" / label / f"{number:05d}.eml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(cleaned(raw))
-        return {"rows": list(measure(place, 100 if quick else 1))}
+def served(given: Any) -> Steps:
+    """A row for each server, model and request; `--quick` sends a hundredth."""
+    place = unpack(stored(ARCHIVES["SpamAssassin"]), given.folder)
+    spamd = shutil.which("spamd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    for (server, model), requests in REQUESTS.items():
+        if is_here(given, server, server == "textnb" or spamd, "apt-get install spamassassin"):
+            yield {"server": server, "model": model}, partial(
+                measure, server, model, requests, place, spamd, 100 if given.quick else 1)
 
 
-def measure(place: Path, part: int) -> Iterator[dict[str, Any]]:
-    from benchmarks.filters import table
-
-    mail, judged = table(place / "mail", "tokens"), table(place / "mail", "path")
-    half = mail.height // 2
-    paths = judged["path"].to_list()[half:]
-    user = pwd.getpwuid(os.getuid()).pw_name
-    for model, terms, number in (("default for mail", 0, MESSAGES),
-                                 ("of a million terms", TERMS // part, FEWER)):
-        file = place / f"{terms}.textnb"
-        learn(mail[:half], terms, file)
-        command = [sys.executable, "-m", "textnb", "serve", str(file), "--allow-tell", user]
-        with Server([*command, "--listen", str(place / f"s{terms}")], place / f"s{terms}") as one:
-            yield one.row("CHECK", "textnb", model, paths, number // part)
-            yield one.row("TELL", "textnb", model, paths, TOLD // part)
-    if program := shutil.which("spamd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
-        command = [program, "--local", "--max-children=2", "--min-children=2", "--nouser-config"]
-        with Server([*command, f"--socketpath={place / 'sa'}"], place / "sa") as one:
-            yield one.row("CHECK", "spamd", "local rules", paths, TO_SPAMD // part)
+def measure(
+    server: str, model: str, requests: dict[str, int], place: Path, spamd: str, part: int
+) -> list[Row]:
+    path, paths = place.parent / f"{model}.socket", table(place, "path")["path"]
+    command = [spamd, "--local", "--max-children=2", "--min-children=2", "--nouser-config",
+               f"--socketpath={path}"]
+    if server == "textnb":
+        file = place.parent / "served.textnb"
+        learn(table(place, "tokens")[:len(paths) // 2],
+              TERMS // part if "million" in model else 0, file)
+        command = [sys.executable, "-m", "textnb", "serve", str(file), "--allow-tell",
+                   pwd.getpwuid(os.getuid()).pw_name, "--listen", str(path)]
+    with listening(command, path) as process:
+        return [{"server": server, "model": model, **row_of(
+            request, str(path), process, paths[len(paths) // 2:].to_list(), number // part)}
+            for request, number in requests.items()]
 
 
-def learn(rows: Any, terms: int, file: Path) -> None:
+def learn(rows: pl.DataFrame, terms: int, file: Path) -> None:
     """The default of mail; with terms that no message has, for a model of so many."""
-    import polars as pl
-
-    import textnb
-
-    if terms:
-        # Each in two messages, as many in each as in a long message.
-        names = [f"none{n}" for n in range(terms)] * 2
-        more = pl.DataFrame({"tokens": [names[n:n + 1000] for n in range(0, len(names), 1000)]})
-        rows = pl.concat([rows, more.with_columns(
-            label=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("ham"))
-            .otherwise(pl.lit("spam")))], how="diagonal")
-    textnb.mail_classifier().fit(rows).save(file)
+    # Each in two messages, as many in each as in a long message.
+    names = [f"none{n}" for n in range(terms)] * 2
+    more = pl.DataFrame({"tokens": [names[n:n + 1000] for n in range(0, len(names), 1000)]},
+                        schema={"tokens": pl.List(pl.String)})
+    label = pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("ham")).otherwise(pl.lit("spam"))
+    textnb.mail_classifier().fit(
+        pl.concat([rows, more.with_columns(label=label)], how="diagonal")).save(file)
 
 
-class Server:
-    """A server in a process of its own, stopped at the end."""
+@contextmanager
+def listening(command: list[str], path: Path) -> Iterator[int]:
+    """The process of a server that answers."""
+    log = Path(f"{path}.log")
+    with log.open("wb") as written, subprocess.Popen(
+            command, stdout=written, stderr=written) as process:
+        try:
+            for _ in range(600):
+                try:
+                    ask(str(path), "PING", b"")
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            else:
+                raise RuntimeError(f"no answer: {log.read_text()[-1000:]}")
+            yield process.pid
+        finally:
+            process.terminate()
 
-    def __init__(self, command: Sequence[str], path: Path):
-        self.path = str(path)
-        self.log = Path(f"{path}.log")
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
 
-    def __enter__(self) -> Server:
-        for _ in range(600):
-            try:
-                if ask(self.path, "PING", b"")[1].startswith(b"SPAMD/"):
-                    return self
-            except OSError:
-                time.sleep(0.1)
-        self.__exit__()
-        raise RuntimeError(f"no answer: {self.log.read_text()[-1000:]}")
+def row_of(request: str, path: str, process: int, paths: list[str], number: int) -> Row:
+    clients = 1 if request == "TELL" else CLIENTS
+    number = max(number, 10 * clients)
 
-    def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
+    def run(number: int) -> list[float]:
+        shares = [(path, request, paths[k::clients], number // clients) for k in range(clients)]
+        return [second for share in pool.map(send, shares) for second in share]
 
-    def row(
-        self, request: str, server: str, model: str, paths: list[str], number: int
-    ) -> dict[str, Any]:
-        from benchmarks.process import descendants, status
+    def memory() -> float:
+        return round(max(status(one, "VmRSS") for one in descendants(process)), 1)
 
-        clients = 1 if request == "TELL" else CLIENTS
-        number = max(number, 10 * clients)
-
-        def run(number: int) -> list[float]:
-            shares = [(self.path, request, paths[k::clients], number // clients)
-                      for k in range(clients)]
-            return [second for share in pool.map(send, shares) for second in share]
-
-        def memory() -> float:
-            return max(status(one, "VmRSS") for one in descendants(self.process.pid))
-
-        with ProcessPoolExecutor(clients, mp_context=get_context("spawn")) as pool:
-            run(number // 10)
-            before, started = memory(), time.perf_counter()
-            seconds = sorted(run(number))
-            elapsed = time.perf_counter() - started
-        return {"server": server, "model": model, "request": request, "clients": clients,
-                "messages": len(seconds), "per_second": round(len(seconds) / elapsed, 1),
-                "median": seconds[len(seconds) // 2],
-                "p99": seconds[len(seconds) * 99 // 100], "longest": seconds[-1],
-                "worker_mib": [round(before, 1), round(memory(), 1)]}
+    with ProcessPoolExecutor(clients, mp_context=get_context("spawn")) as pool:
+        run(number // 10)
+        before, started = memory(), time.perf_counter()
+        seconds = sorted(run(number))
+        elapsed = time.perf_counter() - started
+    row = {"request": request, "clients": clients, "messages": len(seconds),
+           "per_second": round(len(seconds) / elapsed, 1), "median": seconds[len(seconds) // 2],
+           "p99": seconds[len(seconds) * 99 // 100], "longest": seconds[-1],
+           "worker_mib": [before, memory()]}
+    note(str(row))
+    return row
 
 
 def send(share: tuple[str, str, list[str], int]) -> list[float]:
@@ -162,7 +148,6 @@ def ask(path: str, request: str, message: bytes, headers: str = "") -> tuple[flo
         client.connect(path)
         client.sendall(f"{request} SPAMC/1.5\r\nContent-length: {len(message)}\r\n{headers}\r\n"
                        .encode() + message)
-        blocks = []
-        while block := client.recv(1 << 16):
-            blocks.append(block)
-    return time.perf_counter() - started, b"".join(blocks)
+        with client.makefile("rb") as reader:
+            answer = reader.read()
+    return time.perf_counter() - started, answer

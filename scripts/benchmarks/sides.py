@@ -1,16 +1,13 @@
-"""What is compared: a class for each library, with its settings, and the tasks it takes part in.
+"""What is compared: a line for each side, with its settings and the tasks that it takes part in.
 
-    python -m benchmarks.sides SIDE TASK TRAIN TEST FOLDER [FEW] [TIMES]
-
-is one measured process. Its whole time counts for the tasks `train`, `predict` and `job` (read
-Parquet, learn, answer, write Parquet); the tasks from memory take their own time, and print it as
-JSON. textnb's `train`, `predict`, `filter` and `update` are its commands themselves; its `job` is
-`textnb train` and then `textnb predict`, and `textnb, in Python` is a script of a TextClassifier.
+A side is a vectorizer and a model of scikit-learn, a TextClassifier (both as expressions), or a
+program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet, learn, answer, write
+Parquet; `answers`: the same with probabilities) are processes that call `measure`, or the commands
+of the side themselves. The tasks from memory take their own time.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import re
@@ -20,434 +17,432 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from benchmarks.process import Row, calling, status
+
 WHOLE = ("train", "predict", "job", "job 1,2")
 PARTS = ("csr", "csr 1,2", "fit", "predict from memory")
 SHORT = ("message", "filter", "filter 1,2", "update")
-# What must have run before: it leaves its model in the folder.
-NEEDS = {"predict": "train", "filter": "train", "filter 1,2": "train 1,2", "update": "train"}
+TASKS = (*WHOLE, *PARTS, *SHORT)
 BASE = "scikit-learn"
 MESSAGES, WARM_MESSAGES = 2000, 100
+# Trials of a search.
+TRIALS = 40
 # CountVectorizer's tokens.
 PATTERN = r"[\p{L}\p{N}_]{2,}"
 
 
-class Counts:
-    """scikit-learn: CountVectorizer and MultinomialNB."""
+def make(expression: str, words: int = 1) -> Any:
+    """The object that an expression of scikit-learn's or textnb's names makes.
 
-    def __init__(self, words: int, folder: Path):
+    >>> make("sklearn.svm.LinearSVC(C=2)")
+    LinearSVC(C=2)
+    """
+    package = expression.partition(".")[0]
+    return eval(expression.replace("WORDS", str(words)), {package: import_module(package)})
+
+
+def fill(template: str, **values: object) -> list[str]:
+    """The words of a command; a value with spaces is one word, a list as many as it has."""
+    return shlex.split(template.format_map({
+        name: shlex.join(map(str, value)) if isinstance(value, list) else shlex.quote(str(value))
+        for name, value in values.items()}))
+
+
+class Texts:
+    """A vectorizer and a model of scikit-learn, on lists of texts."""
+
+    def __init__(self, expression: str, words: int, folder: Path):
         self.words, self.folder = words, folder
-        self.vectorizer, self.model = self.make()
-
-    def make(self) -> tuple[Any, Any]:
-        from sklearn.feature_extraction.text import CountVectorizer
-        from sklearn.naive_bayes import MultinomialNB
-
-        return CountVectorizer(ngram_range=(1, self.words)), MultinomialNB()
+        self.model = make(expression, words) if expression else None
 
     def rows(self, frame: Any) -> Any:
-        """What `fit` and `predict` take; made before the clock of a task from memory starts."""
+        """What `fit` takes, and first what `predict` does; made before the clock of a task from
+        memory starts."""
         return frame["text"].to_list(), frame["label"].to_list()
 
-    def count(self, rows: Any) -> dict[str, int]:
-        counts = self.vectorizer.fit_transform(rows[0])
+    def count(self, rows: Any) -> Row:
+        counts = self.model[0].fit_transform(rows[0])
         return {"entries": int(counts.nnz), "terms": int(counts.shape[1])}
 
     def fit(self, rows: Any) -> None:
-        self.model.fit(self.vectorizer.fit_transform(rows[0]), rows[1])
+        self.model.fit(*rows)
 
     def predict(self, rows: Any) -> Any:
-        return self.model.predict(self.vectorizer.transform(rows[0]))
+        return self.model.predict(rows[0])
 
-    def answer(self, message: str) -> Any:
-        return self.predict(([message],))[0]
-
-    def save(self) -> None:
-        (self.folder / "model.pickle").write_bytes(pickle.dumps((self.vectorizer, self.model)))
-
-    def load(self) -> None:
-        self.vectorizer, self.model = pickle.loads((self.folder / "model.pickle").read_bytes())
-
-    def job(self, train: str, test: str) -> None:
-        self.train(train)
-        self.answers(test)
-
-    def train(self, train: str) -> None:
-        import polars as pl
-
-        self.fit(self.rows(pl.read_parquet(train)))
-
-    def answers(self, test: str) -> None:
-        import polars as pl
-
-        frame = pl.read_parquet(test)
-        frame.with_columns(predicted=pl.Series(self.predict(self.rows(frame)))).write_parquet(
-            self.folder / "answers.parquet")
-
-
-class Hashed(Counts):
-    """scikit-learn: HashingVectorizer with the settings that make counts of it."""
-
-    def make(self) -> tuple[Any, Any]:
-        from sklearn.feature_extraction.text import HashingVectorizer
-        from sklearn.naive_bayes import MultinomialNB
-
-        return HashingVectorizer(alternate_sign=False, norm=None,
-                                 ngram_range=(1, self.words)), MultinomialNB()
-
-
-class Vectors(Counts):
-    """scikit-learn: TfidfVectorizer and LinearSVC."""
-
-    def make(self) -> tuple[Any, Any]:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.svm import LinearSVC
-
-        return TfidfVectorizer(ngram_range=(1, self.words), sublinear_tf=True), LinearSVC()
-
-
-class Textnb(Counts):
-    """TextClassifier with CountVectorizer's tokens."""
-
-    options: tuple[str, ...] = ()
-
-    def make(self) -> tuple[Any, Any]:
-        import textnb
-
-        tokenizer = textnb.Tokenizer.sklearn(ngram_range=(1, self.words))
-        return tokenizer, textnb.TextClassifier(textnb.MultinomialNB(),
-                                                tokenizer=tokenizer)
-
-    def rows(self, frame: Any) -> Any:
-        return frame
-
-    def count(self, rows: Any) -> dict[str, int]:
-        from textnb.frames.batches import batches
-        from textnb.text.matrix import count_matrix
-
-        counts, terms = count_matrix(batches(rows, ["text"]), self.vectorizer, "text")
-        return {"entries": int(counts.nnz), "terms": len(terms)}
-
-    def fit(self, rows: Any) -> None:
-        self.model.fit(rows)
-
-    def predict(self, rows: Any) -> Any:
-        return self.model.predict(rows)["predicted"].to_numpy()
+    def judge(self, rows: Any) -> tuple[Any, Any]:
+        """Labels (rows,), and probabilities (rows, classes) or None."""
+        if not hasattr(self.model, "predict_proba"):
+            return self.predict(rows), None
+        probabilities = self.model.predict_proba(rows[0])
+        return self.model.classes_[probabilities.argmax(1)], probabilities
 
     def answer(self, message: str) -> Any:
         return self.model.predict([message])[0]
 
-    def job(self, train: str, test: str) -> None:
-        import polars as pl
+    def save(self) -> None:
+        (self.folder / "model.pickle").write_bytes(pickle.dumps(self.model))
 
+    def load(self) -> None:
+        self.model = pickle.loads((self.folder / "model.pickle").read_bytes())
+
+    def learn(self, train: str) -> None:
+        self.fit(self.rows(pl.read_parquet(train)))
+
+    def respond(self, test: str) -> None:
+        frame = pl.read_parquet(test)
+        frame.with_columns(predicted=pl.Series(self.predict(self.rows(frame)))).write_parquet(
+            self.folder / "answers.parquet")
+
+    def job(self, train: str, test: str) -> None:
+        self.learn(train)
+        self.respond(test)
+
+
+class OwnTokens(Texts):
+    """scikit-learn on textnb's words and pairs of words."""
+
+    def rows(self, frame: Any) -> Any:
+        tokens = make("textnb.Tokenizer(ngram_range=(1, 2))").expr("text")
+        return frame.select(tokens).to_series().to_list(), frame["label"].to_list()
+
+
+class Textnb(Texts):
+    """A TextClassifier, on frames."""
+
+    def rows(self, frame: Any) -> Any:
+        return (frame,)
+
+    def count(self, rows: Any) -> Row:
+        from textnb.frames.batches import batches
+        from textnb.text.matrix import count_matrix
+
+        counts, terms = count_matrix(batches(*rows, ["text"]), self.model.tokenizer, "text")
+        return {"entries": int(counts.nnz), "terms": len(terms)}
+
+    def predict(self, rows: Any) -> Any:
+        return self.model.predict(*rows)["predicted"].to_numpy()
+
+    def job(self, train: str, test: str) -> None:
         self.model.fit(pl.scan_parquet(train))
         self.model.predict(pl.scan_parquet(test)).sink_parquet(self.folder / "answers.parquet")
 
-    @classmethod
-    def command(cls, task: str, words: int, train: str, test: str, folder: Path) -> list[str]:
-        """The command line of a task, if it is one of textnb's commands, or two of them."""
-        if task == "job":
-            both = [cls.command(one, words, train, test, folder) for one in ("train", "predict")]
-            return ["sh", "-c", " && ".join(map(shlex.join, both))]
-        model, answers = str(folder / "model.textnb"), str(folder / "answers.parquet")
-        program = str(Path(sys.executable).with_name("textnb"))
-        arguments = {
-            "train": ["train", train, "-o", model, "--set", "sklearn=true", "--ngrams",
-                      f"1,{words}", "--quiet", *cls.options],
-            "predict": ["predict", model, test, "-o", answers, "--quiet"],
-            "filter": ["filter", model, "--spam-class", "{label}"],
-            "update": ["update", model, str(folder.parent / "message.eml"), "--as", "{label}", "-o",
-                       str(folder / "updated.textnb"), "--quiet"]}.get(task)
-        return [program, *arguments] if arguments else []
+
+class Search(Textnb):
+    """The search for settings."""
+
+    def fit(self, rows: Any) -> None:
+        self.model = make("textnb.tune")(*rows, trials=TRIALS)
 
 
-class Script(Textnb):
-    """A script that imports textnb, and so scikit-learn."""
-
-    command = None
-
-
-class Ratio(Textnb):
-    """NBLogisticRegression, with the same tokens."""
-
-    options = ("--model", "nblr")
-
-
-class Linear(Textnb):
-    """NBLinear, with the same tokens."""
-
-    options = ("--model", "nblinear")
-
-
-class Command(Counts):
-    """A peer that is a command: it reads files of its own format, which Polars writes.
+class Program(Texts):
+    """A program that reads files of its own format, which Polars writes.
 
     Writing them is a part of its time, as it is for everybody who has a table; `command_seconds`
-    is that of the commands alone. Training rows are shuffled, as online learners need it.
+    is that of its commands alone. Training rows are shuffled, as online learners need it. Of two
+    classes the labels are -1 and 1, of more 1, 2 and so on. What it answers is a label, or with
+    two classes a number that is above `cut` for the second. `model` has the labels in order.
     """
 
     command_seconds = 0.0
-
-    def make(self) -> tuple[Any, Any]:
-        return None, None
+    # Lines of the files, and commands.
+    learned, asked, learning, asking = "", "", "", ""
+    cut = 0.0
 
     def rows(self, frame: Any) -> Any:
         return frame
 
-    def run(self, *command: str | Path, read: Path | None = None) -> str:
-        """What the command writes to stdout."""
+    def line(self) -> Any:
+        """What stands for a text in a line; tokens hold no line ends."""
+        return pl.col("text").str.to_lowercase().str.extract_all(PATTERN).list.join(" ")
+
+    def write(self, rows: Any, form: str, *columns: str) -> Path:
+        rows.select(pl.format(form, *columns, self.line())).write_csv(
+            self.folder / "lines", include_header=False, quote_style="never")
+        return self.folder / "lines"
+
+    def run(self, template: str, lines: Path) -> str:
+        """What a command writes to stdout; its stdin are the lines."""
+        command = fill(template, lines=lines, folder=self.folder, words=self.words,
+                       cores=len(os.sched_getaffinity(0)), vw=VW,
+                       classes=["--oaa", len(self.model)] if len(self.model) > 2 else [],
+                       pairs=["--ngram", 2] if self.words == 2 else [])
         started = time.perf_counter()
-        with Path(read or os.devnull).open() as source:
-            ran = subprocess.run([str(word) for word in command], stdin=source, check=False,
-                                 capture_output=True, text=True)
+        with lines.open() as source:
+            ran = subprocess.run(command, stdin=source, check=False, capture_output=True, text=True)
         self.command_seconds += time.perf_counter() - started
         if ran.returncode:
             raise RuntimeError(f"{command[0]} ended with {ran.returncode}: {ran.stderr}")
         return ran.stdout
 
-    def numbered(self, frame: Any) -> Any:
-        """Training rows, shuffled, with the class as a number from 1."""
-        import polars as pl
-
-        self.labels = frame["label"].unique().sort().to_list()
-        numbers = pl.Series(range(1, len(self.labels) + 1))
-        return frame.sample(fraction=1, shuffle=True, seed=0).select(
-            "text", number=pl.col("label").replace_strict(pl.Series(self.labels), numbers))
-
-    def lines(self, name: str, frame: Any, form: str, *columns: str) -> Path:
-        """A file with a line for each row; tokens hold no line ends."""
-        import polars as pl
-
-        words = pl.col("text").str.to_lowercase().str.extract_all(PATTERN).list.join(" ")
-        line = pl.format(form, *columns, words)
-        frame.select(line).write_csv(self.folder / name, include_header=False, quote_style="never")
-        return self.folder / name
-
-    def names(self, numbers: list[int], rows: Any) -> list[Any]:
-        if len(numbers) != rows.height:
-            raise RuntimeError(f"{len(numbers):,} answers to {rows.height:,} texts")
-        return [self.labels[number - 1] for number in numbers]
-
-    def save(self) -> None:
-        (self.folder / "labels.json").write_text(json.dumps(self.labels))
-
-    def load(self) -> None:
-        self.labels = json.loads((self.folder / "labels.json").read_text())
-
-
-class FastText(Command):
-    """Five epochs, ten dimensions, all cores. Of the rates .1, .5 and 1, .5 is best on IMDB."""
-
     def fit(self, rows: Any) -> None:
-        learned = self.lines("train.txt", self.numbered(rows), "__label__{} {}", "number")
-        self.run("fasttext", "supervised", "-input", learned, "-output", self.folder / "model",
-                 "-epoch", "5", "-dim", "10", "-lr", "0.5", "-wordNgrams", str(self.words),
-                 "-thread", str(len(os.sched_getaffinity(0))), "-verbose", "0")
+        self.model = rows["label"].unique().sort().to_list()
+        numbers = [-1, 1] if len(self.model) == 2 else range(1, len(self.model) + 1)
+        number = pl.col("label").replace_strict(pl.Series(self.model), pl.Series(numbers))
+        self.run(self.learning, self.write(
+            rows.sample(fraction=1, shuffle=True, seed=0).with_columns(number=number),
+            self.learned, "number"))
+
+    def label(self, answer: str) -> Any:
+        # fastText answers nothing to a line without words.
+        value = float(answer.removeprefix("__label__") or -1)
+        return self.model[value > self.cut if len(self.model) == 2 else max(0, int(value) - 1)]
 
     def predict(self, rows: Any) -> list[Any]:
-        asked = self.lines("test.txt", rows, "{}")
-        answered = self.run("fasttext", "predict", self.folder / "model.bin", asked)
-        numbers = [int(line.removeprefix("__label__") or 1) for line in answered.splitlines()]
-        return self.names(numbers, rows)
+        answers = self.run(self.asking, self.write(rows, self.asked)).splitlines()
+        if len(answers) != rows.height:
+            raise RuntimeError(f"{len(answers):,} answers to {rows.height:,} texts")
+        return [self.label(answer) for answer in answers]
+
+
+class FastText(Program):
+    """Five epochs, ten dimensions, all cores. Of the rates .1, .5 and 1, .5 is best on IMDB."""
+
+    learned, asked = "__label__{} {}", "{}"
+    learning = ("fasttext supervised -input {lines} -output {folder}/model -epoch 5 -dim 10 "
+                "-lr 0.5 -wordNgrams {words} -thread {cores} -verbose 0")
+    asking = "fasttext predict {folder}/model.bin {lines}"
 
     def answer(self, message: str) -> Any:
         """Through a pipe to a process that holds the model."""
         if not hasattr(self, "pipe"):
             self.pipe: Any = subprocess.Popen(
-                ["fasttext", "predict", self.folder / "model.bin", "-"], text=True, bufsize=1,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        # fastText answers nothing to a line without words.
+                fill("fasttext predict {folder}/model.bin -", folder=self.folder), text=True,
+                bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pipe.stdin.write((" ".join(re.findall(r"\w\w+", message.lower())) or "none") + "\n")
-        return self.labels[int(self.pipe.stdout.readline().removeprefix("__label__")) - 1]
+        return self.label(self.pipe.stdout.readline().strip())
 
 
-class VowpalWabbit(Command):
+class VowpalWabbit(Program):
     """One pass, logistic loss, one class against the rest where there are more than two."""
 
-    def fit(self, rows: Any) -> None:
-        import polars as pl
-
-        numbered, several = self.numbered(rows), len(self.labels) > 2
-        if not several:
-            numbered = numbered.with_columns(number=2 * pl.col("number") - 3)
-        learned = self.lines("train.vw", numbered, "{} | {}", "number")
-        self.vw("-d", learned, "-f", self.folder / "model.vw", "-b", "22", "--loss_function",
-                "logistic", *(["--oaa", str(len(self.labels))] if several else []),
-                *(["--ngram", "2"] if self.words == 2 else []))
-
-    def predict(self, rows: Any) -> list[Any]:
-        asked, answers = self.lines("test.vw", rows, "| {}"), self.folder / "answers.txt"
-        self.vw("-d", asked, "-t", "-i", self.folder / "model.vw", "-p", answers)
-        values = [float(line) for line in answers.read_text().splitlines()]
-        several = len(self.labels) > 2
-        return self.names([int(value) if several else 1 + (value > 0) for value in values], rows)
-
-    def vw(self, *arguments: str | Path) -> None:
-        """The command; without it, the library of its Python package, which starts as fast."""
-        library = ("import pylibvw, sys; vw = pylibvw.vw(sys.argv[1:]); vw.run_parser(); "
-                   "vw.finish()")
-        program = [shutil.which("vw")] if shutil.which("vw") else [sys.executable, "-c", library]
-        self.run(*program, *arguments, "--quiet")
+    learned, asked = "{} | {}", "| {}"
+    learning = ("{vw} -d {lines} -f {folder}/model.vw -b 22 --loss_function logistic {classes} "
+                "{pairs} --quiet")
+    asking = "{vw} -d {lines} -t -i {folder}/model.vw -p /dev/stdout --quiet"
 
 
-class Bogofilter(Command):
+# Without the command, the library of its Python package, which starts as fast.
+VW = ["vw"] if shutil.which("vw") else [sys.executable, "-c", (
+    "import pylibvw, sys; vw = pylibvw.vw(sys.argv[1:]); vw.run_parser(); vw.finish()")]
+
+
+class Bogofilter(Program):
     """Its defaults; the last class is its spam, and is answered above 0.5."""
 
+    # An mbox file of messages without headers.
+    asked, cut = "From a@b Thu Jan  1 00:00:00 2026\n\n{}\n", 0.5
+    asking = "bogofilter -d {folder} -M -TT -e"
+
+    def line(self) -> Any:
+        return pl.col("text").str.replace_all("(?m)^(>*From )", ">$1")
+
     def fit(self, rows: Any) -> None:
-        import polars as pl
-
-        self.labels = rows["label"].unique().sort().to_list()
-        for label, option in zip(self.labels, ("-n", "-s"), strict=True):
-            self.run("bogofilter", "-d", self.folder, "-M", option,
-                     read=self.messages(rows.filter(pl.col("label") == label)))
-
-    def predict(self, rows: Any) -> list[Any]:
-        answered = self.run("bogofilter", "-d", self.folder, "-M", "-TT", "-e",
-                            read=self.messages(rows))
-        return self.names([1 + (float(line) > 0.5) for line in answered.splitlines()], rows)
-
-    def messages(self, rows: Any) -> Path:
-        """An mbox file of messages without headers."""
-        import polars as pl
-
-        quoted = pl.col("text").str.replace_all("(?m)^(>*From )", ">$1")
-        rows.select(pl.format("From a@b Thu Jan  1 00:00:00 2026\n\n{}\n", quoted)).write_csv(
-            self.folder / "mbox", include_header=False, quote_style="never")
-        return self.folder / "mbox"
-
-    @classmethod
-    def command(cls, task: str, words: int, train: str, test: str, folder: Path) -> list[str]:
-        options = {"filter": [], "update": ["-s"]}.get(task)
-        return [] if options is None else ["bogofilter", "-d", str(folder), *options]
+        self.model = rows["label"].unique().sort().to_list()
+        for label, option in zip(self.model, ("-n", "-s"), strict=True):
+            self.run("bogofilter -d {folder} -M " + option,
+                     self.write(rows.filter(pl.col("label") == label), self.asked))
 
 
 @dataclass(frozen=True)
 class Side:
-    name: str
-    kind: type[Counts]
+    """A line of the table of sides.
+
+    Attributes
+    ----------
+    kind : class
+        How it learns and answers in Python, by the model that is its `expression`.
+    tasks : tuple of str
+        Behind ``1,2`` with words and pairs of words.
+    commands : dict
+        Tasks that are commands of its own.
+    needs, how : str
+        The program or module that it is, and the command that installs it.
+    same_counts : bool
+        As the base has them: all that is found must be equal.
+    random : bool
+        Threads or chance decide the answers.
+    only : tuple of str
+        The corpora that it is measured on unless it is asked for by name; empty for all.
+    """
+
+    kind: type[Texts]
     tasks: tuple[str, ...]
-    needs: str = ""              # the program or module that it is
-    how: str = ""                # to install it
-    same_counts: bool = False    # as the base has them: all that is found must be equal
+    expression: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
+    how: str = ""
+    same_counts: bool = False
     two_classes: bool = False
-    random: bool = False         # threads or chance decide the answers
-    environment: dict[str, str] = field(default_factory=dict)
+    random: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
 
     @property
     def present(self) -> bool:
         return not self.needs or bool(shutil.which(self.needs) or find_spec(self.needs))
 
-    def command(self, task: str, train: str, test: str, folder: Path, *more: str) -> list[str]:
-        """The command line of one measured process."""
-        own = getattr(self.kind, "command", None)
-        plain = task.removesuffix(" 1,2")
-        return (own and own(plain, words_of(task), train, test, folder)) or [
-            sys.executable, "-m", "benchmarks.sides", self.name, task, train, test, str(folder),
-            *more]
+    def program(self, task: str, folder: Path) -> Any:
+        return self.kind(self.expression, 2 if task.endswith(" 1,2") else 1, folder)
 
 
-SIDES = {side.name: side for side in (
-    Side(BASE, Counts, (*WHOLE, *PARTS, "message"), same_counts=True),
-    Side("scikit-learn, tf-idf, LinearSVC", Vectors, WHOLE),
-    Side("scikit-learn, hashing", Hashed, ("fit", "predict from memory")),
-    Side("textnb", Textnb, (*WHOLE, *PARTS, *SHORT), same_counts=True),
-    Side("textnb, kernel off", Textnb, (*PARTS, "message"), same_counts=True,
-         environment={"TEXTNB_KERNEL": "off"}),
-    Side("textnb, in Python", Script, ("job", "job 1,2"), same_counts=True),
-    Side("textnb, NBLogisticRegression", Ratio, ("job", "job 1,2"), random=True),
-    Side("textnb, NBLinear", Linear, ("job", "job 1,2")),
-    Side("fastText", FastText, (*WHOLE, "message"), "fasttext", "apt-get install fasttext",
-         random=True),
-    Side("Vowpal Wabbit", VowpalWabbit, WHOLE, "pylibvw" if not shutil.which("vw") else "vw",
-         "pip install vowpalwabbit"),
-    Side("bogofilter", Bogofilter, ("train", "predict", "job", "filter", "update"), "bogofilter",
-         "apt-get install bogofilter", two_classes=True),
-)}
+def command_of(
+    name: str, task: str, train: str, test: str, folder: Path, few: str = "", times: int = 1,
+    label: str = "",
+) -> list[str]:
+    """The command line of one measured process."""
+    own = SIDES[name].commands.get(task.removesuffix(" 1,2"))
+    if own is None:
+        return calling(measure, name, task, train, test, str(folder), few, str(times))
+    return fill(own, textnb=Path(sys.executable).with_name("textnb"), train=train, test=test,
+                folder=folder, label=label, words=2 if task.endswith(" 1,2") else 1)
 
 
-def words_of(task: str) -> int:
-    return 2 if task.endswith(" 1,2") else 1
+def textnb_commands(options: str = "") -> dict[str, str]:
+    train = ("{textnb} train {train} -o {folder}/model.textnb --set sklearn=true --ngrams 1,{words} "
+             f"--quiet {options}")
+    predict = "{textnb} predict {folder}/model.textnb {test} -o {folder}/answers.parquet --quiet"
+    return {"train": train, "predict": predict, "job": f'sh -c "{train} && {predict}"',
+            "filter": "{textnb} filter {folder}/model.textnb --spam-class {label}",
+            "update": "{textnb} update {folder}/model.textnb {folder}/../message.eml --as {label} "
+                      "-o {folder}/updated.textnb --quiet"}
 
 
-def main(
+def sklearn(vectorizer: str, model: str) -> str:
+    return (f"sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.{vectorizer}, "
+            f"sklearn.{model})")
+
+
+def textnb(model: str, tokenizer: str = "") -> str:
+    return (f"textnb.TextClassifier(textnb.{model}, "
+            f"tokenizer=textnb.Tokenizer{tokenizer}(ngram_range=(1, WORDS)))")
+
+
+NB, SVC = "naive_bayes.MultinomialNB()", "svm.LinearSVC()"
+SAME_TOKENS = textnb("MultinomialNB()", ".sklearn")
+TFIDF = "TfidfVectorizer(sublinear_tf=True, ngram_range=(1, WORDS))"
+JOBS, ANSWERS, PAIRS = ("job", "job 1,2"), ("answers",), ("answers 1,2",)
+DEFAULT, TUNED = "textnb, NBLinear, words", f"textnb, tune, {TRIALS} trials"
+FASTTEXT = {"needs": "fasttext", "how": "apt-get install fasttext"}
+
+SIDES = {
+    BASE: Side(Texts, (*WHOLE, *PARTS, "message"), sklearn(
+        "CountVectorizer(ngram_range=(1, WORDS))", NB), same_counts=True),
+    "scikit-learn, tf-idf, LinearSVC": Side(Texts, WHOLE, sklearn(TFIDF, SVC)),
+    "scikit-learn, hashing": Side(Texts, ("fit", "predict from memory"), sklearn(
+        "HashingVectorizer(alternate_sign=False, norm=None)", NB)),
+    "textnb": Side(Textnb, TASKS, SAME_TOKENS, textnb_commands(), same_counts=True),
+    "textnb, kernel off": Side(Textnb, (*PARTS, "message"), SAME_TOKENS, same_counts=True,
+                               environment={"TEXTNB_KERNEL": "off"}),
+    "textnb, in Python": Side(Textnb, JOBS, SAME_TOKENS, same_counts=True),
+    "textnb, NBLogisticRegression": Side(
+        Textnb, JOBS, commands=textnb_commands("--model nblr"), random=True),
+    "textnb, NBLinear": Side(Textnb, JOBS, commands=textnb_commands("--model nblinear")),
+    "fastText": Side(FastText, (*WHOLE, "message"), random=True, **FASTTEXT),
+    "Vowpal Wabbit": Side(VowpalWabbit, WHOLE, needs="pylibvw" if VW[1:] else "vw",
+                          how="pip install vowpalwabbit"),
+    "bogofilter": Side(Bogofilter, ("train", "predict", "job", "filter", "update"), commands={
+        "filter": "bogofilter -d {folder}", "update": "bogofilter -d {folder} -s"},
+        needs="bogofilter", how="apt-get install bogofilter", two_classes=True),
+    **{f"textnb, {model.removesuffix('()')}, {tokens}": Side(Textnb, tasks, textnb(model))
+       for model in ("BernoulliNB()", "MultinomialNB()", 'MultinomialNB(l="auto")',
+                     "ComplementNB()", "TfidfComplementNB()", "NBLogisticRegression()",
+                     "NBLinear()")
+       for tokens, tasks in (("words", ANSWERS), ("pairs", PAIRS))},
+    TUNED: Side(Search, ANSWERS),
+    "scikit-learn, tf-idf, LinearSVC, pairs": Side(Texts, PAIRS, sklearn(TFIDF, SVC)),
+    "scikit-learn, tf-idf of textnb's tokens, LinearSVC, pairs": Side(OwnTokens, PAIRS, sklearn(
+        "TfidfVectorizer(sublinear_tf=True, analyzer=list)", SVC),
+        only=("indicnews_bengali", "zh_hotel")),
+    "scikit-learn, tf-idf of characters, LinearSVC, pairs": Side(Texts, PAIRS, sklearn(
+        TFIDF.replace("ngram", "analyzer='char', ngram"), SVC), only=("zh_hotel",)),
+    "scikit-learn, tf-idf, LogisticRegression, pairs": Side(Texts, PAIRS, sklearn(
+        TFIDF, "linear_model.LogisticRegression(max_iter=1000)")),
+    "fastText, pairs": Side(FastText, PAIRS, **FASTTEXT),
+}
+
+
+def measure(
     name: str, task: str, train: str, test: str, folder: str, few: str = "", times: str = "1",
-) -> None:
-    side = SIDES[name].kind(words_of(task), Path(folder))
-    if task in PARTS or task == "message":
-        print(json.dumps(from_memory(side, task, train, test, few, int(times))))
-        return
-    plain = task.removesuffix(" 1,2")
-    if plain == "train":
-        side.train(train)
-        side.save()
-    elif plain == "predict":
-        side.load()
-        side.answers(test)
-    else:
-        side.job(train, test)
-    if isinstance(side, Command):
-        print(json.dumps({"command_seconds": side.command_seconds}))
+) -> Row:
+    """One task of one side, in a process of its own."""
+    side = SIDES[name].program(task, Path(folder))
+    match task.removesuffix(" 1,2"):
+        case "train":
+            side.learn(train)
+            side.save()
+        case "predict":
+            side.load()
+            side.respond(test)
+        case "job":
+            side.job(train, test)
+        case "answers":
+            return answers(side, train, test)
+        case _:
+            first = SIDES[name].program(task, Path(folder))
+            return from_memory(side, first, task, train, test, few, int(times))
+    return {"command_seconds": side.command_seconds} if isinstance(side, Program) else {}
+
+
+def answers(side: Texts, train: str, test: str) -> Row:
+    """Labels and probabilities, in a file; the settings that a search has found."""
+    import numpy as np
+    side.learn(train)
+    predicted, probabilities = side.judge(side.rows(pl.read_parquet(test)))
+    np.savez(side.folder / "answers.npz", predicted=np.asarray(predicted, str),
+             **({} if probabilities is None else {"probabilities": probabilities}))
+    return ({"settings": side.model.tuned_.settings.describe()} if isinstance(side, Search)
+            else {})
 
 
 def from_memory(
-    side: Counts, task: str, train: str, test: str, few: str, times: int
-) -> dict[str, Any]:
-    """Seconds of one task after a first use on FEW; the peak of memory during it."""
-    import polars as pl
-
-    from benchmarks.process import forget_peak, status
-
-    if few and not isinstance(side, Command):
-        first = type(side)(side.words, side.folder)
+    side: Texts, first: Texts, task: str, train: str, test: str, few: str, times: int
+) -> Row:
+    """Seconds of one task, after a first use on FEW; the peak of memory during it."""
+    asks = task in ("message", "predict from memory")
+    work = side.predict if asks else side.fit if task == "fit" else side.count
+    if few and not isinstance(side, Program):
         rows = first.rows(pl.read_parquet(few))
         if task.startswith("csr"):
             first.count(rows)
         first.fit(rows)
         first.predict(rows)
-    learned = side.rows(pl.read_parquet(train))
-    if task in ("predict from memory", "message"):
-        side.fit(learned)
-        del learned
+    rows = side.rows(pl.read_parquet(train))
+    if asks:
+        side.fit(rows)
         frame = pl.read_parquet(test)
         rows = side.rows(frame)
     if task == "message":
         return messages(side, frame["text"].head(MESSAGES + WARM_MESSAGES).to_list())
-    forget_peak()
+    # The highest mark begins again with what is resident now.
+    Path("/proc/self/clear_refs").write_text("5")
     started = time.perf_counter()
     for _ in range(times):
-        if task.startswith("csr"):
-            check: dict[str, Any] = side.count(learned)
-        elif task == "fit":
-            side.fit(learned)
-        else:
-            predicted = side.predict(rows)
-    seconds = time.perf_counter() - started
-    peak = status("self", "VmHWM")
-    if task == "fit":
-        check = {}
-    elif task == "predict from memory":
-        check = {"accuracy": share_right(pl.Series(predicted), frame["label"])}
-    return {"seconds": seconds, "peak_mib": peak, "check": check}
+        found = work(rows)
+    seconds, peak = time.perf_counter() - started, status("self", "VmHWM")
+    return {"seconds": seconds, "peak_mib": peak, "check": {
+        "accuracy": share_right(pl.Series(found), frame["label"])} if asks else found or {}}
 
 
 def share_right(predicted: Any, truth: Any) -> float:
     return float(round((predicted == truth).to_numpy().mean(), 6))
 
 
-def messages(side: Counts, texts: list[str]) -> dict[str, Any]:
+def messages(side: Texts, texts: list[str]) -> Row:
     """One text at a time: the median."""
     seconds = []
     for text in texts:
         started = time.perf_counter()
         side.answer(text)
         seconds.append(time.perf_counter() - started)
-    kept = seconds[WARM_MESSAGES if len(seconds) > WARM_MESSAGES else 0:]
-    return {"seconds": statistics.median(kept), "per_second": len(kept) / sum(kept)}
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    warm = seconds[WARM_MESSAGES if len(seconds) > WARM_MESSAGES else 0:]
+    return {"seconds": statistics.median(warm), "per_second": len(warm) / sum(warm)}

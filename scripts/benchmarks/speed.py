@@ -1,30 +1,33 @@
-"""Every side on every task, each run a process of its own, the sides in turn; medians."""
+"""Sections of times: every run is a process of its own, the sides take turns, medians are kept."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from benchmarks.data import Corpus, Missing, few, prepare
-from benchmarks.process import Run, run
-from benchmarks.sides import BASE, NEEDS, PARTS, SHORT, SIDES, WHOLE, Side, share_right
+from benchmarks import sides
+from benchmarks.data import Corpus, name_of, prepare, stored
+from benchmarks.process import Missing, Row, calling, in_turn, is_here, note, rows_of, run
+from benchmarks.sides import BASE, PARTS, SHORT, SIDES, TASKS, WHOLE, command_of, make
 
+# A place of figures, and the function that measures its rows.
+Steps = Iterator[tuple[Row, Any]]
 # From start to exit of what every side needs, and of what textnb does at least.
-STARTS = {"python": [sys.executable, "-c", ""],
-          "import polars, numpy": [sys.executable, "-c", "import polars, numpy"],
+PYTHON = [sys.executable, "-c"]
+STARTS = {"python": [*PYTHON, ""],
+          "import polars, numpy": [*PYTHON, "import polars, numpy"],
           "import sklearn (text, naive Bayes)": [
-              sys.executable, "-c", "import polars, sklearn.feature_extraction.text, "
-              "sklearn.naive_bayes"],
+              *PYTHON, "import polars, sklearn.feature_extraction.text, sklearn.naive_bayes"],
           "textnb --help": [str(Path(sys.executable).with_name("textnb")), "--help"]}
 MESSAGE = """From: prizes@example.org
 Subject: a free weekend
@@ -33,213 +36,262 @@ Message-ID: <1@example.org>
 Congratulations! You have been chosen for a free weekend in Paris.
 Text WIN to 80086 before Friday to claim your prize.
 """
-TASKS = (*WHOLE, *PARTS, *SHORT)
+# What must have run before: it leaves its model in the folder.
+NEEDS = {"predict": "train", "filter": "train", "filter 1,2": "train 1,2", "update": "train"}
+# Bytes from which each run of the slowest sides takes minutes.
+LARGE = 2e8
+SIZES = ("10 MB", "100 MB", "1 GB", "3 GB")
 # Instructions of a task: its runs in one process, so that the start is subtracted.
 REPEATS = (1, 3)
+# scikit-learn's models of feature tables, and textnb's.
+DENSE = {
+    "gaussian": ("naive_bayes.GaussianNB()", "GaussianNB()"),
+    "lda": ("discriminant_analysis.LinearDiscriminantAnalysis(solver='svd')",
+            "LinearDiscriminantAnalysis(allow_singular=True)"),
+    "lda shrunk": (
+        "discriminant_analysis.LinearDiscriminantAnalysis(solver='lsqr', shrinkage=.1)",
+        "LinearDiscriminantAnalysis(shrinkage=.1)"),
+    "qda shrunk": (
+        "discriminant_analysis.QuadraticDiscriminantAnalysis(solver='eigen', shrinkage=.1)",
+        "QuadraticDiscriminantAnalysis(shrinkage=.1)"),
+    "qda pseudo": ("", "QuadraticDiscriminantAnalysis(allow_singular=True)"),
+    "centroid": ("neighbors.NearestCentroid()", "NearestCentroid()"),
+    "rda": ("", "RegularizedDiscriminantAnalysis(alpha=[.3, .5, .7], gamma=[0., .1, .3], cv=3)")}
+SPARK, PARTITIONS = "Spark ML", 8
 
 
-def speed(
-    names: Sequence[str], folder: Path, runs: int, sides: Sequence[str] = tuple(SIDES),
-    tasks: Sequence[str] = TASKS, large_runs: int = 1,
-    keep: Callable[[dict[str, Any]], None] = lambda figures: None,
-) -> dict[str, Any]:
-    """The rows of all figures, with what the corpora are; `keep` has them after each task."""
-    chosen = present(sides)
-    rows: list[dict[str, Any]] = []
-    corpora: list[dict[str, Any]] = []
-    figures = {"corpora": corpora, "rows": rows,
-               "absent": [name for name in sides if not SIDES[name].present]}
-    for name in names:
-        corpus = prepare(name, folder)
-        # After the corpus, as its name may be wrong.
-        rows += [] if rows else starts(runs)
-        work = folder / "work" / corpus.name.replace(" ", "-")
-        corpora.append(corpus.as_json())
-        # A corpus of more than 200 MB takes minutes for each run of the slowest sides.
-        large = corpus.facts["train_bytes"] > 2e8
-        for task in tasks:
-            if not (large and task in ("csr 1,2", "job 1,2", *SHORT)):
-                rows += compare(corpus, task, chosen, work, large_runs if large else runs)
-                keep(figures)
-        shutil.rmtree(work, ignore_errors=True)
-    return figures
+def speed(given: Any) -> Steps:
+    """All tasks of the sides, on four corpora."""
+    chosen = present(given, *TASKS)
+    yield {"corpus": "", "task": "start"}, lambda: rows_of(
+        {"corpus": "", "task": "start"}, in_turn("start", {
+            name: partial(run, start) for name, start in STARTS.items()}, given.runs))
+    for name in given.corpora or (
+            ["docstrings"] if not given.stored else ["sms_spam"] if given.quick
+            else ["sms_spam", "20newsgroups", "imdb", "1 GB"]):
+        yield from on_corpus(name, given, chosen, given.tasks)
 
 
-def present(names: Sequence[str]) -> list[Side]:
-    for side in (SIDES[name] for name in names):
-        if not side.present:
-            note(f"{side.name} is absent: {side.how}")
-    return [SIDES[name] for name in names if SIDES[name].present]
+def scale(given: Any) -> Steps:
+    """textnb alone, from file to file."""
+    for name in given.corpora or SIZES[:1 if given.quick else None]:
+        yield from on_corpus(name, given, ["textnb"], ("train", "predict"), 1)
 
 
-def starts(runs: int) -> Iterator[dict[str, Any]]:
-    def start(command: Sequence[str]) -> dict[str, Any]:
-        return taken(run(command), command)
+def present(given: Any, *tasks: str) -> list[str]:
+    """The sides of these tasks that are asked for and installed."""
+    return [name for name, side in SIDES.items()
+            if {*side.tasks} & {*tasks} and name in (given.sides or SIDES)
+            and is_here(given, name, side.present, side.how)]
 
-    found = in_turn({name: partial(start, command) for name, command in STARTS.items()}, runs,
-                    "start")
-    return ({"corpus": "", "task": "start", "side": name, **medians(of_side)}
-            for name, of_side in found.items())
+
+def on_corpus(
+    name: str, given: Any, chosen: list[str], tasks: tuple[str, ...], runs: int = 0
+) -> Steps:
+    corpus = prepare(name, given.folder)
+    place = {"corpus": corpus.name, "task": "corpus"}
+    yield place, lambda: [{**place, **corpus.facts}]
+    large = corpus.facts["train_bytes"] > LARGE
+    work = given.folder / "work" / corpus.name.replace(" ", "-")
+    work.mkdir(parents=True)
+    few = prepare(name, given.folder, few=True).train
+    (work / "message.eml").write_text(MESSAGE)
+    for task in tasks:
+        here = [side for side in chosen if task in SIDES[side].tasks and (
+            len(corpus.labels) == 2 or not (SIDES[side].two_classes or task in SHORT[1:]))]
+        if here and not (large and task in ("csr 1,2", "job 1,2", *SHORT)):
+            yield {"corpus": corpus.name, "task": task}, partial(
+                compare, corpus, task, here, work, few,
+                runs or (1 if large else given.runs))
+    shutil.rmtree(work)
 
 
 def compare(
-    corpus: Corpus, task: str, sides: Sequence[Side], work: Path, runs: int
-) -> list[dict[str, Any]]:
-    """A row for each side that takes part in the task."""
-    here = [side for side in sides if task in side.tasks
-            and (corpus.classes == 2 or not (side.two_classes or task in SHORT[1:]))]
-    prepared = {side.name: Attempt(side, task, corpus, work) for side in here}
-    found = in_turn(prepared, runs, f"{corpus.name}, {task}")
-    rows, base = [], medians(found.get(BASE, []))
-    expected: dict[str, Any] | None = None
-    for side in here:
-        row = {"corpus": corpus.name, "task": task, "side": side.name, **medians(found[side.name])}
-        if "failed" not in row:
-            if "seconds" in base and side.name != BASE:
-                row["times_faster"] = _rounded(base["seconds"] / row["seconds"])
-                row["memory_share"] = _rounded(row.get("peak_mib", 0) / base.get("peak_mib", 1))
-            checks = [run["check"] for run in found[side.name]]
-            if side.same_counts and row["check"]:
-                expected = expected or checks[0]
-                checks.append(expected)
-            if not side.random and any(check != checks[0] for check in checks):
-                row["differs"] = True
-        rows.append(row)
+    corpus: Corpus, task: str, chosen: list[str], work: Path, few: str, runs: int
+) -> list[Row]:
+    """A row for each side; what differs where it must be equal is marked."""
+    found = in_turn(f"{corpus.name}, {task}", {
+        side: partial(attempt, side, task, corpus, work, few) for side in chosen}, runs)
+    size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]
+    rows = rows_of({"corpus": corpus.name, "task": task}, found, BASE)
+    expected: Row = {}
+    for row in (row for row in rows if "failed" not in row):
+        side, checks = SIDES[row["side"]], [one["check"] for one in found[row["side"]]]
+        row["bytes"] = size
+        if side.same_counts and checks[0]:
+            expected = expected or checks[0]
+            checks.append(expected)
+        if not side.random and any(check != checks[0] for check in checks):
+            row["differs"] = True
     return rows
 
 
-class Attempt:
-    """One side at one task: each call is one run."""
-
-    def __init__(self, side: Side, task: str, corpus: Corpus, work: Path):
-        self.side, self.task, self.corpus = side, task, corpus
-        suffix = " 1,2" if task.endswith(" 1,2") else ""
-        self.folder = work / f"{side.name}{suffix}".replace(" ", "-")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.few = work / "few.parquet"
-        if not self.few.exists():
-            (work / "message.eml").write_text(MESSAGE)
-            pl.read_parquet(few(corpus, work).train).write_parquet(self.few)
-        labels = pl.scan_parquet(corpus.train).select(pl.col("label").max()).collect()
-        self.label = str(labels.item())
-
-    def __call__(self) -> dict[str, Any]:
-        need = NEEDS.get(self.task)
-        if need and not (self.folder / "trained").exists():
-            ended = self._run(need)
-            if "failed" in ended:
-                return ended
-        found = self._run(self.task)
-        if self.task == "train":
-            (self.folder / "trained").touch()
+def attempt(side: str, task: str, corpus: Corpus, work: Path, few: str) -> Row:
+    """One run of a side, in a folder that holds its models."""
+    folder = work / f"{side}{' 1,2' if task.endswith(' 1,2') else ''}".replace(" ", "-")
+    need = NEEDS.get(task)
+    if need and not (folder / "trained").exists():
+        ended = attempt(side, need, corpus, work, few)
+        if "failed" in ended:
+            return ended
+    if task.startswith(("train", "job")):
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    judged = task.startswith("filter")
+    # A task from memory tells its own peak.
+    found = run(
+        command_of(side, task, corpus.train, corpus.test, folder, few, label=corpus.labels[-1]),
+        SIDES[side].environment, private=judged, watch=task not in PARTS,
+        read=work / "message.eml" if task in SHORT else None, good=(0, 1, 2) if judged else (0,))
+    if "failed" in found:
         return found
-
-    def _run(self, task: str) -> dict[str, Any]:
-        if task.startswith(("train", "job")):
-            shutil.rmtree(self.folder)
-            self.folder.mkdir()
-        command = [word.replace("{label}", self.label) for word in self.side.command(
-            task, self.corpus.train, self.corpus.test, self.folder, str(self.few))]
-        judged = task.startswith("filter")
-        # A task from memory tells its own peak.
-        ran = run(command, os.environ | self.side.environment, private=judged,
-                  watch=task not in PARTS,
-                  read=self.folder.parent / "message.eml" if task in SHORT else None)
-        found = taken(ran, command, (0, 1, 2) if judged else (0,))
-        if "failed" in found:
-            return found
-        if self.task in WHOLE and not task.startswith("train"):
-            answered = pl.read_parquet(self.folder / "answers.parquet")
-            found["check"] = {"accuracy": share_right(answered["predicted"], answered["label"])}
-        if task.startswith("train"):
-            found["model_mib"] = sum(path.stat().st_size for path in self.folder.glob("*")
-                                     if path.name.startswith(("model", "wordlist"))) / 2**20
-        return found
-
-
-def taken(ran: Run, command: Sequence[str], good: tuple[int, ...] = (0,)) -> dict[str, Any]:
-    """The figures of a run; those that the process itself measured come before the others."""
-    if ran.code not in good:
-        last = ran.error.strip().splitlines()[-1:] or ["nothing on standard error"]
-        return {"failed": f"{command[0]} ended with {ran.code}: {last[0]}"}
-    own = json.loads(ran.out) if ran.out.startswith("{") else {}
-    return {"seconds": ran.seconds, "cpu_seconds": ran.cpu_seconds, "peak_mib": ran.peak_mib,
-            "check": {}, **({"private_mib": ran.private_mib} if ran.private_mib else {}), **own}
-
-
-def in_turn(
-    sides: Mapping[str, Callable[[], dict[str, Any]]], runs: int, name: str
-) -> dict[str, list[dict[str, Any]]]:
-    """All sides once, then all again. What fails is not tried again."""
-    found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
-    for _ in range(runs):
-        for side, measure in sides.items():
-            if not (found[side] and "failed" in found[side][-1]):
-                found[side].append(measure())
-                last = found[side][-1]
-                note(f"{name}, {side}: {last.get('failed') or format(last['seconds'], '.4f')}")
+    if task in WHOLE and task != "train":
+        answered = pl.read_parquet(folder / "answers.parquet")
+        found["check"] = {"accuracy": sides.share_right(answered["predicted"], answered["label"])}
+    if task.startswith("train"):
+        (folder / "trained").touch()
+        found["model_mib"] = sum(path.stat().st_size for path in folder.glob("*")
+                                 if path.name.startswith(("model", "wordlist"))) / 2**20
     return found
 
 
-def medians(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    if not runs or "failed" in runs[-1]:
-        return {"failed": runs[-1]["failed"] if runs else "not measured"}
-    numbers = {name: statistics.median(run[name] for run in runs)
-               for name, value in runs[0].items() if isinstance(value, float)}
-    check = {name: statistics.median_low([run["check"][name] for run in runs])
-             for name in runs[0]["check"]}
-    return {"runs": len(runs), **{name: _rounded(value) for name, value in numbers.items()},
-            "all_seconds": [_rounded(run["seconds"]) for run in runs], "check": check}
-
-
-def instructions(
-    names: Sequence[str], folder: Path, sides: Sequence[str], tasks: Sequence[str]
-) -> dict[str, Any]:
+def instructions(given: Any) -> Steps:
     """Instructions for a byte of text, on one core: a figure that no neighbour changes."""
-    rows, counter = [], "perf stat" if _perf("true") is not None else "callgrind"
-    if counter == "callgrind" and not shutil.which("valgrind"):
-        raise Missing("instructions need perf, or valgrind")
-    for name in names:
-        corpus = few(prepare(name, folder), folder / name)
-        for task in (task for task in PARTS if task in tasks):
-            for side in (SIDES[side] for side in sides if task in SIDES[side].tasks):
-                counts = [_count(counter, side, task, corpus, folder, times) for times in REPEATS]
-                size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]
-                each = (counts[1] - counts[0]) / (REPEATS[1] - REPEATS[0])
-                rows.append({"corpus": name, "task": task, "side": side.name, "bytes": size,
-                             "instructions": round(each), "per_byte": round(each / size, 1)})
-                note(f"{name}, {task}, {side.name}: {rows[-1]['per_byte']} instructions a byte")
-    return {"counter": counter, "rows": rows}
+    if not shutil.which("valgrind"):
+        raise Missing("instructions need valgrind: apt-get install valgrind")
+    given.about["counter"] = "callgrind"
+    for name in given.corpora or ["imdb" if given.stored else "docstrings"]:
+        for task in (task for task in PARTS if task in given.tasks):
+            place = {"corpus": name_of(name), "task": task}
+            chosen = [side for side in present(given, task) if SIDES[side].kind is sides.Textnb]
+            yield place, partial(count_all, place, name, chosen, given.folder)
 
 
-def _count(
-    counter: str, side: Side, task: str, corpus: Corpus, folder: Path, times: int
-) -> int:
-    # NumPy and Polars use one thread, so that none spins while it waits.
-    environment = os.environ | side.environment | {
-        "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = side.command(task, corpus.train, corpus.test, folder, corpus.train, str(times))
-    if counter == "perf stat":
-        return _perf(*command, environment=environment) or 0
-    out = folder / "callgrind.out"
-    ran = run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *command],
-              environment)
-    if ran.code:
-        raise RuntimeError(f"{side.name} ended with {ran.code} under valgrind: {ran.error[-500:]}")
-    return int(re.findall(r"Collected : (\d+)", ran.error)[-1])
+def count_all(place: Row, name: str, chosen: list[str], folder: Path) -> list[Row]:
+    task, corpus, rows = place["task"], prepare(name, folder, few=True), []
+    size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]
+    for side in chosen:
+        # NumPy and Polars use one thread, so that none spins while it waits.
+        environment = {**SIDES[side].environment, "POLARS_MAX_THREADS": "1",
+                       "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        first, last = (count(command_of(
+            side, task, corpus.train, corpus.test, folder, corpus.train, times), environment,
+            folder / "log") for times in REPEATS)
+        each = (last - first) / (REPEATS[1] - REPEATS[0])
+        rows.append({**place, "side": side, "bytes": size, "instructions": round(each),
+                     "per_byte": round(each / size, 1)})
+        note(f"{place}, {side}: {rows[-1]['per_byte']} instructions a byte")
+    return rows
 
 
-def _perf(*command: str, environment: dict[str, str] | None = None) -> int | None:
-    if not shutil.which("perf"):
-        return None
-    ran = run(["perf", "stat", "-x", ",", "-e", "instructions:u", *command], environment)
-    counted = re.search(r"^(\d+),.*instructions", ran.error, re.MULTILINE)
-    return int(counted[1]) if counted else None
+def count(command: list[str], environment: Mapping[str, str], log: Path) -> int:
+    """Instructions of a command."""
+    ran = run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+               f"--log-file={log}", *command], environment)
+    if "failed" in ran:
+        raise RuntimeError(f"under valgrind, {ran['failed']}")
+    return int(re.findall(r"Collected : (\d+)", log.read_text())[-1])
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
+def tables(given: Any) -> Steps:
+    """Dense models on MNIST: fit on a matrix of pixels (float64) in memory, and predict.
+
+    scikit-learn's side is its fastest solver for the same estimate. RDA has no counterpart there:
+    (α, γ) are chosen by cross-validation, and all is timed together, once.
+    """
+    stored("mnist.parquet")
+    for name, (theirs, own) in list(DENSE.items())[:1 if given.quick else None]:
+        chosen = {BASE: calling(dense, f"sklearn.{theirs}")} if theirs else {}
+        chosen["textnb"] = calling(dense, f"textnb.{own}")
+        yield {"corpus": name}, partial(two_tasks, name, chosen, 1 if name == "rda" else given.runs)
 
 
-def note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def dense(expression: str) -> Row:
+    """In a process of its own: seconds of fit and predict, and the test accuracy."""
+    import warnings
+
+    frame = pl.read_parquet(stored("mnist.parquet"), columns=["split", "label", "pixels"])
+    (train, y), (test, truth) = (
+        (part["pixels"].to_numpy().astype("float64"), part["label"].to_numpy())
+        for part in (frame.filter(split=split) for split in ("train", "test")))
+    del frame
+    model = make(expression)
+    with warnings.catch_warnings():
+        # scikit-learn warns of the pixels that are always blank.
+        warnings.simplefilter("ignore")
+        started = time.perf_counter()
+        model.fit(train, y)
+        fitted = time.perf_counter()
+        predicted = model.predict(test)
+        done = time.perf_counter()
+    return {"fit": fitted - started, "predict": done - fitted,
+            "check": {"accuracy": float((predicted == truth).mean())}}
+
+
+def two_tasks(
+    name: str, chosen: Mapping[str, list[str]], runs: int, **environment: str
+) -> list[Row]:
+    """Rows of `fit` and of `predict`, which one process measures."""
+    found = in_turn(name, {side: partial(run, own, environment) for side, own in chosen.items()},
+                    runs)
+    return [row for task in ("fit", "predict") for row in rows_of(
+        {"corpus": name, "task": task}, {side: [
+            {**one, "seconds": one[task]} if task in one else one for one in of_side]
+            for side, of_side in found.items()}, SPARK if SPARK in chosen else BASE)]
+
+
+def spark(given: Any) -> Steps:
+    """textnb on Spark beside Spark ML: RegexTokenizer, CountVectorizer and NaiveBayes."""
+    if not (shutil.which("java") and find_spec("pyspark")):
+        raise Missing("spark needs Java 17 (apt-get install openjdk-17-jre-headless) and "
+                      "pip install 'textnb[spark]'")
+    for name in given.corpora or ["sms_spam" if given.quick else "imdb"]:
+        corpus = prepare(name, given.folder)
+        yield {"corpus": corpus.name}, partial(two_tasks, corpus.name, {
+            side: calling(session, side, corpus.train, corpus.test) for side in (SPARK, "textnb")},
+            given.runs, SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
+
+
+def session(side: str, train: str, test: str) -> Row:
+    """In a process of its own, on all cores; rows are cached in eight partitions.
+
+    A first run warms up Python workers and the virtual machine, and the second one counts.
+    """
+    from pyspark.sql import SparkSession
+
+    from textnb.engines.spark import fit, predict
+
+    active = (SparkSession.builder.master(f"local[{len(os.sched_getaffinity(0))}]")
+              .config("spark.driver.memory", "4g").config("spark.driver.host", "127.0.0.1")
+              .config("spark.sql.shuffle.partitions", PARTITIONS)
+              .config("spark.log.level", "ERROR").config("spark.ui.enabled", "false")
+              .getOrCreate())
+    learned, asked = (active.read.parquet(*map(str, Path(path).parent.glob(Path(path).name)))
+                      .repartition(PARTITIONS).cache() for path in (train, test))
+    learned.count(), asked.count()
+    textnb = make(sides.SAME_TOKENS)
+    for _ in range(2):
+        started = time.perf_counter()
+        model = spark_ml(learned) if side == SPARK else fit(textnb, learned)
+        fitted = time.perf_counter()
+        answered = model.transform(asked) if side == SPARK else predict(model, asked)
+        accuracy = answered.selectExpr("avg(int(predicted = label))").first()[0]
+        done = time.perf_counter()
+    active.stop()
+    return {"fit": fitted - started, "predict": done - fitted,
+            "check": {"accuracy": round(accuracy, 6)}}
+
+
+def spark_ml(frame: Any) -> Any:
+    from pyspark.ml import Pipeline
+    from pyspark.ml.classification import NaiveBayes
+    from pyspark.ml.feature import CountVectorizer, IndexToString, RegexTokenizer, StringIndexer
+
+    labels = StringIndexer(inputCol="label", outputCol="number").fit(frame)
+    return Pipeline(stages=[
+        labels, RegexTokenizer(
+            inputCol="text", outputCol="tokens", pattern=sides.PATTERN, gaps=False),
+        CountVectorizer(inputCol="tokens", outputCol="features", vocabSize=1 << 24),
+        NaiveBayes(labelCol="number"),
+        IndexToString(inputCol="prediction", outputCol="predicted", labels=labels.labels),
+    ]).fit(frame)

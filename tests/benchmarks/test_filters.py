@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks.filters import by_parts, cleaned, messages
+from benchmarks import filters
+from benchmarks.filters import cleaned, judged, messages
 
 
 @pytest.mark.parametrize(("raw", "kept"), [
@@ -38,15 +39,15 @@ def test_another_filter_judges_what_it_has_not_learned() -> None:
     scores = {"3": "0.2", "4": "0.9", "5": "0.6", "6": "0.99", "a b/1": "0", "a b/2": "0"}
     asked = []
 
-    def judge(folder: Path, spam: str, ham: str, judged: str) -> list[str]:
+    def score(folder: Path, spam: str, ham: str, judged: str) -> str:
         assert folder.is_dir()
         assert not list(folder.iterdir())
         asked.append((spam, ham, judged))
-        return [f"{path} {scores[path]}" for path in reversed(judged.splitlines())]
+        return "\n".join(f"{path} {scores[path]}" for path in reversed(judged.splitlines()))
 
     parts = [(np.arange(2), np.arange(2, 4)), (np.arange(4), np.arange(4, 6))]
-    result = by_parts(mail, parts, judge, 0.5)
+    result, errors = judged(mail, filters.other(score, 0.5, Path(), mail), parts, True)
     assert asked == [("a b/1\n", "a b/2\n", "3\n4\n"),
                      ("a b/1\n4\n", "a b/2\n3\n", "5\n6\n")]
     assert result.held.scores[:, 1].tolist() == pytest.approx([-0.3, 0.4, 0.1, 0.49])
-    assert (result.roca, result.false_positives, result.false_negatives) == (0.0, 50.0, 0.0)
+    assert (result.roca, errors.false_positives, errors.false_negatives) == (0.0, 50.0, 0.0)

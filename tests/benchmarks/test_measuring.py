@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import sys
+from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks import accuracy, data, process, sides, speed
+from benchmarks import __main__ as bench
+from benchmarks import accuracy, data, process, sides
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 HOLD = "import time; held = b'x' * (60 << 20); time.sleep(0.3)"
@@ -19,10 +24,10 @@ HOLD = "import time; held = b'x' * (60 << 20); time.sleep(0.3)"
 def test_a_run_has_the_memory_of_its_whole_tree() -> None:
     child = f"import subprocess, sys; {HOLD}; subprocess.run([sys.executable, '-c', {HOLD!r}])"
     ran = process.run([sys.executable, "-c", child])
-    assert ran.code == 0
-    assert 120 < ran.peak_mib < 250
-    assert ran.seconds >= 0.6
-    assert 0 < ran.cpu_seconds < ran.seconds + 1
+    assert "failed" not in ran
+    assert 120 < ran["peak_mib"] < 250
+    assert ran["seconds"] >= 0.6
+    assert 0 < ran["cpu_seconds"] < ran["seconds"] + 1
 
 
 def test_a_process_that_ends_while_it_is_looked_at_has_no_descendants(
@@ -35,12 +40,25 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_descendants(
     assert process.descendants(os.getpid()) == []
 
 
-def test_a_run_keeps_code_and_output(tmp_path: Path) -> None:
-    (tmp_path / "in").write_text("text")
-    program = "import sys; print(sys.stdin.read()); print('no', file=sys.stderr); sys.exit(3)"
-    ran = process.run([sys.executable, "-c", program], read=tmp_path / "in")
-    assert (ran.code, ran.out, ran.error) == (3, "text\n", "no\n")
-    assert speed.taken(ran, ["program"]) == {"failed": "program ended with 3: no"}
+def test_a_run_says_what_it_prints_or_why_it_failed(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text('{"seconds": 7.5, "check": {"rows": 2}}')
+    copy = "import sys; print(sys.stdin.read())"
+    ran = process.run([sys.executable, "-c", copy], read=tmp_path / "in")
+    assert (ran["seconds"], ran["check"]) == (7.5, {"rows": 2})
+    failing = "import sys; print('why', file=sys.stderr); sys.exit(3)"
+    ran = process.run([sys.executable, "-c", failing], good=(0, 1))
+    assert ran == {"failed": f"{sys.executable} ended with 3: why"}
+    assert "check" in process.run([sys.executable, "-c", failing], good=(0, 3))
+
+
+def test_a_function_is_called_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.py").write_text("def double(x): return {'check': {'twice': 2 * int(x)}}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    command = process.calling(importlib.import_module("own").double, "21")
+    found = process.run(command, {"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert found["check"] == {"twice": 42}
 
 
 def test_sides_take_turns_and_a_failed_one_stops() -> None:
@@ -54,14 +72,15 @@ def test_sides_take_turns_and_a_failed_one_stops() -> None:
         return measure
 
     good = {"seconds": 1.0, "check": {}}
-    found = speed.in_turn({"a": side("a", good), "b": side("b", {"failed": "x"})}, 3, "task")
+    found = process.in_turn("task", {"a": side("a", good), "b": side("b", {"failed": "x"})}, 3)
     assert order == ["a", "b", "a", "a"]
-    assert speed.medians(found["a"])["runs"] == 3
-    assert speed.medians(found["b"]) == {"failed": "x"}
+    assert process.medians(found["a"])["runs"] == 3
+    assert process.medians(found["b"]) == {"failed": "x"}
 
 
 def test_repeated_text_has_a_vocabulary_that_grows(tmp_path: Path) -> None:
     rows = pl.DataFrame({"label": ["a", "b"] * 50, "text": [f"word{n} is new" for n in range(100)]})
+    (tmp_path / "four").mkdir()
     data.repeat(rows, tmp_path / "four", 4 * 1400 / 1e6)
     frames = [pl.read_parquet(file) for file in sorted((tmp_path / "four").iterdir())]
     terms = [set(frame["text"].str.split(" ").explode()) for frame in frames]
@@ -88,9 +107,9 @@ def test_sides_of_equal_counts_find_the_same(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "rows.parquet")
     path = str(tmp_path / "rows.parquet")
     for task in sides.PARTS:
-        found = [sides.from_memory(side.kind(sides.words_of(task), tmp_path), task, path, path,
-                                   path, 1)["check"]
-                 for side in sides.SIDES.values() if side.same_counts and task in side.tasks]
+        found = [sides.measure(name, task, path, path, str(tmp_path), path)["check"]
+                 for name, side in sides.SIDES.items()
+                 if side.same_counts and task in side.tasks]
         assert found.count(found[0]) == len(found) == 3
         assert bool(found[0]) == (task != "fit")
 
@@ -101,7 +120,8 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
     path = str(tmp_path / "rows.parquet")
     np.savez(tmp_path / "answers.npz", predicted=np.array(["a", "b", "b", "b"]),
              probabilities=np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]))
-    found = accuracy.metrics(data.Corpus("rows", path, path, 2, {}), tmp_path / "answers.npz")
+    corpus = data.Corpus("rows", path, path, ["a", "b"], {})
+    found = accuracy.metrics(corpus, tmp_path / "answers.npz")
     assert found == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
                                    "log_loss": 5 / 4 * np.log(2)})
 
@@ -109,40 +129,50 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
 def test_a_run_that_is_resumed_measures_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pl.DataFrame({"label": ["a", "b"] * 6, "text": ["one two"] * 12}).write_parquet(
-        tmp_path / "rows.parquet")
-    name, calls = str(tmp_path / "rows.parquet"), []
-    one, two, three = list(accuracy.SIDES)[:3]
+    calls: list[str] = []
 
-    def measure(corpus: data.Corpus, side: str, folder: Path) -> dict[str, Any]:
+    def measure(side: str) -> list[dict[str, Any]]:
         calls.append(side)
-        return {"corpus": corpus.name, "side": side, "accuracy": 1.0}
+        return [{"corpus": "rows", "side": side, "accuracy": 1.0}]
 
-    monkeypatch.setattr(accuracy, "measure", measure)
-    before: list[dict[str, Any]] = [
-        {"corpus": "rows", "side": two, "accuracy": 0.5}, {"corpus": "older", "side": one},
-        {"corpus": "rows", "side": one, "failed": "no memory"}]
-    kept: list[Any] = []
-    found = accuracy.accuracy([name], tmp_path / "first", [three, one, two], before, True,
-                              kept.append)
-    assert calls == [three, one], "what failed is measured again"
-    assert [(row["corpus"], row["side"]) for row in found["rows"]] == [
-        ("older", one), ("rows", one), ("rows", two), ("rows", three)]
-    assert found["rows"][2]["accuracy"] == 0.5
-    assert [len(figures["rows"]) for figures in kept] == [4, 4], "each figure is kept at once"
-    accuracy.accuracy([name], tmp_path / "second", [two], before, False, kept.append)
-    assert calls[2:] == [two], "without --resume all that is asked for is measured"
+    def section(given: Any) -> Any:
+        for side in given.sides:
+            yield {"corpus": "rows", "side": side}, partial(measure, side)
+
+    monkeypatch.setitem(bench.SECTIONS, "accuracy", section)
+    file = tmp_path / "figures.json"
+
+    def bench_of(about: dict[str, Any], *sides: str, resume: bool) -> list[Any]:
+        record = {"accuracy": {"about": about, "rows": [
+            {"corpus": "older", "side": "one"}, {"corpus": "rows", "side": "one", "failed": "no"},
+            {"corpus": "rows", "side": "two", "accuracy": 0.5}]}}
+        calls.clear()
+        bench.measure("accuracy", Namespace(sides=sides, resume=resume, files=[file]), record)
+        assert json.loads(file.read_text()) == record, "each figure is kept at once"
+        return [(row["corpus"], row["side"], row.get("accuracy"))
+                for row in record["accuracy"]["rows"]]
+
+    here = bench.machine()
+    assert bench_of(here, "three", "one", "two", resume=True) == [
+        ("older", "one", None), ("rows", "one", 1.0), ("rows", "two", 0.5), ("rows", "three", 1.0)]
+    assert calls == ["three", "one"], "what failed is measured again"
+    assert bench_of(here, "two", resume=False)[-1] == ("rows", "two", 1.0)
+    assert bench_of(here | {"cpu": "another"}, "two", resume=True) == [("rows", "two", 1.0)]
 
 
-def test_an_unknown_section_or_corpus_is_named() -> None:
+def test_an_unknown_section_side_or_corpus_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     def said(*arguments: str) -> str:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        return process.run([sys.executable, "-m", "benchmarks", *arguments], environment).error
+        monkeypatch.setattr("sys.argv", ["bench", *arguments])
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        with pytest.raises(SystemExit) as ended:
+            bench.main()
+        return f"{ended.value} {capsys.readouterr().err}"
 
     assert "no section 'spede': expected speed," in said("spede")
-    assert "no corpus 'imbd': expected docstrings," in said("--corpora", "imbd", "--runs", "1")
-    assert "no side 'textnb' of accuracy: expected" in said("accuracy", "--sides", "textnb")
-    assert "no side 'fastTxt' of speed: expected" in said("speed", "--sides", "fastTxt")
+    assert "there is no imbd.parquet in the folder" in said("accuracy", "--corpora", "imbd")
+    assert "invalid choice: 'fastTxt' (choose from" in said("speed", "--sides", "fastTxt")
 
 
 def test_a_job_leaves_answers(tmp_path: Path) -> None:
@@ -151,7 +181,7 @@ def test_a_job_leaves_answers(tmp_path: Path) -> None:
     path = str(tmp_path / "rows.parquet")
     for name in ("scikit-learn", "textnb", "fastText", "Vowpal Wabbit", "bogofilter"):
         if sides.SIDES[name].present:
-            sides.SIDES[name].kind(1, tmp_path).job(path, path)
+            sides.measure(name, "job", path, path, str(tmp_path))
             answers = pl.read_parquet(tmp_path / "answers.parquet")
             assert answers["predicted"].to_list() == frame["label"].to_list(), name
             (tmp_path / "answers.parquet").unlink()
