@@ -3,8 +3,6 @@
 Identical means equal values of equal types, with no tolerance: a model is a function of integers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -12,7 +10,6 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +38,11 @@ from textnb.frames.batches import batches
 # Words at random, in many models few of them: that little is known is as it should be here.
 pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 Array = np.ndarray[Any, Any]
-Bits = dict[str, Array]
 ROOT = Path(__file__).parents[1]
 FEATURES, CATEGORIES = 12, 6
 
 # Every estimator whose statistic is counts, by what it is called here; made with a given l.
-MODELS: dict[str, Callable[[Any], Any]] = {
+MODELS = {
     "multinomial": lambda l: MultinomialNB(l=l),
     "bernoulli": lambda l: BernoulliNB(l=l),
     "bernoulli above 1": lambda l: BernoulliNB(l=l, binarize=1),
@@ -55,7 +51,7 @@ MODELS: dict[str, Callable[[Any], Any]] = {
     "categorical": lambda l: CategoricalNB(l=l, min_categories=CATEGORIES),
 }
 LIMITS = {"min_df": 0.02, "max_df": 0.5, "max_features": 25}
-TEXT_MODELS: dict[str, Callable[[Any], TextClassifier]] = {
+TEXT_MODELS = {
     "multinomial": lambda l: TextClassifier(MultinomialNB(l=l)),
     "bernoulli": lambda l: TextClassifier(BernoulliNB(l=l)),
     "bernoulli above 1": lambda l: TextClassifier(BernoulliNB(l=l, binarize=1)),
@@ -76,7 +72,7 @@ every_text_model = pytest.mark.parametrize("kind", TEXT_MODELS)
 every_smoothing = pytest.mark.parametrize("l", [L, EACH_L], ids=["one l", "an l of each feature"])
 
 
-def matrix() -> tuple[sp.csr_array, Array]:
+def matrix():
     rng = np.random.default_rng(0)
     rows = np.minimum(rng.poisson(rng.gamma(0.5, 1.5, size=FEATURES), size=(150, FEATURES)),
                       CATEGORIES - 1)
@@ -84,11 +80,11 @@ def matrix() -> tuple[sp.csr_array, Array]:
     return sp.csr_array(rows), np.array(["ham", "spam", "eggs", "tofu"])[rng.integers(0, 4, 150)]
 
 
-def documents(n: int = 150, seed: int = 0) -> pl.DataFrame:
+def documents(n=150, seed=0):
     """Labelled texts in several scripts; some hold no word, and some are missing."""
     generator = random.Random(seed)
     words = [f"word{i}" for i in range(30)] + ["हिन्दी", "naïve", "Straße", "x"]
-    texts: list[str | None] = [
+    texts = [
         " ".join(generator.choices(words, [1 / (i + 1) for i in range(len(words))],
                                    k=generator.randrange(12)))
         for _ in range(n)]
@@ -102,7 +98,7 @@ TEXTS = documents()
 CLASSES = ["eggs", "ham", "spam", "tofu"]
 
 
-def weights(model: Any) -> Bits:
+def weights(model):
     """What scores."""
     form = model.linear_form()
     log_prob = model.feature_log_prob_
@@ -114,7 +110,7 @@ def weights(model: Any) -> Bits:
     }
 
 
-def bits(model: Any) -> Bits:
+def bits(model):
     """All that was learned: counts, and what scores."""
     if isinstance(model, TextClassifier):
         statistics = model.statistics_
@@ -129,14 +125,14 @@ def bits(model: Any) -> Bits:
             "feature_count_": model.feature_count_, **weights(model)}
 
 
-def assert_identical(actual: Bits, expected: Bits) -> None:
+def assert_identical(actual, expected):
     assert actual.keys() == expected.keys()
     for name, values in expected.items():
         assert actual[name].dtype == values.dtype, name
         assert np.array_equal(actual[name], values), name
 
 
-def digest(learned: Bits) -> str:
+def digest(learned):
     whole = hashlib.sha256()
     for name, values in learned.items():
         whole.update(f"{name} {values.shape} ".encode())
@@ -145,7 +141,7 @@ def digest(learned: Bits) -> str:
     return whole.hexdigest()
 
 
-def permuted(learned: Bits, names: Sequence[str], order: Sequence[int]) -> Bits:
+def permuted(learned, names, order):
     """The same with its classes called by other names, in another order."""
     axis = {"weights": 1, "counts": 0, "class_count_": 0, "feature_count_": 0,
             "class_log_prior_": 0, "feature_log_prob_": 0, "intercept": 0}
@@ -161,7 +157,7 @@ def permuted(learned: Bits, names: Sequence[str], order: Sequence[int]) -> Bits:
 @every_model
 @every_smoothing
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_order_of_rows_changes_nothing(kind: str, l: Any, seed: int) -> None:
+def test_the_order_of_rows_changes_nothing(kind, l, seed):
     order = np.random.default_rng(seed).permutation(len(Y))
     model = MODELS[kind](l).fit(X, Y)
     shuffled = MODELS[kind](l).fit(X[order], Y[order])
@@ -172,7 +168,7 @@ def test_the_order_of_rows_changes_nothing(kind: str, l: Any, seed: int) -> None
 
 @every_text_model
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_order_of_documents_changes_nothing(kind: str, seed: int) -> None:
+def test_the_order_of_documents_changes_nothing(kind, seed):
     order = np.random.default_rng(seed).permutation(TEXTS.height)
     model, shuffled = TEXT_MODELS[kind](L).fit(TEXTS), TEXT_MODELS[kind](L).fit(TEXTS[order])
     assert_identical(bits(shuffled), bits(model))
@@ -186,7 +182,7 @@ def test_the_order_of_documents_changes_nothing(kind: str, seed: int) -> None:
 @every_model
 @every_smoothing
 @pytest.mark.parametrize("rows", [7, 100, 1])
-def test_learning_in_pieces_changes_nothing(kind: str, l: Any, rows: int) -> None:
+def test_learning_in_pieces_changes_nothing(kind, l, rows):
     model = MODELS[kind](l)
     for start in range(0, len(Y), rows):
         model.partial_fit(X[start:start + rows], Y[start:start + rows], classes=CLASSES)
@@ -194,7 +190,7 @@ def test_learning_in_pieces_changes_nothing(kind: str, l: Any, rows: int) -> Non
 
 
 @every_model
-def test_scoring_in_pieces_changes_nothing(kind: str) -> None:
+def test_scoring_in_pieces_changes_nothing(kind):
     model = MODELS[kind](L).fit(X, Y)
     alone = [model.predict_joint_log_proba(X[[i]]) for i in range(X.shape[0])]
     assert np.array_equal(np.concatenate(alone), model.predict_joint_log_proba(X))
@@ -202,7 +198,7 @@ def test_scoring_in_pieces_changes_nothing(kind: str) -> None:
 
 @every_text_model
 @pytest.mark.parametrize("rows", [7, 100, 1])
-def test_learning_documents_in_pieces_changes_nothing(kind: str, rows: int) -> None:
+def test_learning_documents_in_pieces_changes_nothing(kind, rows):
     frame = TEXTS.filter(pl.col("text").str.contains(r"\w\w")) if rows == 1 else TEXTS
     # Enough at first for some term to be within the limits of the limited models.
     model = TEXT_MODELS[kind](L).partial_fit(frame[:20], classes=CLASSES[:3])
@@ -212,7 +208,7 @@ def test_learning_documents_in_pieces_changes_nothing(kind: str, rows: int) -> N
 
 
 @every_text_model
-def test_learning_a_document_without_words_is_learning(kind: str) -> None:
+def test_learning_a_document_without_words_is_learning(kind):
     wordless = pl.DataFrame({"text": ["", "!?", None], "label": ["ham", "ham", "eggs"]},
                             schema=TEXTS.schema)
     model = TEXT_MODELS[kind](L).fit(TEXTS)
@@ -221,7 +217,7 @@ def test_learning_a_document_without_words_is_learning(kind: str) -> None:
     assert_identical(bits(model), bits(TEXT_MODELS[kind](L).fit(pl.concat([TEXTS, wordless]))))
 
 
-def batches_of(rows: int, max_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def batches_of(rows, max_bytes, monkeypatch):
     """Whoever asks for batches of the default size gets these, wherever it imported them."""
     defaults = batches.__kwdefaults__
     assert defaults.keys() >= {"rows", "max_bytes"}
@@ -232,12 +228,10 @@ def batches_of(rows: int, max_bytes: int, monkeypatch: pytest.MonkeyPatch) -> No
 @every_text_model
 @pytest.mark.parametrize(("rows", "max_bytes", "lazy"), [
     (1, 1 << 20, False), (7, 1 << 20, True), (100, 64, True), (8192, 1, False)])
-def test_the_size_of_a_batch_changes_nothing(
-    kind: str, rows: int, max_bytes: int, lazy: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_of_a_batch_changes_nothing(kind, rows, max_bytes, lazy, monkeypatch):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     batches_of(rows, max_bytes, monkeypatch)
-    seen: list[int] = []
+    seen = []
     again = TEXT_MODELS[kind](L).fit(TEXTS.lazy() if lazy else TEXTS, progress=seen.append)
     assert sum(seen) == TEXTS.height
     assert len(seen) > 2
@@ -249,7 +243,7 @@ def test_the_size_of_a_batch_changes_nothing(
 
 @pytest.mark.parametrize(("rows", "max_bytes"), [(1, 1 << 20), (7, 1 << 20), (100, 64), (8192, 1)])
 @pytest.mark.parametrize("lazy", [False, True], ids=["frame", "lazy"])
-def test_batches_are_the_frame_in_order(rows: int, max_bytes: int, lazy: bool) -> None:
+def test_batches_are_the_frame_in_order(rows, max_bytes, lazy):
     pieces = list(batches(TEXTS.lazy() if lazy else TEXTS, ["text"], rows=rows,
                           max_bytes=max_bytes))
     assert pl.concat(pieces).equals(TEXTS)
@@ -260,9 +254,7 @@ def test_batches_are_the_frame_in_order(rows: int, max_bytes: int, lazy: bool) -
 
 
 @every_text_model
-def test_scoring_documents_alone_changes_nothing(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scoring_documents_alone_changes_nothing(kind, monkeypatch):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     together = model.predict_joint_log_proba(TEXTS)
     alone = [model.predict_joint_log_proba([text]) for text in TEXTS["text"][:30]]
@@ -275,7 +267,7 @@ def test_scoring_documents_alone_changes_nothing(
 
 
 @every_text_model
-def test_where_the_documents_come_from_changes_nothing(kind: str, tmp_path: Path) -> None:
+def test_where_the_documents_come_from_changes_nothing(kind, tmp_path):
     expected = bits(TEXT_MODELS[kind](L).fit(TEXTS))
     TEXTS.write_parquet(tmp_path / "texts.parquet")
     chunks = pl.concat([TEXTS[:1], TEXTS[1:99], TEXTS[99:]], rechunk=False)
@@ -289,7 +281,7 @@ def test_where_the_documents_come_from_changes_nothing(kind: str, tmp_path: Path
 
 
 @every_text_model
-def test_learning_from_texts_is_learning_from_their_counts(kind: str) -> None:
+def test_learning_from_texts_is_learning_from_their_counts(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     rows, labels = model.transform(TEXTS), TEXTS["label"].to_numpy()
     assert rows.dtype == np.int64
@@ -303,7 +295,7 @@ def test_learning_from_texts_is_learning_from_their_counts(kind: str) -> None:
 # Threads change nothing
 
 
-def fingerprints() -> dict[str, str]:
+def fingerprints():
     """SHA-256 of everything learned, by model, on enough documents for several batches."""
     frame = documents(20_000, seed=1)
     whole = {f"text {kind}": digest(bits(make(L).fit(frame.lazy())))
@@ -316,7 +308,7 @@ def fingerprints() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_number_of_threads_changes_nothing() -> None:
+def test_the_number_of_threads_changes_nothing():
     script = "import json, tests.test_invariants as t; print(json.dumps(t.fingerprints()))"
     found = []
     for threads in ("1", "2"):
@@ -334,7 +326,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
 
 @every_model
 @every_smoothing
-def test_every_row_twice_with_twice_the_smoothing_changes_no_weight(kind: str, l: Any) -> None:
+def test_every_row_twice_with_twice_the_smoothing_changes_no_weight(kind, l):
     model = MODELS[kind](l).fit(X, Y)
     twice = MODELS[kind](2 * l).fit(sp.vstack([X, X], format="csr"), np.concatenate([Y, Y]))
     assert np.array_equal(twice.feature_count_, 2 * model.feature_count_)
@@ -342,7 +334,7 @@ def test_every_row_twice_with_twice_the_smoothing_changes_no_weight(kind: str, l
 
 
 @every_text_model
-def test_every_document_twice_with_twice_the_smoothing_changes_no_weight(kind: str) -> None:
+def test_every_document_twice_with_twice_the_smoothing_changes_no_weight(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     twice = TEXT_MODELS[kind](2 * L).fit(pl.concat([TEXTS, TEXTS]))
     assert twice.vocabulary_ == model.vocabulary_
@@ -361,9 +353,7 @@ NEW_NAMES = {"eggs": "z", "ham": "longer than before", "spam": "a", "tofu": "ß"
 @every_smoothing
 @pytest.mark.parametrize("names", [NEW_NAMES, dict(zip(CLASSES, [3, -1, 7, 0], strict=True))],
                          ids=["str", "int"])
-def test_the_names_of_classes_only_order_the_columns(
-    kind: str, l: Any, names: dict[str, Any]
-) -> None:
+def test_the_names_of_classes_only_order_the_columns(kind, l, names):
     model = MODELS[kind](l).fit(X, Y)
     renamed = MODELS[kind](l).fit(X, np.array([names[label] for label in Y]))
     old_names = {new: old for old, new in names.items()}
@@ -375,7 +365,7 @@ def test_the_names_of_classes_only_order_the_columns(
 
 
 @every_text_model
-def test_the_names_of_labels_only_order_the_columns(kind: str) -> None:
+def test_the_names_of_labels_only_order_the_columns(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     renamed = TEXT_MODELS[kind](L).fit(TEXTS.with_columns(pl.col("label").replace(NEW_NAMES)))
     old_names = {new: old for old, new in NEW_NAMES.items()}
@@ -390,7 +380,7 @@ def test_the_names_of_labels_only_order_the_columns(kind: str) -> None:
 @every_model
 @every_smoothing
 @pytest.mark.parametrize("cut", [1, 75])
-def test_halves_merged_are_the_whole(kind: str, l: Any, cut: int) -> None:
+def test_halves_merged_are_the_whole(kind, l, cut):
     one, other = MODELS[kind](l).fit(X[:cut], Y[:cut]), MODELS[kind](l).fit(X[cut:], Y[cut:])
     merged = one.fit_statistics(one.statistics_ + other.statistics_)
     assert_identical(bits(merged), bits(MODELS[kind](l).fit(X, Y)))
@@ -398,7 +388,7 @@ def test_halves_merged_are_the_whole(kind: str, l: Any, cut: int) -> None:
 
 @every_text_model
 @pytest.mark.parametrize("cut", [20, 120])
-def test_models_of_halves_add_to_the_model_of_the_whole(kind: str, cut: int) -> None:
+def test_models_of_halves_add_to_the_model_of_the_whole(kind, cut):
     one, other = TEXT_MODELS[kind](L).fit(TEXTS[:cut]), TEXT_MODELS[kind](L).fit(TEXTS[cut:])
     before = bits(one), bits(other)
     whole = bits(TEXT_MODELS[kind](L).fit(TEXTS))
@@ -408,7 +398,7 @@ def test_models_of_halves_add_to_the_model_of_the_whole(kind: str, cut: int) -> 
     assert_identical(bits(other), before[1])
 
 
-def test_models_of_other_smoothing_do_not_add() -> None:
+def test_models_of_other_smoothing_do_not_add():
     terms = [f"term{i:05d}" for i in range(2000)]
     l = np.ones(2000)
     other = l.copy()
@@ -424,7 +414,7 @@ def test_models_of_other_smoothing_do_not_add() -> None:
 
 @every_model
 @every_smoothing
-def test_what_is_learned_and_taken_away_leaves_nothing(kind: str, l: Any) -> None:
+def test_what_is_learned_and_taken_away_leaves_nothing(kind, l):
     model = MODELS[kind](l).fit(X, Y)
     part = MODELS[kind](l).fit(X[:40], Y[:40]).statistics_
     assert_identical(bits(model.fit_statistics(model.statistics_ - part)),
@@ -432,7 +422,7 @@ def test_what_is_learned_and_taken_away_leaves_nothing(kind: str, l: Any) -> Non
 
 
 @every_text_model
-def test_what_is_learned_and_forgotten_leaves_nothing(kind: str) -> None:
+def test_what_is_learned_and_forgotten_leaves_nothing(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     expected = bits(TEXT_MODELS[kind](L).fit(TEXTS[100:]))
     assert_identical(bits(model.forget(TEXTS[:100])), expected)
@@ -442,7 +432,7 @@ def test_what_is_learned_and_forgotten_leaves_nothing(kind: str) -> None:
 
 
 @every_text_model
-def test_a_document_without_words_can_be_forgotten(kind: str) -> None:
+def test_a_document_without_words_can_be_forgotten(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     assert TEXTS["text"][17] == "!?"
     rest = pl.concat([TEXTS[:17], TEXTS[18:]])
@@ -450,7 +440,7 @@ def test_a_document_without_words_can_be_forgotten(kind: str) -> None:
 
 
 @every_text_model
-def test_what_was_never_learned_is_not_forgotten_and_nothing_changes(kind: str) -> None:
+def test_what_was_never_learned_is_not_forgotten_and_nothing_changes(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS[:100])
     before = bits(model)
     for strangers in (TEXTS[:101], pl.DataFrame({"text": ["unheard"], "label": ["ham"]}),
@@ -461,7 +451,7 @@ def test_what_was_never_learned_is_not_forgotten_and_nothing_changes(kind: str) 
 
 
 @every_text_model
-def test_not_everything_can_be_forgotten(kind: str) -> None:
+def test_not_everything_can_be_forgotten(kind):
     model = TEXT_MODELS[kind](L).fit(TEXTS)
     before = bits(model)
     with pytest.raises(DataError, match="every document would be forgotten"):
@@ -474,7 +464,7 @@ def test_not_everything_can_be_forgotten(kind: str) -> None:
 
 @every_model
 @every_smoothing
-def test_a_pickled_model_is_the_same(kind: str, l: Any) -> None:
+def test_a_pickled_model_is_the_same(kind, l):
     model = MODELS[kind](l).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     assert_identical(bits(again), bits(model))
@@ -486,7 +476,7 @@ def test_a_pickled_model_is_the_same(kind: str, l: Any) -> None:
     pl.col("label"), pl.col("label").replace_strict({"eggs": 7, "ham": -3, "spam": 10}),
     pl.col("label").replace_strict({"eggs": 7, "ham": -3, "spam": 10}, return_dtype=pl.Int8),
     pl.col("label") == "spam"], ids=["str", "int", "int8", "bool"])
-def test_a_saved_and_loaded_model_is_the_same(kind: str, labels: pl.Expr, tmp_path: Path) -> None:
+def test_a_saved_and_loaded_model_is_the_same(kind, labels, tmp_path):
     frame = TEXTS.with_columns(labels.alias("label"))
     model = TEXT_MODELS[kind](L).fit(frame)
     model.save(tmp_path / "model.textnb")
@@ -504,9 +494,7 @@ def test_a_saved_and_loaded_model_is_the_same(kind: str, labels: pl.Expr, tmp_pa
 
 
 @every_text_model
-def test_real_messages_learned_in_any_way_give_one_model(
-    kind: str, corpus: Callable[[str], pl.LazyFrame], tmp_path: Path
-) -> None:
+def test_real_messages_learned_in_any_way_give_one_model(kind, corpus, tmp_path):
     frame = corpus("sms_spam").collect()
     expected = bits(TEXT_MODELS[kind](L).fit(frame))
     one = TEXT_MODELS[kind](L).fit(frame[3000:].reverse())
@@ -525,7 +513,7 @@ searched = settings(derandomize=True, deadline=None, max_examples=examples(100),
 
 
 @st.composite
-def statistics(draw: st.DrawFn, n_features: int = 3) -> Counts:
+def statistics(draw, n_features=3):
     classes = sorted(draw(st.sets(st.sampled_from(LABELS), min_size=1, max_size=4)))
     rows = draw(st.lists(counts, min_size=len(classes), max_size=len(classes)))
     cells = draw(st.lists(counts, min_size=len(classes) * n_features,
@@ -534,7 +522,7 @@ def statistics(draw: st.DrawFn, n_features: int = 3) -> Counts:
                            np.array(cells, dtype=np.int64).reshape(len(classes), n_features))
 
 
-def as_dict(statistics: Counts) -> dict[str, tuple[int, list[int]]]:
+def as_dict(statistics):
     return {label: (rows, cells) for label, rows, cells in zip(
         statistics.classes.tolist(), statistics.class_count.tolist(),
         statistics.feature_count.tolist(), strict=True)}
@@ -542,9 +530,7 @@ def as_dict(statistics: Counts) -> dict[str, tuple[int, list[int]]]:
 
 @searched
 @given(statistics(), statistics())
-def test_a_sum_of_statistics_is_the_sum_of_each_count(
-    a: Counts, b: Counts
-) -> None:
+def test_a_sum_of_statistics_is_the_sum_of_each_count(a, b):
     none = (0, [0, 0, 0])
     mine, theirs = as_dict(a), as_dict(b)
     expected = {}
@@ -558,9 +544,7 @@ def test_a_sum_of_statistics_is_the_sum_of_each_count(
 
 @searched
 @given(statistics(), statistics())
-def test_what_is_added_and_subtracted_leaves_what_was(
-    a: Counts, b: Counts
-) -> None:
+def test_what_is_added_and_subtracted_leaves_what_was(a, b):
     rest = as_dict((a + b) - b)
     assert {label: rest.pop(label) for label in as_dict(a)} == as_dict(a)
     assert all(left == (0, [0, 0, 0]) for left in rest.values())
@@ -568,19 +552,19 @@ def test_what_is_added_and_subtracted_leaves_what_was(
 
 @searched
 @given(statistics(), statistics())
-def test_addition_commutes(a: Counts, b: Counts) -> None:
+def test_addition_commutes(a, b):
     assert (a + b).equals(b + a)
 
 
 @searched
 @given(statistics(), statistics(), statistics())
-def test_addition_associates(a: Counts, b: Counts, c: Counts) -> None:
+def test_addition_associates(a, b, c):
     assert ((a + b) + c).equals(a + (b + c))
 
 
 @searched
 @given(statistics())
-def test_no_rows_add_nothing(a: Counts) -> None:
+def test_no_rows_add_nothing(a):
     nothing = Counts.from_table(a.classes, 0 * a.class_count, 0 * a.feature_count)
     assert (a + nothing).equals(a)
     assert (a - nothing).equals(a)
@@ -589,9 +573,7 @@ def test_no_rows_add_nothing(a: Counts) -> None:
 
 @searched
 @given(statistics(), st.integers(0, 2), st.integers(1, 2**40))
-def test_no_more_is_taken_away_than_was_counted(
-    a: Counts, feature: int, excess: int
-) -> None:
+def test_no_more_is_taken_away_than_was_counted(a, feature, excess):
     counts = a.feature_count.copy()
     counts[0, feature] += excess
     more = Counts.from_table(a.classes, a.class_count, counts)
@@ -605,9 +587,7 @@ def test_no_more_is_taken_away_than_was_counted(
 @searched
 @given(st.lists(st.tuples(st.lists(st.integers(0, 255), min_size=3, max_size=3),
                           st.sampled_from(LABELS), st.booleans()), min_size=1, max_size=12))
-def test_the_statistic_of_rows_is_the_sum_over_any_partition(
-    rows: list[tuple[list[int], str, bool]]
-) -> None:
+def test_the_statistic_of_rows_is_the_sum_over_any_partition(rows):
     cells = np.array([row for row, _, _ in rows], dtype=np.uint8)
     labels = np.array([label for _, label, _ in rows])
     left = np.array([side for _, _, side in rows])
@@ -623,9 +603,7 @@ texts = st.lists(st.tuples(st.text("ab अ", max_size=12), st.sampled_from(["x",
 
 @settings(searched, max_examples=examples(40))
 @given(texts, texts)
-def test_any_documents_learned_and_forgotten_leave_nothing(
-    kept: list[tuple[str, str]], passing: list[tuple[str, str]]
-) -> None:
+def test_any_documents_learned_and_forgotten_leave_nothing(kept, passing):
     kept_frame, passing_frame = (
         pl.DataFrame(rows, schema=["text", "label"], orient="row") for rows in (kept, passing))
     model = TextClassifier(MultinomialNB()).fit(pl.concat([passing_frame, kept_frame]))

@@ -13,14 +13,12 @@ It loses them in two places, both at very small smoothing:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn import naive_bayes
@@ -38,7 +36,6 @@ from textnb import (
     Tokenizer,
 )
 
-Corpus = Callable[[str], pl.LazyFrame]
 Array = np.ndarray[Any, Any]
 
 TINY = 1e-10
@@ -58,15 +55,14 @@ MATRICES = {
 }
 
 
-def pair(kind: str, l: object, **settings: Any) -> tuple[Any, Any]:
+def pair(kind, l, **settings):
     """Our estimator and scikit-learn's."""
     name, own = KINDS[kind]
     return (getattr(textnb, name)(l=l, **own, **settings),
             getattr(naive_bayes, name)(alpha=l, **own, **settings))
 
 
-def fitted(kind: str, l: object, X: Any, y: Any, weight: Any = None,
-           **settings: Any) -> tuple[Any, Any]:
+def fitted(kind, l, X, y, weight=None, **settings):
     ours, theirs = pair(kind, l, **settings)
     return ours.fit(X, y, sample_weight=weight), theirs.fit(X, y, sample_weight=weight)
 
@@ -82,7 +78,7 @@ class Lost:
     scores: Array
 
 
-def lost(ours: Any, X: Any) -> Lost:
+def lost(ours, X):
     counts, classes = ours.feature_count_, len(ours.classes_)
     nowhere = Lost(np.zeros(counts.shape, dtype=bool), np.zeros((X.shape[0], classes), dtype=bool))
     if np.min(ours.l) > TINY or isinstance(ours, MultinomialNB):
@@ -97,11 +93,11 @@ def lost(ours: Any, X: Any) -> Lost:
     return Lost(alone, holds @ alone.T.astype(np.int64) > 0)
 
 
-def agree(actual: Array, expected: Array, atol: float = 1e-13) -> None:
+def agree(actual, expected, atol=1e-13):
     np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=atol)
 
 
-def weights_of(theirs: Any) -> Array:
+def weights_of(theirs):
     """The weights that scikit-learn's predictions use, as it computes them."""
     if not isinstance(theirs, naive_bayes.BernoulliNB):
         return theirs.feature_log_prob_
@@ -110,7 +106,7 @@ def weights_of(theirs: Any) -> Array:
     return theirs.feature_log_prob_ - absent
 
 
-def assert_agreement(ours: Any, theirs: Any, X: Any) -> None:
+def assert_agreement(ours, theirs, X):
     where = lost(ours, X)
     assert ours.classes_.tolist() == theirs.classes_.tolist()
     agree(ours.class_count_, theirs.class_count_)
@@ -137,7 +133,7 @@ def assert_agreement(ours: Any, theirs: Any, X: Any) -> None:
 # Small data, made so that every special case is in it
 
 
-def small(classes: int = 3) -> tuple[Array, Array]:
+def small(classes=3):
     """Counts with an empty row; with terms in no row, every row of a class, one class alone."""
     rng = np.random.default_rng(classes)
     y = np.array(["ham", "spam", "unsure"][:classes])[np.arange(60) ** 2 % 7 % classes]
@@ -151,7 +147,7 @@ def small(classes: int = 3) -> tuple[Array, Array]:
     return X, y
 
 
-def unlike(X: Array) -> Array:
+def unlike(X):
     """Rows to be scored that were not learned."""
     return np.random.default_rng(9).poisson(X.mean(axis=0) / 2, size=(40, X.shape[1]))
 
@@ -159,7 +155,7 @@ def unlike(X: Array) -> Array:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("l", SMOOTHINGS)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_small_counts(kind: str, l: float, classes: int) -> None:
+def test_small_counts(kind, l, classes):
     X, y = small(classes)
     ours, theirs = fitted(kind, l, X, y)
     assert_agreement(ours, theirs, np.concatenate([X, unlike(X)]))
@@ -167,7 +163,7 @@ def test_small_counts(kind: str, l: float, classes: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("matrix", MATRICES)
-def test_every_kind_of_matrix(kind: str, matrix: str) -> None:
+def test_every_kind_of_matrix(kind, matrix):
     X, y = small()
     ours, theirs = fitted(kind, 0.1, MATRICES[matrix](X), y)
     assert_agreement(ours, theirs, MATRICES[matrix](unlike(X)))
@@ -175,14 +171,14 @@ def test_every_kind_of_matrix(kind: str, matrix: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("prior", [None, [0.5]])
-def test_one_class(kind: str, prior: list[float] | None) -> None:
+def test_one_class(kind, prior):
     X, y = small(1)
     ours, theirs = fitted(kind, 1.0, X, y, class_prior=prior)
     assert_agreement(ours, theirs, unlike(X))
 
 
 @pytest.mark.parametrize("kind", ["multinomial", "complement", "complement norm"])
-def test_smoothing_of_each_feature(kind: str) -> None:
+def test_smoothing_of_each_feature(kind):
     X, y = small()
     l = np.random.default_rng(5).choice([0.01, 0.1, 1.0, 2.5], size=X.shape[1])
     ours, theirs = fitted(kind, l, X, y)
@@ -195,7 +191,7 @@ def test_smoothing_of_each_feature(kind: str) -> None:
     {"class_prior": [0.2, 0.5, 0.3]},
     {"class_prior": [0.2, 0.5, 0.3], "fit_prior": False},
 ], ids=["uniform", "given", "given, not fitted"])
-def test_priors(kind: str, settings: dict[str, Any]) -> None:
+def test_priors(kind, settings):
     X, y = small()
     ours, theirs = fitted(kind, 0.1, X, y, **settings)
     assert_agreement(ours, theirs, unlike(X))
@@ -204,7 +200,7 @@ def test_priors(kind: str, settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("l", [0.01, 1.0])
 @pytest.mark.parametrize("matrix", ["dense", "csr_array"])
-def test_sample_weights(kind: str, l: float, matrix: str) -> None:
+def test_sample_weights(kind, l, matrix):
     X, y = small()
     weight = np.random.default_rng(6).choice([0.0, 0.3, 1.0, 2.7], size=len(y))
     ours, theirs = fitted(kind, l, MATRICES[matrix](X), y, weight)
@@ -213,7 +209,7 @@ def test_sample_weights(kind: str, l: float, matrix: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_partial_fit(kind: str, weighted: bool) -> None:
+def test_partial_fit(kind, weighted):
     X, y = small()
     weight = np.random.default_rng(6).choice([0.3, 1.0, 2.7], size=len(y)) if weighted else None
     ours, theirs = pair(kind, 0.1)
@@ -226,7 +222,7 @@ def test_partial_fit(kind: str, weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0, 2.5])
-def test_presence_above_a_threshold(threshold: float) -> None:
+def test_presence_above_a_threshold(threshold):
     X, y = small()
     ours, theirs = fitted("bernoulli", 0.1, X, y, binarize=threshold)
     agree(ours.feature_count_, theirs.feature_count_)
@@ -236,12 +232,12 @@ def test_presence_above_a_threshold(threshold: float) -> None:
 # Categories
 
 
-def categories() -> tuple[Array, Array]:
+def categories():
     X, y = small()
     return np.minimum(X, 3), y
 
 
-def assert_categorical_agreement(ours: Any, theirs: Any, X: Any) -> None:
+def assert_categorical_agreement(ours, theirs, X):
     assert ours.n_categories_.tolist() == theirs.n_categories_.tolist()
     agree(ours.class_log_prior_, theirs.class_log_prior_)
     for own, other in zip(ours.category_count_, theirs.category_count_, strict=True):
@@ -258,13 +254,13 @@ def assert_categorical_agreement(ours: Any, theirs: Any, X: Any) -> None:
     {}, {"fit_prior": False}, {"class_prior": [0.2, 0.5, 0.3]}, {"min_categories": 6},
     {"min_categories": [4] * 14 + [9]},
 ], ids=["plain", "uniform", "given prior", "min_categories", "min_categories of each"])
-def test_categories(l: float, settings: dict[str, Any]) -> None:
+def test_categories(l, settings):
     X, y = categories()
     assert_categorical_agreement(CategoricalNB(l=l, **settings).fit(X, y),
                                  naive_bayes.CategoricalNB(alpha=l, **settings).fit(X, y), X)
 
 
-def test_categories_under_sample_weights() -> None:
+def test_categories_under_sample_weights():
     X, y = categories()
     weight = np.random.default_rng(6).choice([0.0, 0.3, 1.0, 2.7], size=len(y))
     assert_categorical_agreement(
@@ -272,7 +268,7 @@ def test_categories_under_sample_weights() -> None:
         naive_bayes.CategoricalNB(alpha=0.1).fit(X, y, sample_weight=weight), X)
 
 
-def test_categories_in_pieces() -> None:
+def test_categories_in_pieces():
     X, y = categories()
     ours = CategoricalNB(l=0.1, min_categories=4)
     theirs = naive_bayes.CategoricalNB(alpha=0.1, min_categories=4)
@@ -286,7 +282,7 @@ def test_categories_in_pieces() -> None:
 # Where scikit-learn has no answer
 
 
-def test_bernoulli_smoothing_of_each_feature_is_exact() -> None:
+def test_bernoulli_smoothing_of_each_feature_is_exact():
     X, y = small()
     l = np.random.default_rng(5).choice([TINY, 0.01, 0.1, 1.0, 2.5], size=X.shape[1])
     with pytest.raises(ValueError, match="broadcast"):
@@ -297,7 +293,7 @@ def test_bernoulli_smoothing_of_each_feature_is_exact() -> None:
           [bernoulli.scores(rows, labels, row, l.tolist()) for row in seen.tolist()])
 
 
-def test_bernoulli_smoothing_of_each_of_as_many_features_as_classes_is_exact() -> None:
+def test_bernoulli_smoothing_of_each_of_as_many_features_as_classes_is_exact():
     X, y = small()
     X, l = X[:, 4:7], np.array([0.01, 1.0, 2.5])
     expected = [bernoulli.scores(X.tolist(), y.tolist(), row, l.tolist()) for row in X.tolist()]
@@ -308,7 +304,7 @@ def test_bernoulli_smoothing_of_each_of_as_many_features_as_classes_is_exact() -
     agree(BernoulliNB(l=l).fit(X, y).predict_joint_log_proba(X), expected)
 
 
-def test_categorical_smoothing_of_each_feature_is_exact() -> None:
+def test_categorical_smoothing_of_each_feature_is_exact():
     X, y = categories()
     l = np.random.default_rng(5).choice([TINY, 0.01, 1.0], size=X.shape[1])
     with pytest.raises(ValueError, match="alpha"):
@@ -322,11 +318,11 @@ def test_categorical_smoothing_of_each_feature_is_exact() -> None:
 # Where scikit-learn loses digits
 
 
-def relative_error(actual: Any, expected: Any) -> Array:
+def relative_error(actual, expected):
     return np.abs(np.asarray(actual) - expected) / np.abs(expected)
 
 
-def test_bernoulli_keeps_the_digits_that_scikit_learn_loses() -> None:
+def test_bernoulli_keeps_the_digits_that_scikit_learn_loses():
     X, y = small()
     ours, theirs = fitted("bernoulli", TINY, X, y)
     X = np.concatenate([X, unlike(X)])
@@ -343,7 +339,7 @@ def test_bernoulli_keeps_the_digits_that_scikit_learn_loses() -> None:
 
 
 @pytest.mark.parametrize("norm", [False, True])
-def test_complement_keeps_the_digits_that_scikit_learn_loses(norm: bool) -> None:
+def test_complement_keeps_the_digits_that_scikit_learn_loses(norm):
     X, y = small()
     ours, theirs = fitted("complement norm" if norm else "complement", TINY, X, y)
     counts = ours.feature_count_.tolist()
@@ -371,7 +367,7 @@ class Counted:
 
 
 @cache
-def counts_of(corpus: Corpus, name: str, every: int = 1) -> Counted:
+def counts_of(corpus, name, every=1):
     """Counts of one row in so many, from all of the corpus."""
     frame = corpus(name)
     if "split" in frame.collect_schema():
@@ -386,29 +382,29 @@ def counts_of(corpus: Corpus, name: str, every: int = 1) -> Counted:
 
 
 @pytest.fixture(params=["20newsgroups", "r8", "sms_spam"])
-def counted(request: pytest.FixtureRequest, corpus: Corpus) -> Counted:
+def counted(request, corpus):
     return counts_of(corpus, request.param, 3 if request.param == "20newsgroups" else 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("l", [TINY, 0.01, 1.0])
-def test_corpora(counted: Counted, kind: str, l: float) -> None:
+def test_corpora(counted, kind, l):
     assert_agreement(*fitted(kind, l, counted.train, counted.labels), counted.test)
 
 
 @pytest.mark.parametrize("kind", ["multinomial", "complement"])
-def test_corpora_with_smoothing_of_each_feature(counted: Counted, kind: str) -> None:
+def test_corpora_with_smoothing_of_each_feature(counted, kind):
     l = np.random.default_rng(5).choice([0.01, 0.1, 1.0], size=len(counted.terms))
     assert_agreement(*fitted(kind, l, counted.train, counted.labels), counted.test)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_corpora_with_sample_weights(counted: Counted, kind: str) -> None:
+def test_corpora_with_sample_weights(counted, kind):
     weight = np.random.default_rng(6).choice([0.3, 1.0, 2.7], size=len(counted.labels))
     assert_agreement(*fitted(kind, 0.1, counted.train, counted.labels, weight), counted.test)
 
 
-def test_the_commonest_words_as_categories(counted: Counted) -> None:
+def test_the_commonest_words_as_categories(counted):
     common = np.argsort(-counted.train.sum(axis=0), kind="stable")[:40]
     X = np.minimum(counted.train[:, common].toarray(), 4)
     rows = np.minimum(counted.test[:, common].toarray(), 4)
@@ -417,7 +413,7 @@ def test_the_commonest_words_as_categories(counted: Counted) -> None:
         naive_bayes.CategoricalNB(alpha=0.1, min_categories=5).fit(X, counted.labels), rows)
 
 
-def test_words_of_every_document_of_a_newsgroup(corpus: Corpus) -> None:
+def test_words_of_every_document_of_a_newsgroup(corpus):
     counted = counts_of(corpus, "20newsgroups")
     ours, theirs = fitted("bernoulli", TINY, counted.train, counted.labels)
     X = counted.test
@@ -445,7 +441,7 @@ def test_words_of_every_document_of_a_newsgroup(corpus: Corpus) -> None:
     assert relative_error(theirs.predict_joint_log_proba(X[[i]])[0, k], expected) > 1e-10
 
 
-def test_words_of_one_class_alone(counted: Counted) -> None:
+def test_words_of_one_class_alone(counted):
     ours, theirs = fitted("complement", TINY, counted.train, counted.labels)
     where = lost(ours, counted.train).weights
     assert where.any(axis=1).all()
@@ -470,12 +466,12 @@ FIGURES = {
 COLUMNS = [MultinomialNB(l=1.0), MultinomialNB(l=0.01), BernoulliNB(l=1.0), ComplementNB(l=1.0)]
 
 
-def rounded(accuracy: float, digits: int = 4) -> str:
+def rounded(accuracy, digits=4):
     return f"{accuracy:.{digits}f}".removeprefix("0")
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_accuracy_on_the_official_split(corpus: Corpus, name: str) -> None:
+def test_accuracy_on_the_official_split(corpus, name):
     frame = corpus(name).select("text", "label", "split").collect()
     train, test = frame.filter(split="train"), frame.filter(split="test")
     model = TextClassifier(COLUMNS[0], tokenizer=Tokenizer.sklearn()).fit(train)
@@ -488,14 +484,14 @@ def test_accuracy_on_the_official_split(corpus: Corpus, name: str) -> None:
     assert found == FIGURES[name]
 
 
-def test_the_vocabulary_of_20_newsgroups_is_scikit_learns(corpus: Corpus) -> None:
+def test_the_vocabulary_of_20_newsgroups_is_scikit_learns(corpus):
     train = corpus("20newsgroups").filter(split="train")
     model = TextClassifier(MultinomialNB(), tokenizer=Tokenizer.sklearn()).fit(train)
     assert len(model.vocabulary_) == 130_107
 
 
 @pytest.mark.parametrize("name", ["r8", "sms_spam"])
-def test_a_whole_pipeline_predicts_the_same_labels(corpus: Corpus, name: str) -> None:
+def test_a_whole_pipeline_predicts_the_same_labels(corpus, name):
     frame = corpus(name).collect()
     train, test = frame.gather_every(2), frame.gather_every(2, offset=1)
     vectorizer = CountVectorizer()
@@ -511,9 +507,7 @@ def test_a_whole_pipeline_predicts_the_same_labels(corpus: Corpus, name: str) ->
 
 @pytest.mark.parametrize(("tokenizer", "figure"), [
     (Tokenizer(), ".707"), (Tokenizer.sklearn(), ".552")], ids=["own", "sklearn"])
-def test_bengali_headlines_need_their_marks(
-    corpus: Corpus, tokenizer: Tokenizer, figure: str
-) -> None:
+def test_bengali_headlines_need_their_marks(corpus, tokenizer, figure):
     frame = corpus("indicnews_bengali").collect()
     model = TextClassifier(MultinomialNB(), tokenizer=tokenizer).fit(frame.filter(split="train"))
     assert rounded(model.score(frame.filter(split="test")), digits=3) == figure
@@ -521,7 +515,7 @@ def test_bengali_headlines_need_their_marks(
 
 @pytest.mark.parametrize(("name", "folds", "figure"), [
     ("sms_spam", 10, ".9869"), ("bbc_news", 5, ".9726")])
-def test_cross_validated_accuracy(corpus: Corpus, name: str, folds: int, figure: str) -> None:
+def test_cross_validated_accuracy(corpus, name, folds, figure):
     frame = corpus(name).select("text", "label").collect()
     splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
     accuracies = []
@@ -532,7 +526,7 @@ def test_cross_validated_accuracy(corpus: Corpus, name: str, folds: int, figure:
 
 
 @pytest.fixture(scope="module")
-def digits(corpus: Corpus) -> tuple[Array, Array, Array, Array]:
+def digits(corpus):
     frame = corpus("mnist").collect()
     train, test = frame.filter(split="train"), frame.filter(split="test")
     return (train["pixels"].to_numpy(), train["label"].to_numpy(),
@@ -545,10 +539,7 @@ def digits(corpus: Corpus) -> tuple[Array, Array, Array, Array]:
     (ComplementNB(l=1.0), ".7285"),
 ], ids=["multinomial", "bernoulli", "complement"])
 @pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-def test_pixels_as_counts(
-    digits: tuple[Array, Array, Array, Array], estimator: Any, figure: str,
-    matrix: Callable[[Array], Any],
-) -> None:
+def test_pixels_as_counts(digits, estimator, figure, matrix):
     X, y, rows, labels = digits
     assert X.dtype == np.uint8
     estimator.fit(matrix(X), y)

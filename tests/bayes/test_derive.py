@@ -1,8 +1,5 @@
 """The form from counts alone is the estimator's form, to the bit."""
 
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ COUNTS = Counts.from_table(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
     ComplementNB(), ComplementNB(norm=True), ComplementNB(l=0.0),
 ], ids=repr)
 @pytest.mark.parametrize("classes", [3, 1])
-def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
+def test_it_is_the_estimators_form(estimator, classes):
     if classes == 1 and estimator.class_prior is not None:
         estimator = estimator.set_params(class_prior=[1.0])
     counts = Counts.from_table(COUNTS.classes[:classes], COUNTS.class_count[:classes],
@@ -38,11 +35,11 @@ def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
         assert (found.required.toarray() == expected.required.toarray()).all()
 
 
-def test_a_term_once_per_document() -> None:
+def test_a_term_once_per_document():
     form = model_named("MultinomialNB", {}).derive(COUNTS, binary=True)
     assert form.presence_above == 0.0
 
 
-def test_another_estimator_is_refused() -> None:
+def test_another_estimator_is_refused():
     with pytest.raises(ParameterError, match="unknown value 'GaussianNB'"):
         model_named("GaussianNB", {})

@@ -3,12 +3,9 @@
 `scripts/kernel --check` runs this with the bounds of all arrays checked.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,26 +25,26 @@ needs_compiler = pytest.mark.skipif(
     build(SOLVER).kernel is None, reason=f"the solver is not compiled: {build(SOLVER).reason}")
 
 
-def problem(seed: int, n_rows: int = 60, n_features: int = 40):
+def problem(seed, n_rows=60, n_features=40):
     rng = np.random.default_rng(seed)
     rows = sp.csr_array(sp.random_array((n_rows, n_features), density=0.15, rng=rng, format="csr"))
     y = np.where(rows @ rng.normal(size=n_features) + 0.3 * rng.normal(size=n_rows) > 0, 1.0, -1.0)
     return rows, rng.uniform(-2.0, 2.0, n_features), y, rng.uniform(0.5, 2.0, n_rows)
 
 
-def compiled_descent() -> Any | None:
+def compiled_descent():
     kernel = usable(SOLVER).kernel
     return kernel and kernel.descent
 
 
-def uncompiled() -> SimpleNamespace:
+def uncompiled():
     """The loops as Python runs them: arrays are memoryviews, whose bounds are checked."""
     pytest.importorskip("cython", reason="the uncompiled source needs Cython")
     path = Path(textnb.__file__).parent / "bayes/native/descent.py"
     spec = importlib.util.spec_from_file_location("uncompiled_descent", path)
     assert spec is not None
     assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.SOURCE == ""
 
@@ -59,7 +56,7 @@ def uncompiled() -> SimpleNamespace:
         "begin", "descend", "begin_lanes", "descend_lanes")})
 
 
-def objective(rows, scale, y, cost, weights, bias) -> float:
+def objective(rows, scale, y, cost, weights, bias):
     v = weights / scale
     short = np.maximum(1.0 - y * (rows @ weights + bias), 0.0)
     return float(0.5 * (v @ v + bias**2) + cost @ short**2)
@@ -129,7 +126,7 @@ def test_rows_that_cost_nothing_and_too_few_passes():
     assert not nothing.weights.any()
 
 
-def problems(n: int, seed: int = 7):
+def problems(n, seed=7):
     """Problems of the same rows: scales, y and costs of each."""
     rows, *first = problem(seed)
     rng = np.random.default_rng(seed)

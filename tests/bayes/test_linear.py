@@ -1,7 +1,5 @@
 """`NBLinear`: scikit-learn's tf-idf and LinearSVC as the oracle, and what holds for every model."""
 
-from __future__ import annotations
-
 import json
 import warnings
 
@@ -33,7 +31,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-def some_counts(classes: int, seed: int = 0):
+def some_counts(classes, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, 150)
     rates = rng.gamma(0.3, 1.0, (classes, 80))

@@ -1,8 +1,5 @@
 """The formulas on plain numbers are those on arrays, to 1e-12."""
 
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ COUNTS = np.array([[5, 0, 1, 40_000_000], [0, 2, 1, 3], [7, 7, 0, 0]])
 ROWS = np.array([40_000_000, 9, 7])
 
 
-def sums_of(model: Any, l: float) -> TermSums:
+def sums_of(model, l):
     """The sums of a file, from the formulas on arrays."""
     # From counts: 1 - p loses its digits where p is nearly 1.
     absent = (ROWS[:, None] - COUNTS + l) / (ROWS[:, None] + 2.0 * l)
@@ -30,7 +27,7 @@ def sums_of(model: Any, l: float) -> TermSums:
 @pytest.mark.parametrize("model", [
     MultinomialNB(), MultinomialNB(fit_prior=False), MultinomialNB(class_prior=[0.5, 0.3, 0.2]),
     BernoulliNB(), ComplementNB(), ComplementNB(norm=True)], ids=repr)
-def test_plain_numbers_and_arrays_agree(model: Any, l: float) -> None:
+def test_plain_numbers_and_arrays_agree(model, l):
     model = model.with_smoothing(l)
     form = model.derive(Counts.from_table(np.arange(3), ROWS, COUNTS))
     sums = sums_of(model, l)
@@ -43,7 +40,7 @@ def test_plain_numbers_and_arrays_agree(model: Any, l: float) -> None:
     np.testing.assert_allclose(model.intercept_of(sums, prior), form.intercept, rtol=1e-9)
 
 
-def test_one_class_has_a_prior() -> None:
+def test_one_class_has_a_prior():
     sums = TermSums(1.0, 1, [3], [3])
     assert ComplementNB().intercept_of(sums, [0.0]) == [0.0]
     assert ComplementNB().intercept_of(sums, [-1.0]) == [-1.0]

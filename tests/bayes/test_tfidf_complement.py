@@ -1,7 +1,5 @@
 """`TfidfComplementNB`: scikit-learn's tf-idf and ComplementNB as the oracle, and each service."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +24,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-def some_counts(classes: int, seed: int = 0):
+def some_counts(classes, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, 150)
     rates = rng.gamma(0.3, 1.0, (classes, 80))

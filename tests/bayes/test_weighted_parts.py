@@ -1,8 +1,5 @@
 """Under sample weights, parts and their order change the model by rounding, and by no more."""
 
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ WEIGHT = RNG.lognormal(0.0, 3.0, size=3000)
 
 @pytest.mark.parametrize("parts", [1, 4, 37])
 @pytest.mark.parametrize("kind", [MultinomialNB, BernoulliNB, ComplementNB])
-def test_within_1e_12(kind: Any, parts: int) -> None:
+def test_within_1e_12(kind, parts):
     whole = kind(l=0.1).fit(X, Y, sample_weight=WEIGHT)
     rows = np.random.default_rng(parts).permutation(3000)
     model = kind(l=0.1)
@@ -30,7 +27,7 @@ def test_within_1e_12(kind: Any, parts: int) -> None:
     np.testing.assert_allclose(model.feature_count_, whole.feature_count_, rtol=1e-12)
 
 
-def test_merged_statistics() -> None:
+def test_merged_statistics():
     whole = Counts.from_matrix(X, Y, sample_weight=WEIGHT)
     parts = [Counts.from_matrix(X[i::7], Y[i::7], sample_weight=WEIGHT[i::7])
              for i in range(7)]

@@ -1,10 +1,5 @@
 """Frames in, frames out: lazy or not, one column of text or several."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -16,7 +11,7 @@ from textnb.errors import DataError, SchemaError, SourceError
 
 
 class TestFramesInAndOut:
-    def test_a_frame_for_a_frame(self) -> None:
+    def test_a_frame_for_a_frame(self):
         model = TextClassifier().fit(SPAM)
         answered = model.predict(SPAM)
         assert isinstance(answered, pl.DataFrame)
@@ -24,7 +19,7 @@ class TestFramesInAndOut:
         assert answered.columns == [*SPAM.columns, "predicted"]
         assert answered["predicted"].dtype == pl.String
 
-    def test_a_lazy_frame_for_a_lazy_frame(self) -> None:
+    def test_a_lazy_frame_for_a_lazy_frame(self):
         model = TextClassifier().fit(SPAM.lazy())
         answered = model.predict(SPAM.lazy())
         assert isinstance(answered, pl.LazyFrame)
@@ -32,7 +27,7 @@ class TestFramesInAndOut:
         assert answered.collect().equals(model.predict(SPAM))
 
     @pytest.mark.parametrize("ending", ["parquet", "ndjson"])
-    def test_a_lazy_frame_for_a_path(self, ending: str, tmp_path: Path) -> None:
+    def test_a_lazy_frame_for_a_path(self, ending, tmp_path):
         path = tmp_path / f"mail.{ending}"
         getattr(SPAM, f"write_{ending}")(path)
         model = TextClassifier().fit(path)
@@ -42,17 +37,17 @@ class TestFramesInAndOut:
             assert isinstance(answered, pl.LazyFrame)
             assert answered.collect().equals(model.predict(SPAM))
 
-    def test_nothing_runs_before_the_frame_is_collected(self) -> None:
+    def test_nothing_runs_before_the_frame_is_collected(self):
         model = TextClassifier().fit(SPAM)
         answered = model.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
         assert "predicted" in answered.collect_schema()
         with pytest.raises(Exception, match="the source was read"):
             answered.collect()
 
-    def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs(self) -> None:
-        asked: list[list[str] | None] = []
+    def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs(self):
+        asked = []
 
-        def source(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+        def source(columns, *_):
             asked.append(columns)
             yield SPAM if columns is None else SPAM.select(columns)
 
@@ -61,8 +56,8 @@ class TestFramesInAndOut:
         assert [sorted(columns or []) for columns in asked] == [["label", "text"]]
         assert_same_model(model, TextClassifier(min_df=2, max_features=30).fit(SPAM))
 
-    def test_no_text_is_tokenised_where_no_answer_is_asked_for(self) -> None:
-        scored: list[int] = []
+    def test_no_text_is_tokenised_where_no_answer_is_asked_for(self):
+        scored = []
         answered = TextClassifier().fit(SPAM).predict(SPAM.lazy(), progress=scored.append)
         assert answered.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
         assert answered.select(pl.len()).collect().item() == SPAM.height
@@ -70,19 +65,17 @@ class TestFramesInAndOut:
         answered.select("predicted").collect()
         assert sum(scored) == SPAM.height
 
-    def test_columns_rows_and_filters_are_pushed_to_the_source(self) -> None:
-        asked: list[tuple[Any, ...]] = []
+    def test_columns_rows_and_filters_are_pushed_to_the_source(self):
+        asked = []
 
-        def source(
-            columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: Any
-        ) -> Iterator[pl.DataFrame]:
+        def source(columns, predicate, n_rows, _):
             asked.append((sorted(columns or SPAM.columns), predicate is not None, n_rows))
             frame = SPAM if columns is None else SPAM.select(columns)
             frame = frame if n_rows is None else frame.head(n_rows)
             yield frame if predicate is None else frame.filter(predicate)
 
         model = TextClassifier().fit(SPAM)
-        scored: list[int] = []
+        scored = []
         answered = model.predict(
             register_io_source(source, schema=SPAM.schema), progress=scored.append)
         answered.filter(pl.col("id") < 7).select("predicted").collect()
@@ -95,8 +88,8 @@ class TestFramesInAndOut:
         answered.select("extra").collect()
         assert asked.pop() == (["extra"], False, None)
 
-    def test_progress_adds_up_to_the_rows(self) -> None:
-        told: list[int] = []
+    def test_progress_adds_up_to_the_rows(self):
+        told = []
         model = TextClassifier().fit(SPAM, progress=told.append)
         assert sum(told) == SPAM.height
         told.clear()
@@ -108,7 +101,7 @@ class TestFramesInAndOut:
         ("explanation", {"explain": 1}), ("score", {"explain": 1}), ("intercept", {"explain": 1}),
         ("runner_up", {"explain": 1}),
     ])
-    def test_a_column_of_an_answers_name(self, column: str, settings: dict[str, Any]) -> None:
+    def test_a_column_of_an_answers_name(self, column, settings):
         model = TextClassifier().fit(SPAM)
         taken = SPAM.with_columns(pl.lit(0).alias(column))
         for frame in (taken, taken.lazy()):
@@ -117,22 +110,22 @@ class TestFramesInAndOut:
         if column != "predicted":
             assert model.predict(taken)[column].to_list() == [0] * SPAM.height
 
-    def test_a_missing_text_column(self) -> None:
+    def test_a_missing_text_column(self):
         model = TextClassifier().fit(SPAM)
         with pytest.raises(SchemaError, match="did you mean 'texts'"):
             model.predict(SPAM.rename({"text": "texts"}))
         with pytest.raises(SchemaError, match="no column 'label'"):
             TextClassifier().fit(SPAM.drop("label"))
 
-    def test_a_text_is_not_a_file(self) -> None:
+    def test_a_text_is_not_a_file(self):
         model = TextClassifier().fit(SPAM)
         for call in (model.predict, model.predict_proba, model.transform):
             with pytest.raises(SourceError, match=r"predict\(\['some text'\]\)"):
                 call("buy this now")
 
-    def test_an_empty_frame(self) -> None:
+    def test_an_empty_frame(self):
         model = TextClassifier().fit(SPAM)
-        everything: dict[str, Any] = {"probability": True, "scores": True, "explain": 3}
+        everything = {"probability": True, "scores": True, "explain": 3}
         answered = model.predict(SPAM.clear(), **everything)
         assert answered.height == 0
         assert answered.schema == model.predict(SPAM, **everything).schema
@@ -144,7 +137,7 @@ class TestFramesInAndOut:
             with pytest.raises(DataError, match="no rows: nothing can be learned"):
                 TextClassifier().fit(frame)
 
-    def test_the_text_of_categories_and_of_nulls_alone(self) -> None:
+    def test_the_text_of_categories_and_of_nulls_alone(self):
         model = TextClassifier().fit(SPAM)
         short = pl.DataFrame({"text": ["word1 word2", None]})
         expected = model.predict(short)["predicted"].to_list()
@@ -153,7 +146,7 @@ class TestFramesInAndOut:
         nulls = pl.DataFrame({"text": [None, None]})
         assert model.predict(nulls)["predicted"].to_list() == [expected[1]] * 2
 
-    def test_several_text_columns(self) -> None:
+    def test_several_text_columns(self):
         mail = pl.DataFrame({
             "subject": ["free money", None, "meeting", "notes"],
             "body": ["click here", "free offer", None, "see free room"],

@@ -1,7 +1,5 @@
 """The best of many classes, without a sort of all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from textnb.scoring.columns import best_columns
 
 @pytest.mark.parametrize("values", [2, 50, 10**9])
 @pytest.mark.parametrize("k", [1, 5, 299, 300, 400])
-def test_the_best_columns_are_those_of_a_stable_sort(values: int, k: int) -> None:
+def test_the_best_columns_are_those_of_a_stable_sort(values, k):
     rng = np.random.default_rng(values)
     scores = rng.integers(0, values, (40, 300)).astype(float)
     scores[rng.random(scores.shape) < 0.2] = -np.inf

@@ -1,8 +1,5 @@
 """Models of dense features against scikit-learn and against densities computed plainly."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -29,7 +26,6 @@ from textnb import (
 )
 
 Array = NDArray[Any]
-Data = tuple[Array, Array]
 NAMES = ["iris", "wine", "breast_cancer", "digits"]
 every = pytest.mark.parametrize("name", NAMES)
 # With one Gaussian per class: digits has constant columns within classes.
@@ -37,37 +33,37 @@ full_rank = pytest.mark.parametrize("name", NAMES[:3])
 
 
 @cache
-def read(name: str) -> Data:
+def read(name):
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     return X, y
 
 
 @cache
-def varying(name: str) -> Data:
+def varying(name):
     """Without the columns that are constant, or nearly, over all rows (digits has some)."""
     X, y = read(name)
     return X[:, X.std(axis=0) > 0.1] if name == "digits" else X, y
 
 
-def uneven(y: Array) -> Array:
+def uneven(y):
     priors = np.arange(1.0, len(np.unique(y)) + 1)
     return np.asarray(priors / priors.sum())
 
 
-def weights(y: Array) -> Array:
+def weights(y):
     return np.random.default_rng(0).gamma(2.0, size=len(y))
 
 
-def standardised(X: Array) -> Array:
+def standardised(X):
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
-def close(ours: Any, theirs: Any, tolerance: float = 1e-8) -> None:
+def close(ours, theirs, tolerance=1e-8):
     np.testing.assert_allclose(np.asarray(ours, dtype=np.float64),
                                np.asarray(theirs, dtype=np.float64), rtol=tolerance, atol=tolerance)
 
 
-def their_posterior(model: Any, X: Array) -> Array:
+def their_posterior(model, X):
     """log P(class | row) of scikit-learn's discriminants, where its probabilities would be 0."""
     scores = model.decision_function(X)
     if scores.ndim == 1:
@@ -82,9 +78,7 @@ def their_posterior(model: Any, X: Array) -> Array:
     PlugInBayes(KernelDensity(bandwidth=1.0)), PlugInBayes(HistogramDensity(), naive=True),
     HistogramDensity(), LogCountRatio(), NBLogisticRegression()],
     expected_failed_checks=expected_failures)
-def test_scikit_learn_takes_it_for_an_estimator(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
+def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)
 
 
@@ -94,9 +88,9 @@ def test_scikit_learn_takes_it_for_an_estimator(
 @every
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
 @pytest.mark.parametrize("var_smoothing", [1e-9, 1e-3, 0.1])
-def test_gaussian(name: str, given: bool, var_smoothing: float) -> None:
+def test_gaussian(name, given, var_smoothing):
     X, y = read(name)
-    settings: dict[str, Any] = {"var_smoothing": var_smoothing,
+    settings = {"var_smoothing": var_smoothing,
                                 "priors": uneven(y) if given else None}
     ours = GaussianNB(**settings).fit(X, y)
     theirs = naive_bayes.GaussianNB(**settings).fit(X, y)
@@ -111,7 +105,7 @@ def test_gaussian(name: str, given: bool, var_smoothing: float) -> None:
 
 
 @every
-def test_gaussian_with_weights(name: str) -> None:
+def test_gaussian_with_weights(name):
     X, y = read(name)
     ours = GaussianNB().fit(X, y, sample_weight=weights(y))
     theirs = naive_bayes.GaussianNB().fit(X, y, sample_weight=weights(y))
@@ -123,7 +117,7 @@ def test_gaussian_with_weights(name: str) -> None:
 
 
 @every
-def test_gaussian_weights_that_are_whole_repeat_rows(name: str) -> None:
+def test_gaussian_weights_that_are_whole_repeat_rows(name):
     X, y = read(name)
     times = np.random.default_rng(1).integers(1, 4, len(y))
     close(GaussianNB().fit(X, y, sample_weight=times).predict_log_proba(X),
@@ -133,7 +127,7 @@ def test_gaussian_weights_that_are_whole_repeat_rows(name: str) -> None:
 
 @every
 @pytest.mark.parametrize("size", [50, 401])
-def test_gaussian_in_batches(name: str, size: int) -> None:
+def test_gaussian_in_batches(name, size):
     X, y = (each[::1 if name == "iris" else 3] for each in read(name))
     ours, theirs = GaussianNB(), naive_bayes.GaussianNB()
     for start in range(0, len(y), size):
@@ -150,7 +144,7 @@ def test_gaussian_in_batches(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
-def test_gaussian_starts_from_a_batch_of_one_row(classes: list[int]) -> None:
+def test_gaussian_starts_from_a_batch_of_one_row(classes):
     X, y = np.array([[1.0, 2.0], [3.0, 1.0], [5.0, 9.0], [8.0, 7.0]]), np.array([0, 0, 1, 1])
     ours, theirs = GaussianNB(), naive_bayes.GaussianNB()
     for i in range(4):
@@ -161,7 +155,7 @@ def test_gaussian_starts_from_a_batch_of_one_row(classes: list[int]) -> None:
 
 
 @every
-def test_gaussian_goes_on_with_batches_of_one_row(name: str) -> None:
+def test_gaussian_goes_on_with_batches_of_one_row(name):
     X, y = (each[::5] for each in read(name))
     order = np.random.default_rng(2).permutation(len(y))
     X, y = X[order], y[order]
@@ -173,7 +167,7 @@ def test_gaussian_goes_on_with_batches_of_one_row(name: str) -> None:
 
 @every
 @pytest.mark.parametrize("size", [50])
-def test_gaussian_in_batches_without_smoothing(name: str, size: int) -> None:
+def test_gaussian_in_batches_without_smoothing(name, size):
     X, y = read(name)
     if name == "digits":
         # One column that varies within every class.
@@ -189,7 +183,7 @@ def test_gaussian_in_batches_without_smoothing(name: str, size: int) -> None:
 
 
 @every
-def test_gaussian_in_one_batch(name: str) -> None:
+def test_gaussian_in_one_batch(name):
     X, y = read(name)
     ours = GaussianNB().partial_fit(X, y, classes=np.unique(y))
     theirs = naive_bayes.GaussianNB().partial_fit(X, y, classes=np.unique(y))
@@ -197,7 +191,7 @@ def test_gaussian_in_one_batch(name: str) -> None:
 
 
 @full_rank
-def test_gaussian_is_a_product_of_normal_densities(name: str) -> None:
+def test_gaussian_is_a_product_of_normal_densities(name):
     X, y = (each[::7] for each in read(name))
     model = GaussianNB().fit(X, y)
     variances = np.array([np.diag(gaussian.covariance(gaussian.of_class(X, y, label)))
@@ -214,7 +208,7 @@ def test_gaussian_is_a_product_of_normal_densities(name: str) -> None:
 
 
 @every
-def test_linear_svd(name: str) -> None:
+def test_linear_svd(name):
     X, y = varying(name)
     ours = LinearDiscriminantAnalysis().fit(X, y)
     theirs = discriminant_analysis.LinearDiscriminantAnalysis(solver="svd").fit(X, y)
@@ -230,7 +224,7 @@ def test_linear_svd(name: str) -> None:
           theirs.coef_ - theirs.coef_.mean(axis=0) * (len(ours.coef_) > 1), 1e-7)
 
 
-def test_linear_svd_where_columns_are_constant() -> None:
+def test_linear_svd_where_columns_are_constant():
     X, y = read("digits")
     X = X[:, [i for i in range(64) if X[:, i].std() == 0 or X[:, i].std() > 0.1]]
     ours = LinearDiscriminantAnalysis(allow_singular=True).fit(X, y)
@@ -240,7 +234,7 @@ def test_linear_svd_where_columns_are_constant() -> None:
 
 @every
 @pytest.mark.parametrize("kept", [1, 2])
-def test_linear_keeps_the_first_axes(name: str, kept: int) -> None:
+def test_linear_keeps_the_first_axes(name, kept):
     X, y = varying(name)
     if kept > len(np.unique(y)) - 1:
         kept = 1
@@ -255,7 +249,7 @@ def test_linear_keeps_the_first_axes(name: str, kept: int) -> None:
 @pytest.mark.parametrize("solver", ["lsqr", "eigen"])
 @pytest.mark.parametrize("shrinkage", [None, 0.05, 0.5, 1.0, "auto"])
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
-def test_linear_shrunk(name: str, solver: str, shrinkage: Any, given: bool) -> None:
+def test_linear_shrunk(name, solver, shrinkage, given):
     # Columns are standardised: on breast_cancer as it stands (a condition number of 1e12) their
     # solvers keep no more than seven digits. The next test has those columns.
     X, y = varying(name)
@@ -278,7 +272,7 @@ def test_linear_shrunk(name: str, solver: str, shrinkage: Any, given: bool) -> N
 
 @full_rank
 @pytest.mark.parametrize("kind", ["full", "diagonal", "spherical"])
-def test_the_unbiased_divisor_and_restricted_covariances(name: str, kind: Any) -> None:
+def test_the_unbiased_divisor_and_restricted_covariances(name, kind):
     X, y = standardised(read(name)[0]), read(name)[1]
     model = LinearDiscriminantAnalysis(divisor="n-K", covariance=kind).fit(X, y)
     sigma = gaussian.pooled(X, y, len(X) - len(np.unique(y)))
@@ -294,9 +288,7 @@ def test_the_unbiased_divisor_and_restricted_covariances(name: str, kind: Any) -
 @full_rank
 @pytest.mark.parametrize("shrinkage", [None, 0.2, "auto"])
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
-def test_linear_keeps_its_digits_where_columns_differ_in_scale(
-    name: str, shrinkage: Any, given: bool
-) -> None:
+def test_linear_keeps_its_digits_where_columns_differ_in_scale(name, shrinkage, given):
     """Against long double: scikit-learn's lsqr differs from it by 5e-8 on breast_cancer."""
     X, y = read(name)
     priors = uneven(y).tolist() if given else gaussian.shares(y)
@@ -312,7 +304,7 @@ def test_linear_keeps_its_digits_where_columns_differ_in_scale(
 
 
 @full_rank
-def test_linear_is_a_gaussian_of_one_covariance(name: str) -> None:
+def test_linear_is_a_gaussian_of_one_covariance(name):
     X, y = standardised(read(name)[0]), read(name)[1]
     model = LinearDiscriminantAnalysis().fit(X, y)
     sigma = gaussian.pooled(X, y)
@@ -322,7 +314,7 @@ def test_linear_is_a_gaussian_of_one_covariance(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_ledoit_wolf_shrinkage(name: str) -> None:
+def test_the_ledoit_wolf_shrinkage(name):
     X, y = varying(name)
     rows = X[y == 1]
     rows = rows[:, rows.std(axis=0) > 0]
@@ -340,7 +332,7 @@ def test_the_ledoit_wolf_shrinkage(name: str) -> None:
 @full_rank
 @pytest.mark.parametrize("reg_param", [0.0, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
-def test_quadratic_svd(name: str, reg_param: float, given: bool) -> None:
+def test_quadratic_svd(name, reg_param, given):
     X, y = read(name)
     X = standardised(X)
     priors = uneven(y) if given else None
@@ -354,7 +346,7 @@ def test_quadratic_svd(name: str, reg_param: float, given: bool) -> None:
 @every
 @pytest.mark.parametrize("shrinkage", [0.1, 0.7, "auto"])
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
-def test_quadratic_shrunk(name: str, shrinkage: Any, given: bool) -> None:
+def test_quadratic_shrunk(name, shrinkage, given):
     X, y = varying(name)
     X = standardised(X)
     priors = uneven(y) if given else None
@@ -364,7 +356,7 @@ def test_quadratic_shrunk(name: str, shrinkage: Any, given: bool) -> None:
     close(ours.predict_log_proba(X), their_posterior(theirs, X))
 
 
-def test_quadratic_of_digits_with_reg_param() -> None:
+def test_quadratic_of_digits_with_reg_param():
     X, y = read("digits")
     ours = QuadraticDiscriminantAnalysis(reg_param=0.1).fit(X, y)
     theirs = discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1).fit(X, y)
@@ -373,7 +365,7 @@ def test_quadratic_of_digits_with_reg_param() -> None:
 
 @full_rank
 @pytest.mark.parametrize("divisor", ["n", "n-1"])
-def test_quadratic_is_a_normal_density_per_class(name: str, divisor: Any) -> None:
+def test_quadratic_is_a_normal_density_per_class(name, divisor):
     X, y = standardised(read(name)[0]), read(name)[1]
     model = QuadraticDiscriminantAnalysis(divisor=divisor).fit(X, y)
     each = [gaussian.of_class(X, y, label) for label in gaussian.labels(y)]
@@ -386,7 +378,7 @@ def test_quadratic_is_a_normal_density_per_class(name: str, divisor: Any) -> Non
 
 @full_rank
 @pytest.mark.parametrize(("alpha", "gamma"), [(0.0, 0.3), (0.4, 0.6), (1.0, 0.0), (0.2, 1.0)])
-def test_regularised_is_a_normal_density_per_class(name: str, alpha: float, gamma: float) -> None:
+def test_regularised_is_a_normal_density_per_class(name, alpha, gamma):
     X, y = standardised(read(name)[0]), read(name)[1]
     model = RegularizedDiscriminantAnalysis(alpha=alpha, gamma=gamma).fit(X, y)
     each = [gaussian.of_class(X, y, label) for label in gaussian.labels(y)]
@@ -397,7 +389,7 @@ def test_regularised_is_a_normal_density_per_class(name: str, alpha: float, gamm
     close(model.predict_joint_log_proba(X), expected, 1e-9)
 
 
-def test_a_singular_density_on_its_support() -> None:
+def test_a_singular_density_on_its_support():
     rng = np.random.default_rng(3)
     basis = rng.normal(size=(2, 4))
     parts = [rng.normal(size=(30, 2)) @ basis + shift for shift in (0.0, 1.5)]
@@ -411,7 +403,7 @@ def test_a_singular_density_on_its_support() -> None:
         close(model.predict_joint_log_proba(points)[:, k], expected, 1e-8)
 
 
-def test_a_singular_shared_covariance_on_its_support() -> None:
+def test_a_singular_shared_covariance_on_its_support():
     rng = np.random.default_rng(4)
     basis = rng.normal(size=(2, 3))
     y = np.arange(40) % 2
@@ -427,7 +419,7 @@ def test_a_singular_shared_covariance_on_its_support() -> None:
 
 @pytest.mark.filterwarnings("ignore:self.within_class_std_dev_ has at least 1 zero")
 @every
-def test_nearest_centroid(name: str) -> None:
+def test_nearest_centroid(name):
     X, y = read(name)
     ours, theirs = NearestCentroid().fit(X, y), neighbors.NearestCentroid().fit(X, y)
     assert np.array_equal(ours.predict(X), theirs.predict(X))
@@ -436,7 +428,7 @@ def test_nearest_centroid(name: str) -> None:
     assert np.array_equal(ours.predict(X), distance.argmin(axis=1))
 
 
-def test_nearest_centroid_with_weights_of_classes() -> None:
+def test_nearest_centroid_with_weights_of_classes():
     X, y = read("wine")
     priors = uneven(y)
     ours = NearestCentroid(priors=priors).fit(X, y)

@@ -1,12 +1,8 @@
 """Tokenizers and texts on which the kernel is compared with expressions, and how."""
 
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from textnb import Tokenizer
@@ -16,7 +12,7 @@ from textnb.text.characters import KINDS
 class OwnTokenizer(Tokenizer):
     """A subclass with an expression of its own, of which no plan tells."""
 
-    def expr(self, text: Any) -> pl.Expr:
+    def expr(self, text):
         return super().expr(text).list.eval(pl.element().filter(pl.element().str.len_chars() < 9))
 
 
@@ -69,7 +65,7 @@ LISTS = {
 ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
 UNSPACED = "\u4e00\u4e01\u4e02\u30fc\u0e48"
 KEPT = "+#$%!?.,15\u20ac\u00a3\u2764\ufe0f\U0001f600c_ \u4e00"
-DOCUMENTS: list[str | None] = [
+DOCUMENTS = [
     "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
     "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd",
     r"a:b \\: c\:text: a\\\ text:a",
@@ -79,11 +75,11 @@ DOCUMENTS: list[str | None] = [
     "\u2764\ufe0f\U0001f600x?\U0001f600 au.s.a. 1a++ a_b# \u00bd% 1,2,3,%"]
 
 
-def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:
+def frame_of(texts, **columns):
     return pl.DataFrame({"text": texts, **columns}, schema_overrides={"text": pl.String})
 
 
-def assert_same_matrix(one: Any, other: Any) -> None:
+def assert_same_matrix(one, other):
     if isinstance(one, tuple) and isinstance(one[0], type):
         assert one == other
         return
@@ -93,7 +89,7 @@ def assert_same_matrix(one: Any, other: Any) -> None:
     assert_same_rows(rows, own)
 
 
-def assert_same_rows(rows: sp.csr_array, own: sp.csr_array) -> None:
+def assert_same_rows(rows, own):
     assert rows.shape == own.shape
     for part in ("indptr", "indices", "data"):
         left, right = getattr(rows, part), getattr(own, part)

@@ -1,7 +1,5 @@
 """The kernel and the expressions give the same bits, whatever the texts are."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random
@@ -9,10 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -51,17 +47,16 @@ from textnb.text.vocabulary import Limits
 if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
     pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
 
-T = TypeVar("T")
 
 
 @cache
-def every_character() -> tuple[list[int], pl.Series]:
+def every_character():
     """All code points but surrogates, and their characters."""
     codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     return codes, pl.Series([chr(code) for code in codes])
 
 
-def both(run: Callable[[], T]) -> tuple[T, T]:
+def both(run):
     """What comes out of the kernel, and by expressions; an error by its type and words."""
     with pytest.MonkeyPatch.context() as patch:
         found = []
@@ -74,7 +69,7 @@ def both(run: Callable[[], T]) -> tuple[T, T]:
     return found[0], found[1]
 
 
-def table_of(tokenizer: Tokenizer, secret: Any = None) -> TermTable:
+def table_of(tokenizer, secret=None):
     kernel = usable_kernel()
     assert kernel is not None
     return TermTable(kernel, tokenizer, secret)
@@ -86,7 +81,7 @@ class TestEquality:
     @settings(deadline=None, max_examples=examples(60))
     @given(texts=TEXTS)
     @example(texts=DOCUMENTS)
-    def test_matrices_of_any_text(self, name: str, texts: list[str | None]) -> None:
+    def test_matrices_of_any_text(self, name, texts):
         tokenizer = SERVED[name]
         assert not why_expressions(tokenizer)
         assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], tokenizer, "text")))
@@ -96,9 +91,7 @@ class TestEquality:
     @settings(deadline=None, max_examples=examples(30))
     @given(texts=TEXTS, unseen=TEXTS)
     @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
-    def test_look_up_in_a_vocabulary(
-        self, name: str, texts: list[str | None], unseen: list[str | None]
-    ) -> None:
+    def test_look_up_in_a_vocabulary(self, name, texts, unseen):
         """Words outside of it are passed over; n-grams of known words may be outside too."""
         tokenizer = SERVED[name]
         listed = frame_of(texts).select(tokenizer.expr("text").explode())["text"]
@@ -111,12 +104,10 @@ class TestEquality:
     @settings(deadline=None, max_examples=examples(30))
     @given(texts=TEXTS, unseen=TEXTS)
     @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen, words \U0001f642", "a\\ b a\x01b"])
-    def test_words_that_expressions_find(
-        self, name: str, texts: list[str | None], unseen: list[str | None]
-    ) -> None:
+    def test_words_that_expressions_find(self, name, texts, unseen):
         tokenizer, columns = LISTS[name], ["text", "other"]
 
-        def rows(listed: list[str | None]) -> pl.DataFrame:
+        def rows(listed):
             frame = frame_of(listed, other=[text and text[::-1] for text in listed]).cast(pl.String)
             return frame.select(pl.all().str.split(" ")) if tokenizer.token_columns else frame
 
@@ -135,7 +126,7 @@ class TestEquality:
             else:
                 assert_same_rows(one, other)
 
-    def test_texts_beside_lists_of_tokens(self) -> None:
+    def test_texts_beside_lists_of_tokens(self):
         frame = pl.DataFrame({
             "title": ["ab cd", None, "ef ef", "x y"],
             "words": [["New York", "cd"], ["ab", None, ""], None, ["A b", "c\x01"]]})
@@ -143,7 +134,7 @@ class TestEquality:
         assert_same_matrix(*both(lambda: count_matrix(
             [frame[:2], frame[2:]], tokenizer, ["title", "words"])))
 
-    def test_terms_that_no_text_can_hold(self) -> None:
+    def test_terms_that_no_text_can_hold(self):
         terms = pl.Series(sorted(["", " ", "a  b", "ab cd", "don't", "Upper", "ab", "x", "cd  ab"]))
         for name in ("default", "pairs", "pairs alone", "within words"):
             rows, own = both(lambda name=name: Vocabulary(SERVED[name], terms).counts(
@@ -154,7 +145,7 @@ class TestEquality:
     @pytest.mark.parametrize("name", ["default", "pairs", "within words", "stop words"])
     @pytest.mark.parametrize("above", [None, 0.0, 1.0, 1.5, -1.0, np.inf])
     @pytest.mark.parametrize("frequency", [False, True])
-    def test_sums_per_class(self, name: str, above: float | None, frequency: bool) -> None:
+    def test_sums_per_class(self, name, above, frequency):
         draw = random.Random(3)
         words = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9"]
         texts = [" ".join(draw.choices(words, k=draw.randrange(12))) for _ in range(400)]
@@ -174,7 +165,7 @@ class TestEquality:
                 assert np.array_equal(left, right)
 
     @pytest.mark.parametrize("name", ["default", "pairs alone", "characters"])
-    def test_several_text_columns(self, name: str) -> None:
+    def test_several_text_columns(self, name):
         frame = pl.DataFrame({"title": ["ab cd", None, "ef"], "body": ["gh", "ab", None]})
         columns = ["title", "body"]
         assert_same_matrix(*both(lambda: count_matrix([frame], SERVED[name], columns)))
@@ -183,7 +174,7 @@ class TestEquality:
     @pytest.mark.parametrize("settings", [
         {}, {"ngram_range": (1, 3), "stop_words": ("ef", "the")}, {"analyzer": "char"},
         {"analyzer": "char_wb", "ngram_range": (2, 3)}])
-    def test_field_prefixes(self, prefix: Any, settings: dict[str, Any]) -> None:
+    def test_field_prefixes(self, prefix, settings):
         columns = ["title", "body", "a\tb"]
         if prefix is True:
             columns.pop()
@@ -203,15 +194,15 @@ class TestEquality:
         Limits(min_df=2), Limits(max_df=2), Limits(max_df=0.4), Limits(max_features=3),
         Limits(min_df=2, max_features=2), Limits(min_df=5)])
     @pytest.mark.parametrize("name", ["default", "pairs", "three to four"])
-    def test_limits(self, name: str, limits: Limits) -> None:
-        texts: list[str | None] = ["ab cd ef gh ij", "ab cd ef gh", "cd ab", None, "cd ef gh ij ab"]
+    def test_limits(self, name, limits):
+        texts = ["ab cd ef gh ij", "ab cd ef gh", "cd ab", None, "cd ef gh ij ab"]
         assert_same_matrix(*both(
             lambda: count_matrix([frame_of(texts)], SERVED[name], "text", limits)))
 
-    def test_texts_longer_than_what_is_looked_at_at_a_time(self) -> None:
+    def test_texts_longer_than_what_is_looked_at_at_a_time(self):
         draw = random.Random(5)
         parts = ["ab", "é", "हिन्दी", "x", "  ", "\n", "cat", "日本語", "-"]
-        texts: list[str | None] = [
+        texts = [
             "".join(draw.choices(parts, k=60_000)), "a" * 200_000,
             "é" * 100_000 + " " + "b" * 70_000, "日本語" * 40_000, "word " * 30_000, "end"]
         for name in ("default", "pairs", "characters", "within words"):
@@ -219,7 +210,7 @@ class TestEquality:
                 lambda name=name: count_matrix([frame_of(texts)], SERVED[name], "text")))
 
     @pytest.mark.parametrize("members", ["\\w", r"\p{L}\p{M}\p{N}_", "a-z'", WHITE, "\\d"])
-    def test_every_code_point_is_in_the_class_that_the_engine_has_it_in(self, members: str) -> None:
+    def test_every_code_point_is_in_the_class_that_the_engine_has_it_in(self, members):
         codes, characters = every_character()
         listed = characters.str.contains(f"^(?s:[{members}])$")
         every = np.frombuffer(characters.str.join("").item().encode(), np.uint8)
@@ -228,7 +219,7 @@ class TestEquality:
     @pytest.mark.parametrize("character", [
         "\0", "\x7f", "\x80", "\u07ff", "\u0800", "\u2fff", "\u3000", "\ud7ff", "\uffff",
         "\U00010000", "\U0010ffff"])
-    def test_the_class_reaches_as_far_as_the_text(self, character: str) -> None:
+    def test_the_class_reaches_as_far_as_the_text(self, character):
         own = CharacterClass(r"\p{L}")
         expected = pl.Series([character]).str.contains(r"^\p{L}$").item()
         for text in (f"a{character}", f"a{character}" * 1_100_000):
@@ -239,7 +230,7 @@ class TestEquality:
 
     @pytest.mark.parametrize("name", [
         "sms_spam", "bbc_news", "r8", "indicnews_bengali", "20newsgroups", "ag_news_subset"])
-    def test_real_corpora(self, name: str, corpus: Callable[[str], pl.LazyFrame]) -> None:
+    def test_real_corpora(self, name, corpus):
         frame = corpus(name).select("text").collect()
         for kind in ("default", "scikit-learn"):
             assert_same_matrix(*both(lambda kind=kind: count_matrix(
@@ -251,7 +242,7 @@ class TestEquality:
 
 
     @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
-    def test_rows_of_all_lengths(self, terms: int) -> None:
+    def test_rows_of_all_lengths(self, terms):
         draw = random.Random(terms)
         texts = [" ".join(f"w{draw.randrange(terms)}" for _ in range(length))
                  for length in [0, 1, 23, 24, 25, 26, 4000, *range(2, 400, 19), 1]]
@@ -260,7 +251,7 @@ class TestEquality:
         assert_same_rows(*both(
             lambda: Vocabulary(Tokenizer(), vocabulary).counts(frame_of(texts), "text")))
 
-    def test_words_that_begin_and_end_anywhere(self) -> None:
+    def test_words_that_begin_and_end_anywhere(self):
         texts = [before * offset + word * length + after
                  for before in " é" for word in ("a", "ß") for after in ("", " ", "한")
                  for offset in range(18) for length in range(18)]
@@ -270,7 +261,7 @@ class TestEquality:
 
 
     @pytest.mark.parametrize("terms", [[], ["ab"]])
-    def test_the_first_stranger_is_named(self, terms: list[str]) -> None:
+    def test_the_first_stranger_is_named(self, terms):
         known, frame = pl.Series(terms, dtype=pl.String), frame_of(["ab zz", "yy xx zz", "ab"] * 40)
         one, other = both(lambda: Vocabulary(Tokenizer(), known).counts_of_known(frame, "text"))
         name = "ab" if not terms else "xx"
@@ -278,7 +269,7 @@ class TestEquality:
 
 
 class TestOrder:
-    def test_neither_batches_nor_threads_nor_rows_show(self, monkeypatch: Any) -> None:
+    def test_neither_batches_nor_threads_nor_rows_show(self, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         draw = random.Random(1)
         texts = [" ".join(f"w{draw.randrange(500)}" for _ in range(20)) for _ in range(600)]
@@ -294,13 +285,11 @@ class TestOrder:
 
 class TestSums:
     @pytest.mark.parametrize("above", [None, 0.0])
-    def test_counts_that_outgrow_their_type(
-        self, above: float | None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_counts_that_outgrow_their_type(self, above, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         frame = frame_of(["a b b", "b", None, "a a c"] * 50, label=[0, 1, 1, 2] * 50)
 
-        def counted() -> Any:
+        def counted():
             return count_by_label(batches(frame, ["text"], rows=7), CountSpec(
                 Tokenizer(r"\w+"), "text", "label", presence_above=above)).feature_count
 
@@ -318,7 +307,7 @@ class TestCollisions:
     OTHER = np.array([3**37, 5**27, 13**17, 7**20], dtype=np.uint64)
 
     @staticmethod
-    def places(words: list[str], secret: np.ndarray[Any, Any], bits: int) -> list[int]:
+    def places(words, secret, bits):
         """Where short words go: the formula of the table, in Python's integers."""
         first, second, third = (int(value) for value in secret[:3])
         found = []
@@ -328,13 +317,13 @@ class TestCollisions:
             found.append((mixed ^ mixed >> 32) * third % 2**64 >> 64 - bits)
         return found
 
-    def longest_run(self, words: list[str], secret: np.ndarray[Any, Any]) -> int:
+    def longest_run(self, words, secret):
         table = table_of(Tokenizer(r"\w+"), secret)
         table.add_terms(pl.Series(words))
         taken = "".join("x" if code else " " for code in table._table.arrays()[0][1::2])
         return max(map(len, taken.split()))
 
-    def test_the_table_is_not_slower_for_them(self) -> None:
+    def test_the_table_is_not_slower_for_them(self):
         draw = random.Random(0)
         words = sorted({"".join(draw.choices("abcdefghijklmnop", k=7)) for _ in range(150_000)})
         places = self.places(words, self.SECRET, 32)
@@ -345,7 +334,7 @@ class TestCollisions:
         assert not np.array_equal(tables[0].secret, tables[1].secret)
         assert max(self.longest_run(attack, table.secret) for table in tables) < 100
 
-    def test_they_are_told_apart_all_the_same(self) -> None:
+    def test_they_are_told_apart_all_the_same(self):
         words = sorted({f"{prefix}{number:07}" for number in range(300)
                         for prefix in ("", "abcdefg", "abcdefgabcdefg")})
         # With such a secret all long words have the key of their last bytes.
@@ -360,12 +349,12 @@ class TestCollisions:
 
 class TestChoice:
     @pytest.mark.parametrize("tokenizer", NOT_SERVED)
-    def test_expressions_find_the_words_of_other_tokenizers(self, tokenizer: Tokenizer) -> None:
+    def test_expressions_find_the_words_of_other_tokenizers(self, tokenizer):
         assert why_expressions(tokenizer)
         assert re.match(r"the pattern .* is no run of one class of characters$",
                         why_expressions(tokenizer))
 
-    def test_without_a_kernel_expressions_are_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_kernel_expressions_are_run(self, monkeypatch):
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
         monkeypatch.setattr(native, "build", lambda package: Build(None, "it was not compiled"))
         assert why_expressions(Tokenizer()) == "it was not compiled"
@@ -375,16 +364,16 @@ class TestChoice:
             count_matrix([frame_of(["ab"])], Tokenizer(), "text")
 
     @pytest.mark.parametrize("asked", ["true", "auto", "ON", "0"])
-    def test_the_setting_is_on_or_off(self, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_setting_is_on_or_off(self, asked, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", asked)
         with pytest.raises(ParameterError, match=f"TEXTNB_KERNEL: unknown value '{asked}'"):
             TextClassifier().fit(["ab", "cd"], ["x", "y"])
 
-    def test_an_empty_setting_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_empty_setting_is_none(self, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "")
         assert usable_kernel() is build(KERNEL).kernel
 
-    def test_a_table_that_failed_is_not_used_again(self) -> None:
+    def test_a_table_that_failed_is_not_used_again(self):
         kernel = usable_kernel()
         assert kernel is not None
         tables = compiled.Tables(kernel, Tokenizer())
@@ -399,14 +388,14 @@ class TestChoice:
 class TestBuild:
     """What was built from other sources, or not at all, is not taken for the kernel."""
 
-    def answer(self, package: Path) -> str:
+    def answer(self, package):
         program = "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)"
         ran = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
                              text=True, check=True, env={**os.environ, "PYTHONPATH": str(package)})
         return ran.stdout.strip()
 
     @pytest.fixture
-    def package(self, tmp_path: Path) -> Path:
+    def package(self, tmp_path):
         for name in ("textnb", "textnb/text", "textnb/runtime"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "__init__.py").touch()
@@ -417,32 +406,32 @@ class TestBuild:
         return tmp_path
 
     @pytest.mark.parametrize("name", PACKAGES[KERNEL])
-    def test_stale(self, name: str, package: Path) -> None:
+    def test_stale(self, name, package):
         source = package / f"textnb/text/native/{name}.py"
         source.write_text(source.read_text() + "# changed\n")
         assert self.answer(package) == (
             f"it was compiled from another {name}.py: install textnb again, or run scripts/kernel")
 
     @pytest.mark.parametrize("name", PACKAGES[KERNEL])
-    def test_absent(self, name: str, package: Path) -> None:
+    def test_absent(self, name, package):
         for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
             extension.unlink()
         # Not even imported: without Cython it could not be.
         assert self.answer(package).startswith("it was not compiled when textnb was installed")
 
     @pytest.mark.parametrize("name", PACKAGES[KERNEL])
-    def test_damaged(self, name: str, package: Path) -> None:
+    def test_damaged(self, name, package):
         for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
             extension.write_bytes(b"not an extension")
         assert self.answer(package).startswith("it can't be loaded: ")
 
-    def test_line_ends_are_not_the_source(self, package: Path) -> None:
+    def test_line_ends_are_not_the_source(self, package):
         for name in PACKAGES[KERNEL]:
             source = package / f"textnb/text/native/{name}.py"
             source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
         assert self.answer(package) == ""
 
-    def test_cython_is_not_imported(self) -> None:
+    def test_cython_is_not_imported(self):
         program = ("import sys; sys.modules.update(cython=None, Cython=None); "
                    "from textnb.runtime.native import KERNEL, build; assert build(KERNEL).kernel")
         subprocess.run([sys.executable, "-c", program], check=True)
@@ -453,8 +442,8 @@ class TestClassifier:
                      label=["pos", "neg", "pos", "pos", "neg"])
 
     @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()])
-    def test_models_and_answers_are_the_same_bits(self, estimator: Any) -> None:
-        def run() -> tuple[Any, ...]:
+    def test_models_and_answers_are_the_same_bits(self, estimator):
+        def run():
             model = TextClassifier(estimator, tokenizer=Tokenizer(ngram_range=(1, 2)))
             model.fit(self.FRAME).partial_fit(self.FRAME).forget(self.FRAME)
             return (model.predict(self.FRAME, scores=True, explain=3),
@@ -467,9 +456,7 @@ class TestClassifier:
 
     @pytest.mark.parametrize("texts", [
         ["good film"], ["GOOD", "", "BAD film film"], ["été good"], ["İ"], ["\x00 bad"], []])
-    def test_a_few_texts_are_answered_as_in_a_frame(
-        self, texts: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_few_texts_are_answered_as_in_a_frame(self, texts, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         for tokenizer in SERVED.values():
             model = TextClassifier(BernoulliNB(), tokenizer=tokenizer).fit(self.FRAME)
@@ -478,14 +465,14 @@ class TestClassifier:
             assert np.array_equal(scores, answered["scores"].struct.unnest().to_numpy())
             assert model.predict(texts).tolist() == answered["predicted"].to_list()
 
-    def test_a_lone_surrogate_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_lone_surrogate_is_refused(self, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         model = TextClassifier().fit(self.FRAME)
         model.predict(self.FRAME)
         with pytest.raises(DataError, match="surrogate"):
             model.predict(["good \ud800"])
 
-    def test_it_is_pickled_without_its_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_is_pickled_without_its_table(self, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         model = TextClassifier().fit(self.FRAME)
         answers = model.predict(self.FRAME)

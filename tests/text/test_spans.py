@@ -1,8 +1,5 @@
 """Where terms stand in a text: the pieces are the text, and what they add is what terms add."""
 
-from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,7 @@ TEXT = "Free <b>FREE</b> lunch, the\tlunch of Café 日本; d'accord\nİstanbul"
     Tokenizer(analyzer="char", ngram_range=(1, 3)),
     Tokenizer(analyzer="char_wb", ngram_range=(2, 6)),
 ], ids=repr)
-def test_contributions_are_shared_out_without_loss(tokenizer: Tokenizer) -> None:
+def test_contributions_are_shared_out_without_loss(tokenizer):
     tokens = tokenizer.tokens(TEXT)
     given = {term: float(n) - 4.5 for n, term in enumerate(dict.fromkeys(tokens))}
     given["absent"] = 7.0
@@ -33,7 +30,7 @@ def test_contributions_are_shared_out_without_loss(tokenizer: Tokenizer) -> None
     assert "".join(piece for piece, _ in pieces["text"]) == TEXT
 
 
-def test_a_text_is_shown_as_it_was_written() -> None:
+def test_a_text_is_shown_as_it_was_written():
     pieces, _ = pieces_of(Tokenizer(), ["text"], {"text": "Good FILM, no?"}, {"film": 1.0})
     assert pieces["text"] == [
         ("Good", 0.0), (" ", None), ("FILM", 1.0), (", ", None), ("no", 0.0), ("?", None)]
@@ -49,7 +46,7 @@ def test_a_text_is_shown_as_it_was_written() -> None:
     ({"pattern": r"\w+"}, "aa a aaa a", ["aa", "a", "aaa", "a"]),
     ({"pattern": "[^,]+", "stop_words": ["THEME"]}, "theme,The,me", ["theme", "The", "me"]),
 ])
-def test_words_of_the_original(settings: dict[str, Any], text: str, words: list[str]) -> None:
+def test_words_of_the_original(settings, text, words):
     """Cleaning changes lengths, and the words are those of the text as it was written."""
     tokenizer = Tokenizer(**settings)
     contributions = dict.fromkeys(tokenizer.tokens(text), 1.0)
@@ -60,7 +57,7 @@ def test_words_of_the_original(settings: dict[str, Any], text: str, words: list[
     assert coloured[:len(words)] == words
 
 
-def test_a_term_stands_in_its_own_column() -> None:
+def test_a_term_stands_in_its_own_column():
     tokenizer = Tokenizer(field_prefix=("subject",), ngram_range=(1, 2))
     pieces, elsewhere = pieces_of(
         tokenizer, ["subject", "body"], {"subject": "free offer", "body": "free offer free"},
@@ -72,7 +69,7 @@ def test_a_term_stands_in_its_own_column() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "!?"])
-def test_a_text_without_words(text: str) -> None:
+def test_a_text_without_words(text):
     pieces, elsewhere = pieces_of(Tokenizer(), ["text"], {"text": text}, {})
     assert elsewhere == 0.0
     assert pieces["text"] == ([(text, None)] if text else [])
