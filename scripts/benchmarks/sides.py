@@ -308,8 +308,8 @@ def command_of(
 
 
 def textnb_commands(options: str = "") -> dict[str, str]:
-    train = ("{textnb} train {train} -o {folder}/model.textnb --set sklearn=true --ngrams 1,{words} "
-             f"--quiet {options}")
+    train = ("{textnb} train {train} -o {folder}/model.textnb --set sklearn=true "
+             f"--ngrams 1,{{words}} --quiet {options}")
     predict = "{textnb} predict {folder}/model.textnb {test} -o {folder}/answers.parquet --quiet"
     return {"train": train, "predict": predict, "job": f'sh -c "{train} && {predict}"',
             "filter": "{textnb} filter {folder}/model.textnb --spam-class {label}",

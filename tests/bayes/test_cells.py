@@ -1,17 +1,11 @@
 """Counts and weights of many classes are sparse, with the answers of dense ones."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
 from textnb.bayes import cells
@@ -21,7 +15,6 @@ from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import DataError, ExportError
 from textnb.evaluation.comparison import compare_models
 from textnb.export.bundle import bundle_of
-from textnb.models.counts import CountModel
 from textnb.runtime import memory
 
 CLASSES, TERMS, ROWS = 40, 60, 300
@@ -39,7 +32,7 @@ LISTS = [MultinomialNB(l=0.3), MultinomialNB(fit_prior=False), ComplementNB(l=0.
 
 
 @contextmanager
-def all_sparse() -> Iterator[None]:
+def all_sparse():
     """As if any table were large."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "LARGE", 0)
@@ -48,7 +41,7 @@ def all_sparse() -> Iterator[None]:
         yield
 
 
-def statistics(model: CountModel, lists: bool) -> Counts:
+def statistics(model, lists):
     rows = (DENSE > 0).astype(np.int64) if model.above is not None else DENSE
     if not lists:
         return Counts.from_matrix(sp.csr_array(rows), CODES)
@@ -58,7 +51,7 @@ def statistics(model: CountModel, lists: bool) -> Counts:
 
 @pytest.mark.parametrize(("model", "lists"), [
     *((model, False) for model in ONE_LABEL), *((model, True) for model in LISTS)])
-def test_weights_and_scores_are_those_of_dense_tables(model: CountModel, lists: bool) -> None:
+def test_weights_and_scores_are_those_of_dense_tables(model, lists):
     dense = model.derive(statistics(model, lists))
     with all_sparse():
         sparse = model.derive(statistics(model, lists))
@@ -81,9 +74,7 @@ def test_weights_and_scores_are_those_of_dense_tables(model: CountModel, lists: 
     (MultinomialNB(l=0), False), (ComplementNB(norm=True), False),
     (BernoulliNB(l=np.full(TERMS, 0.5)), False), (BernoulliNB(), True),
     (MultinomialNB(class_weight="balanced"), True)])
-def test_weights_without_a_split_are_dense(
-    model: CountModel, lists: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_without_a_split_are_dense(model, lists, monkeypatch):
     dense = model.derive(statistics(model, lists))
     with all_sparse():
         counts = statistics(model, lists)
@@ -97,12 +88,12 @@ def test_weights_without_a_split_are_dense(
             model.learn_counts(counts)
 
 
-def random_counts(rng: np.random.Generator, classes: int = 7) -> Counts:
+def random_counts(rng, classes=7):
     return Counts.from_table(
         np.arange(classes), np.full(classes, 9), rng.poisson(0.3, (classes, 11)))
 
 
-def test_cells_are_those_of_a_table() -> None:
+def test_cells_are_those_of_a_table():
     dense = np.random.default_rng(1).poisson(0.3, (7, 11))
     for table in (dense, sp.csr_array(dense), sp.coo_array(dense)):
         counts = Counts.from_table(np.arange(7), np.full(7, 9), table)
@@ -120,7 +111,7 @@ def test_cells_are_those_of_a_table() -> None:
 
 
 @pytest.mark.parametrize("features", [np.array([4, 1]), np.arange(11) % 2 == 0, np.arange(0)])
-def test_arithmetic_and_places_of_counts(features: NDArray[Any]) -> None:
+def test_arithmetic_and_places_of_counts(features):
     a, b = (random_counts(np.random.default_rng(seed)) for seed in range(2))
     assert np.array_equal((a + b).feature_count, a.feature_count + b.feature_count)
     assert len((a - a).values) == 0
@@ -135,7 +126,7 @@ def test_arithmetic_and_places_of_counts(features: NDArray[Any]) -> None:
     assert wide.values.sum() == a.values.sum()
 
 
-def test_sizes_alone_decide() -> None:
+def test_sizes_alone_decide():
     assert is_sparse(10_000, 100_000, 10_000_000)
     assert not is_sparse(4096, 4096, 0)
     assert not is_sparse(511, 1_000_000, 1_000_000)
@@ -160,12 +151,11 @@ LABELS = FRAME.with_columns(label=pl.Series(
     ids=repr)
 @pytest.mark.parametrize("settings", [{}, {"min_df": 3}, {"binary": True}], ids=str)
 def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
-    estimator: Any, frame: pl.DataFrame, settings: dict[str, Any], kernel: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    estimator, frame, settings, kernel, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TEXTNB_KERNEL", kernel)
 
-    def classifier() -> TextClassifier:
+    def classifier():
         return TextClassifier(estimator, **settings)
 
     dense = classifier().fit(frame)
@@ -203,9 +193,7 @@ def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
 
 
 @pytest.mark.parametrize("frame", [FRAME, LABELS], ids=["classes", "lists"])
-def test_exports_write_all_weights_or_refuse(
-    frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exports_write_all_weights_or_refuse(frame, monkeypatch):
     dense = TextClassifier().fit(frame)
     with all_sparse():
         sparse = TextClassifier().fit(frame)

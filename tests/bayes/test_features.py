@@ -1,12 +1,8 @@
 """Feature maps: scikit-learn's tf-idf, one row and many, explanations, and steps nobody knows."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -66,13 +62,13 @@ class Squared(Step):
 UNKNOWN = FeatureMap((Squared(),))
 
 
-def form_of(features: FeatureMap, classes: int = 3) -> LinearForm:
+def form_of(features, classes=3):
     rng = np.random.default_rng(7)
     return LinearForm(np.array(["ham", "spam", "other"][:classes]), rng.normal(size=(12, classes)),
                       rng.normal(size=classes), tuple(TERMS), features)
 
 
-def by_hand(features: FeatureMap, counts: Any) -> Any:
+def by_hand(features, counts):
     """What the steps say, on dense rows: an oracle."""
     rows = np.array(counts, dtype=np.float64)
     for step in features.steps:
@@ -91,7 +87,7 @@ def by_hand(features: FeatureMap, counts: Any) -> Any:
 @pytest.mark.parametrize("idf", [False, True])
 @pytest.mark.parametrize("sublinear", [False, True])
 @pytest.mark.parametrize("norm", [None, "l2"])
-def test_scikit_learns_values(idf: bool, sublinear: bool, norm: Any) -> None:
+def test_scikit_learns_values(idf, sublinear, norm):
     theirs = TfidfTransformer(norm=norm, use_idf=idf, smooth_idf=True, sublinear_tf=sublinear)
     expected = theirs.fit_transform(sp.csr_matrix(COUNTS)).toarray()
     steps = [Sublinear()] * sublinear + [IDF] * idf + [Length()] * (norm == "l2")
@@ -102,7 +98,7 @@ def test_scikit_learns_values(idf: bool, sublinear: bool, norm: Any) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_rows_are_what_the_steps_say(name: str) -> None:
+def test_rows_are_what_the_steps_say(name):
     form = form_of(MAPS[name])
     rows = form.used(COUNTS)
     expected = by_hand(form.features, COUNTS.toarray())
@@ -115,7 +111,7 @@ def test_rows_are_what_the_steps_say(name: str) -> None:
 
 @pytest.mark.parametrize("name", MAPS)
 @given(row=st.lists(st.integers(0, 50), min_size=12, max_size=12))
-def test_one_row_has_the_bits_of_a_matrix(name: str, row: list[int]) -> None:
+def test_one_row_has_the_bits_of_a_matrix(name, row):
     form = form_of(MAPS[name])
     columns = np.flatnonzero(row)
     one = form.scores_of_one(columns, np.array(row, dtype=np.float64)[columns])
@@ -130,7 +126,7 @@ def fitted_with(form: LinearForm) -> Fitted:
 
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_contributions_sum_to_the_score(name: str, classes: int) -> None:
+def test_contributions_sum_to_the_score(name, classes):
     form = form_of(MAPS[name], classes)
     texts = [" ".join(np.repeat(TERMS.to_numpy(), row)) for row in COUNTS.toarray()]
     frame = pl.DataFrame({"text": [*texts, "unknown words"]})
@@ -148,7 +144,7 @@ def test_contributions_sum_to_the_score(name: str, classes: int) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_a_filter_scores_as_the_form_does(name: str) -> None:
+def test_a_filter_scores_as_the_form_does(name):
     form = form_of(MAPS[name], 2)
     mail_filter = MailFilter(
         form, TERMS, Tokenizer(), ["body"], Judging({"ham": 20, "spam": 20}, "spam"))
@@ -160,7 +156,7 @@ def test_a_filter_scores_as_the_form_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_a_description_gives_the_map_again(name: str) -> None:
+def test_a_description_gives_the_map_again(name):
     features = MAPS[name]
     assert FeatureMap.from_dict(features.to_dict()) == features
     assert copy.deepcopy(features) == features == pickle.loads(pickle.dumps(features))
@@ -183,51 +179,51 @@ def test_a_description_gives_the_map_again(name: str) -> None:
     ({"steps": [{"step": "presence"}, {"step": "sublinear"}]}, "sublinear after presence"),
     ({"steps": [{"step": "center", "values": [1.0]}, {"step": "length"}]}, "length after center"),
 ])
-def test_no_other_map_is_described(described: Any, message: str) -> None:
+def test_no_other_map_is_described(described, message):
     with pytest.raises(ParameterError, match=message):
         FeatureMap.from_dict(described)
 
 
-def test_a_step_of_other_features_is_refused() -> None:
+def test_a_step_of_other_features_is_refused():
     for step in (Idf(np.ones(3)), Center(np.ones(3))):
         with pytest.raises(ParameterError, match=f"{step.name} has 3 numbers, and the form 12"):
             form_of(FeatureMap((step,)))
     with pytest.raises(ParameterError, match="features must be a FeatureMap"):
-        LinearForm(np.array([1]), np.ones((2, 1)), np.ones(1), None, 0.0)  # type: ignore[arg-type]
+        LinearForm(np.array([1]), np.ones((2, 1)), np.ones(1), None, 0.0)
 
 
-def test_a_step_has_no_subclass() -> None:
+def test_a_step_has_no_subclass():
     with pytest.raises(TypeError, match="would be executed as that step"):
         type("Rare", (Idf,), {})
 
 
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.float32])
-def test_small_numbers_are_as_exact_as_large_ones(name: str, kind: type) -> None:
+def test_small_numbers_are_as_exact_as_large_ones(name, kind):
     form, rows = form_of(MAPS[name]), COUNTS.astype(kind)
     for small, wide in ((rows, COUNTS), (rows.toarray(), COUNTS.toarray())):
         np.testing.assert_array_equal(form.scores(small), form.scores(wide))
 
 
-def test_counts_below_zero_have_no_logarithm() -> None:
+def test_counts_below_zero_have_no_logarithm():
     with pytest.raises(ParameterError, match="counts below 0"):
         form_of(FeatureMap((Sublinear(),))).scores(-COUNTS)
 
 
-def test_arrays_of_steps_are_read_only() -> None:
+def test_arrays_of_steps_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         IDF.weights[0] = 1.0
 
 
-def test_a_pickle_of_an_earlier_form_is_refused() -> None:
+def test_a_pickle_of_an_earlier_form_is_refused():
     form = form_of(presence_map(0.0))
     state = {name: value for name, value in vars(form).items() if name != "features"}
-    blank: Any = LinearForm.__new__(LinearForm)
+    blank = LinearForm.__new__(LinearForm)
     with pytest.raises(ParameterError, match="pickled by an earlier version"):
         blank.__setstate__({**state, "presence_above": 0.0})
 
 
-def test_presence_reads_as_before() -> None:
+def test_presence_reads_as_before():
     model = TextClassifier(BernoulliNB()).fit(["aa bb", "bb"], ["x", "y"])
     assert model.linear_form().presence_above == 0.0
     assert model.linear_form().features == FeatureMap((Presence(0.0),))
@@ -251,15 +247,13 @@ EXECUTORS = {
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
-def test_a_step_from_outside_is_refused_by_name(name: str) -> None:
+def test_a_step_from_outside_is_refused_by_name(name):
     with pytest.raises((ParameterError, pl.exceptions.ComputeError), match="step squared is not"):
         EXECUTORS[name](form_of(UNKNOWN))
 
 
 @pytest.mark.parametrize("features", [UNKNOWN, presence_map(None), *MAPS.values()], ids=repr)
-def test_a_model_file_gives_the_same_map_or_is_not_written(
-    features: FeatureMap, tmp_path: Path
-) -> None:
+def test_a_model_file_gives_the_same_map_or_is_not_written(features, tmp_path):
     model = TextClassifier(NBLogisticRegression()).fit(["aa bb", "bb", "cc"], ["x", "y", "y"])
     fitted, path = model.fitted_, tmp_path / "model.textnb"
     form = replace(fitted.form, features=with_ones(features, len(fitted.terms)))
@@ -272,6 +266,6 @@ def test_a_model_file_gives_the_same_map_or_is_not_written(
     assert not path.exists()
 
 
-def with_ones(features: FeatureMap, n_terms: int) -> FeatureMap:
+def with_ones(features, n_terms):
     return FeatureMap(tuple(Idf(np.ones(n_terms)) if isinstance(step, Idf) else step
                             for step in features.steps))

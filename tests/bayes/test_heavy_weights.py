@@ -3,8 +3,6 @@
 The oracle is a trust-region method on the objective, and the bound that its last gradient proves.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

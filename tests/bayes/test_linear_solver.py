@@ -1,7 +1,5 @@
 """The solver against LIBLINEAR at a tight tolerance, and by hand."""
 
-from __future__ import annotations
-
 import threading
 from itertools import pairwise
 
@@ -24,7 +22,7 @@ def _solvers(request, monkeypatch):
         monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
 
 
-def some_rows(seed: int, n_rows: int = 120, n_features: int = 300):
+def some_rows(seed, n_rows=120, n_features=300):
     """Rows with many columns that one row alone holds, and labels that they nearly tell."""
     rng = np.random.default_rng(seed)
     rows = sp.random_array((n_rows, n_features), density=0.02, rng=rng, format="csr")

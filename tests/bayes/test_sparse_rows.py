@@ -1,9 +1,5 @@
 """Rows that are scored without SciPy give the bits that SciPy gives."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,7 +18,7 @@ MAPS = [(), (Presence(),), (Presence(1.0),), (Sublinear(), Length()),
         (Idf(np.linspace(0.0, 2.0, WIDTH)), Length()), (Length(),)]
 
 
-def random_rows(seed: int, kind: Any = np.int32, index: Any = np.int32) -> sp.csr_array:
+def random_rows(seed, kind=np.int32, index=np.int32):
     """Rows of small counts, some of them empty; sorted, one entry per cell."""
     draw = np.random.default_rng(seed)
     dense = draw.poisson(0.4, (draw.integers(0, 9), WIDTH)) * draw.integers(0, 2, (1, WIDTH))
@@ -31,11 +27,11 @@ def random_rows(seed: int, kind: Any = np.int32, index: Any = np.int32) -> sp.cs
     return rows
 
 
-def without_scipy(rows: sp.csr_array, loop: Any) -> SparseRows:
+def without_scipy(rows, loop):
     return SparseRows(rows.data, rows.indices, rows.indptr, rows.shape[1], loop)
 
 
-def same(left: Any, right: Any) -> bool:
+def same(left, right):
     left, right = np.asarray(left), np.asarray(right)
     return left.shape == right.shape and left.dtype == right.dtype and (
         left.tobytes() == right.tobytes())
@@ -45,7 +41,7 @@ def same(left: Any, right: Any) -> bool:
 @pytest.mark.parametrize("classes", [1, 2, 3, 20])
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_products(loop: Any, classes: int, kind: Any, index: Any) -> None:
+def test_products(loop, classes, kind, index):
     for seed in range(20):
         rows = random_rows(seed, kind, index)
         weights = np.random.default_rng(seed).normal(scale=30, size=(WIDTH, classes))
@@ -58,7 +54,7 @@ def test_products(loop: Any, classes: int, kind: Any, index: Any) -> None:
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("steps", MAPS)
 @given(seed=st.integers(0, 1 << 30))
-def test_scores_of_every_feature_map(loop: Any, steps: Any, seed: int) -> None:
+def test_scores_of_every_feature_map(loop, steps, seed):
     rows = random_rows(seed)
     weights = np.random.default_rng(seed).normal(size=(WIDTH, 3))
     form = LinearForm(np.arange(3), weights, np.array([0.1, -np.inf, 0.3]),
@@ -73,7 +69,7 @@ def test_scores_of_every_feature_map(loop: Any, steps: Any, seed: int) -> None:
 
 
 @given(seed=st.integers(0, 1 << 30))
-def test_choosing_rows(seed: int) -> None:
+def test_choosing_rows(seed):
     rows = random_rows(seed)
     own, draw = without_scipy(rows, None), np.random.default_rng(seed)
     mask = draw.integers(0, 2, rows.shape[0]) == 1
@@ -85,7 +81,7 @@ def test_choosing_rows(seed: int) -> None:
         assert (found.toarray() == expected.toarray()).all()
 
 
-def test_what_it_refuses() -> None:
+def test_what_it_refuses():
     rows = without_scipy(random_rows(1), None)
     with pytest.raises(ValueError, match="axis 1, not 0"):
         rows.sum(axis=0)

@@ -1,7 +1,5 @@
 """The search for a temperature and a shift against a minimiser of SciPy's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

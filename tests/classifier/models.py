@@ -1,10 +1,6 @@
 """Two small corpora, and a model for each way to count and to weigh."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,14 +19,14 @@ from textnb import (
     Tokenizer,
 )
 
-ODD: tuple[str | None, ...] = (None, "", "! ? x", "stranger words", "word1 " * 400)
+ODD = (None, "", "! ? x", "stranger words", "word1 " * 400)
 
 
-def corpus_of(classes: list[Any], rows: int = 240, seed: int = 0) -> pl.DataFrame:
+def corpus_of(classes, rows=240, seed=0):
     """Documents of words that the classes use to different degrees, and some odd ones."""
     draw = random.Random(seed)
-    texts: list[str | None] = []
-    labels: list[Any] = []
+    texts = []
+    labels = []
     for row in range(rows):
         kind = row % len(classes)
         places = [int(draw.gammavariate(2 + kind, 6)) for _ in range(draw.randrange(25))]
@@ -43,7 +39,7 @@ def corpus_of(classes: list[Any], rows: int = 240, seed: int = 0) -> pl.DataFram
 
 SPAM = corpus_of(["ham", "spam"])
 NEWS = corpus_of(["business", "politics", "sport", "tech"])
-MODELS: dict[str, TextClassifier] = {
+MODELS = {
     "multinomial": TextClassifier(MultinomialNB(l=0.5)),
     "bernoulli": TextClassifier(BernoulliNB(l=0.5)),
     "bernoulli above 1": TextClassifier(BernoulliNB(binarize=1.0)),
@@ -65,12 +61,12 @@ every_count = pytest.mark.parametrize("name", [name for name in MODELS if name n
 both_corpora = pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 
 
-def fitted(name: str, train: pl.DataFrame) -> TextClassifier:
-    model: TextClassifier = clone(MODELS[name])
+def fitted(name, train):
+    model = clone(MODELS[name])
     return model.fit(train)
 
 
-def assert_same_model(left: TextClassifier, right: TextClassifier) -> None:
+def assert_same_model(left, right):
     """To the bit."""
     assert left.vocabulary_ == right.vocabulary_
     assert left.classes_.tolist() == right.classes_.tolist()
@@ -81,8 +77,8 @@ def assert_same_model(left: TextClassifier, right: TextClassifier) -> None:
     assert left.estimator_.feature_count_.dtype == right.estimator_.feature_count_.dtype
 
 
-def never_read(schema: Any) -> pl.LazyFrame:
-    def source(*_: object) -> Iterator[pl.DataFrame]:
+def never_read(schema):
+    def source(*_):
         raise AssertionError("the source was read")
 
     return register_io_source(source, schema=schema)

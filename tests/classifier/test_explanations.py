@@ -1,7 +1,5 @@
 """Explanations add up to the scores, and name the strongest terms."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -15,7 +13,7 @@ class TestExplanations:
     @every_model
     @both_corpora
     @pytest.mark.parametrize("k", [2, 1000])
-    def test_they_add_up(self, name: str, train: pl.DataFrame, k: int) -> None:
+    def test_they_add_up(self, name, train, k):
         model = fitted(name, train)
         answered = model.predict(train, scores=True, explain=k)
         rows = model.transform(train)
@@ -44,7 +42,7 @@ class TestExplanations:
                     int(row_counts[0, place]) for place in places]
 
     @every_model
-    def test_the_strongest_terms_by_hand(self, name: str) -> None:
+    def test_the_strongest_terms_by_hand(self, name):
         model = fitted(name, NEWS)
         form = model.linear_form()
         rows = form.used(model.transform(NEWS)).toarray()
@@ -67,7 +65,7 @@ class TestExplanations:
             else:
                 assert len(row["explanation"]) == len(ranked)
 
-    def test_presence_above_one(self) -> None:
+    def test_presence_above_one(self):
         """What is listed are the terms that counted, with their counts in the text."""
         model = fitted("bernoulli above 1", SPAM)
         answered = model.predict(pl.DataFrame({"text": ["word1 word1 word2 word3 word3 word3"]}),
@@ -76,18 +74,16 @@ class TestExplanations:
         assert sorted((entry["term"], entry["count"]) for entry in entries) == [
             ("word1", 2), ("word3", 3)]
 
-    def test_a_text_without_a_term(self) -> None:
-        model = TextClassifier().fit(SPAM)
+    def test_a_text_without_a_term(self, spam):
         frame = pl.DataFrame({"text": ["", "strangers", None]})
-        answered = model.predict(frame, explain=2)
+        answered = spam.predict(frame, explain=2)
         assert answered["explanation"].to_list() == [[], [], []]
         assert answered["score"].to_list() == answered["intercept"].to_list()
 
-    def test_one_text_as_a_table(self) -> None:
-        model = TextClassifier().fit(NEWS)
+    def test_one_text_as_a_table(self, news):
         text = "word3 word9 word9 word40 unheard"
-        table = model.explain(text, k=2)
-        answered = model.predict(pl.DataFrame({"text": [text]}), explain=2).row(0, named=True)
+        table = news.explain(text, k=2)
+        answered = news.predict(pl.DataFrame({"text": [text]}), explain=2).row(0, named=True)
         assert table.columns == [
             "part", "term", "count", "contribution", "predicted", "runner_up"]
         assert table["part"].to_list() == ["intercept", "term", "term", "other terms"]
@@ -99,7 +95,7 @@ class TestExplanations:
         assert set(table["predicted"]) == {answered["predicted"]}
         assert set(table["runner_up"]) == {answered["runner_up"]}
 
-    def test_top(self) -> None:
+    def test_top(self):
         texts = ["aa aa bb", "aa cc", "dd dd dd bb"]
         train = pl.DataFrame({"text": texts, "label": ["x", "x", "y"]})
         top = TextClassifier(MultinomialNB(l=1.0)).fit(train).top(k=2)
@@ -110,19 +106,18 @@ class TestExplanations:
         odds = [(4 / 9) / (1 / 8), (2 / 9) / (1 / 8), (4 / 8) / (1 / 9), (2 / 8) / (2 / 9)]
         assert top["weight"].to_list() == pytest.approx(np.log(odds), abs=1e-12)
 
-    def test_top_of_one_class_and_of_several(self) -> None:
-        model = TextClassifier().fit(NEWS)
-        top = model.top(k=5)
+    def test_top_of_one_class_and_of_several(self, news):
+        top = news.top(k=5)
         assert top.group_by("class", maintain_order=True).len().rows() == [
-            (label, 5) for label in model.classes_]
-        assert model.top(k=5, label="sport").equals(top.filter(pl.col("class") == "sport"))
-        form, sport = model.linear_form(), model.classes_.tolist().index("sport")
-        for _, term, count, weight, *_ in model.top(k=5, label="sport").rows():
-            place = model.vocabulary_.index(term)
+            (label, 5) for label in news.classes_]
+        assert news.top(k=5, label="sport").equals(top.filter(pl.col("class") == "sport"))
+        form, sport = news.linear_form(), news.classes_.tolist().index("sport")
+        for _, term, count, weight, *_ in news.top(k=5, label="sport").rows():
+            place = news.vocabulary_.index(term)
             others = np.delete(form.weights[place], sport)
             assert weight == pytest.approx(form.weights[place, sport] - others.mean(), abs=1e-12)
-            assert count == model.estimator_.feature_count_[sport, place]
+            assert count == news.estimator_.feature_count_[sport, place]
         with pytest.raises(ParameterError, match="unknown value 'sprot' - did you mean 'sport'"):
-            model.top(label="sprot")
+            news.top(label="sprot")
         with pytest.raises(ParameterError, match="k must be an int >= 1"):
-            model.top(k=0)
+            news.top(k=0)

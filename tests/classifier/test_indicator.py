@@ -1,9 +1,5 @@
 """Labels as scikit-learn's matrix of 0 and 1."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -30,7 +26,7 @@ Y = BINARIZER.fit_transform(LISTS)
 
 @pytest.mark.parametrize("estimator", [
     MultinomialNB(), BernoulliNB(), ComplementNB(), NBLinear(held_out=0)], ids=repr)
-def test_a_matrix_is_learned_as_lists_and_answered_by_a_matrix(estimator: Any) -> None:
+def test_a_matrix_is_learned_as_lists_and_answered_by_a_matrix(estimator):
     expected = BINARIZER.transform(TextClassifier(estimator).fit(TEXTS, LISTS).predict(TEXTS))
     model = TextClassifier(estimator).fit(TEXTS, Y)
     predicted = model.predict(TEXTS)
@@ -50,7 +46,7 @@ def test_a_matrix_is_learned_as_lists_and_answered_by_a_matrix(estimator: Any) -
     Y.astype(bool), Y.astype(np.float64), sp.csr_array(Y), sp.coo_matrix(Y),
     pl.DataFrame(Y, schema=list(BINARIZER.classes_)), "pandas"],
     ids=lambda y: y if isinstance(y, str) else type(y).__name__)
-def test_kinds_of_matrices(matrix: Any) -> None:
+def test_kinds_of_matrices(matrix):
     if isinstance(matrix, str):
         matrix = pytest.importorskip("pandas").DataFrame(
             Y.astype(bool), columns=BINARIZER.classes_)
@@ -64,13 +60,13 @@ def test_kinds_of_matrices(matrix: Any) -> None:
         assert model.classes_.tolist() == list(BINARIZER.classes_)
 
 
-def test_a_table_with_labels_beside_it_is_answered_by_a_matrix() -> None:
+def test_a_table_with_labels_beside_it_is_answered_by_a_matrix():
     model = TextClassifier().fit(NEWS.select("text"), Y)
     assert isinstance(model.predict(NEWS.select("text")), np.ndarray)
     assert model.predict(NEWS.select("text"), top=1)["predicted"].dtype == pl.List(pl.Int64)
 
 
-def test_scikit_learns_tools() -> None:
+def test_scikit_learns_tools():
     texts = np.array(TEXTS * 3, dtype=object)
     y = np.concatenate([Y] * 3)
     assert np.isfinite(cross_val_score(TextClassifier(), texts, y, scoring="f1_micro", cv=3)).all()
@@ -83,7 +79,7 @@ def test_scikit_learns_tools() -> None:
     assert search.fit(texts, y).best_params_["estimator"].l in (0.1, 1)
 
 
-def test_learning_more_and_forgetting() -> None:
+def test_learning_more_and_forgetting():
     half = len(TEXTS) // 2
     whole = TextClassifier().fit(TEXTS, Y)
     more = TextClassifier().partial_fit(TEXTS[:half], Y[:half]).partial_fit(TEXTS[half:], Y[half:])
@@ -93,7 +89,7 @@ def test_learning_more_and_forgetting() -> None:
     assert more.predict(TEXTS).shape == Y.shape
 
 
-def test_what_is_no_such_matrix() -> None:
+def test_what_is_no_such_matrix():
     lists, matrix = TextClassifier().fit(TEXTS, LISTS), TextClassifier().fit(TEXTS, Y)
     with pytest.raises(DataError, match=r"of 0 and 1, and holds 2 in row 0, column"):
         TextClassifier().fit(TEXTS, Y * 2)

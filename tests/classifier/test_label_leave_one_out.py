@@ -1,10 +1,6 @@
 """Lists of labels, each document left out: the scores of fitting again, and the choice of l."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +14,7 @@ from textnb.bayes.choice import GRID
 TOPICS = ["corn", "money", "trade"]
 
 
-def news(rows: int) -> pl.DataFrame:
+def news(rows):
     draw = random.Random(rows)
     texts, topics = [], []
     for _ in range(rows):
@@ -45,7 +41,7 @@ NEWS = news(36)
     TextClassifier(MultinomialNB(fit_prior=False)),
     TextClassifier(MultinomialNB(l=0.5), vocabulary=["word1", "word2", "word3", "word4"]),
 ], ids=str)
-def test_scores_are_those_of_fitting_again_without_the_document(model: TextClassifier) -> None:
+def test_scores_are_those_of_fitting_again_without_the_document(model):
     left_out = textnb.leave_one_out(model.fit(NEWS), NEWS)
     assert left_out.classes.tolist() == ["alone", *TOPICS, "usual"]
     assert left_out.actual.tolist() == [
@@ -60,7 +56,7 @@ def test_scores_are_those_of_fitting_again_without_the_document(model: TextClass
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB, BernoulliNB, ComplementNB])
-def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator: Any, tmp_path: Path) -> None:
+def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator, tmp_path):
     model = TextClassifier(estimator(l="auto")).fit(NEWS)
     chosen = model.fitted_.chosen_l
     assert chosen in GRID
@@ -73,7 +69,7 @@ def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator: Any, tmp_pa
     assert len(textnb.cross_validate(model, NEWS, folds=2)) == NEWS.height
 
 
-def test_the_path_of_l_is_that_by_which_fit_chooses() -> None:
+def test_the_path_of_l_is_that_by_which_fit_chooses():
     model = TextClassifier(MultinomialNB(l="auto")).fit(NEWS)
     path = textnb.smoothing_path(model, NEWS, GRID)
     assert path.best == model.fitted_.chosen_l
@@ -82,11 +78,11 @@ def test_the_path_of_l_is_that_by_which_fit_chooses() -> None:
         textnb.smoothing_path(model, test=NEWS)
 
 
-def test_the_least_loss_of_the_sum_over_labels_is_found() -> None:
+def test_the_least_loss_of_the_sum_over_labels_is_found():
     chosen = TextClassifier(MultinomialNB(l="auto")).fit(NEWS).fitted_.chosen_l
     actual = np.array([[label in own for label in ["alone", *TOPICS, "usual"]]
                        for own in NEWS["label"].to_list()])
-    least: dict[float, tuple[float, float]] = {}
+    least = {}
     for l in GRID:
         odds = refitted_log_odds(TextClassifier(MultinomialNB(l=l)), NEWS)
         margins = np.where(actual, odds, -odds)
@@ -106,12 +102,12 @@ def test_the_least_loss_of_the_sum_over_labels_is_found() -> None:
     NEWS.with_columns(text=pl.col("text").reverse()),
     NEWS.with_columns(label=pl.col("label").list.eval(pl.element() + "s")),
 ], ids=["fewer", "others", "terms", "texts", "labels"])
-def test_other_documents_than_those_learned(rows: pl.DataFrame) -> None:
+def test_other_documents_than_those_learned(rows):
     with pytest.raises(DataError, match="not the documents that the model has learned"):
         textnb.leave_one_out(TextClassifier().fit(NEWS), rows)
 
 
-def test_what_leaves_no_choice() -> None:
+def test_what_leaves_no_choice():
     with pytest.raises(DataError, match="holds one label"):
         textnb.leave_one_out(TextClassifier().fit(NEWS), NEWS.with_columns(
             label=pl.col("label").list.first().fill_null("corn")))

@@ -1,10 +1,5 @@
 """Weights of documents and of labels, where documents have lists of labels."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -31,20 +26,18 @@ from textnb.bayes.label_thresholds import best_threshold
 
 WEIGHTS = np.random.default_rng(0).random(NEWS.height) * 3.0
 # The optimum to many digits, so that solvers that begin elsewhere agree.
-EXACT: dict[str, Any] = {"held_out": 0, "tol": 1e-9, "max_iter": 10_000}
-MODELS: dict[str, Any] = {
+EXACT = {"held_out": 0, "tol": 1e-9, "max_iter": 10_000}
+MODELS = {
     "multinomial": MultinomialNB(l=0.1), "bernoulli": BernoulliNB(l=0.1),
     "complement": ComplementNB(l=0.1), "hinge": NBLinear(**EXACT),
     "log": NBLinear(loss="log", **EXACT), "no ratio": NBLinear(power=0.0, **EXACT)}
-CLASS_WEIGHTS: list[Any] = [None, "balanced", {"corn": 3.0, "wheat": 0.5}]
+CLASS_WEIGHTS = [None, "balanced", {"corn": 3.0, "wheat": 0.5}]
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["rows count 1", "weights"])
 @pytest.mark.parametrize("class_weight", CLASS_WEIGHTS, ids=str)
 @pytest.mark.parametrize("name", MODELS)
-def test_each_label_is_one_against_its_rest(
-    name: str, class_weight: Any, weights: Any
-) -> None:
+def test_each_label_is_one_against_its_rest(name, class_weight, weights):
     estimator = clone(MODELS[name]).set_params(class_weight=class_weight)
     scores = TextClassifier(estimator).fit(
         NEWS, sample_weight=weights).decision_function(TESTED)
@@ -61,7 +54,7 @@ def test_each_label_is_one_against_its_rest(
 @pytest.mark.parametrize(("ours", "theirs"), [
     (MultinomialNB(l=0.1), SklearnMultinomial(alpha=0.1)),
     (BernoulliNB(l=0.1), SklearnBernoulli(alpha=0.1))], ids=["multinomial", "bernoulli"])
-def test_weights_of_documents_are_those_of_scikit_learn(ours: Any, theirs: Any) -> None:
+def test_weights_of_documents_are_those_of_scikit_learn(ours, theirs):
     model = TextClassifier(ours).fit(NEWS, sample_weight=WEIGHTS)
     vectorizer = CountVectorizer(vocabulary=model.vocabulary_)
     learned, scored = (vectorizer.transform(frame["text"].fill_null("").to_list())
@@ -74,7 +67,7 @@ def test_weights_of_documents_are_those_of_scikit_learn(ours: Any, theirs: Any) 
         np.testing.assert_allclose(scores[:, k], own - rest, rtol=0, atol=1e-10)
 
 
-def test_balanced_labels_are_those_of_one_vs_rest() -> None:
+def test_balanced_labels_are_those_of_one_vs_rest():
     model = TextClassifier(NBLinear(power=0.0, idf=False, class_weight="balanced", **EXACT)).fit(
         NEWS)
     form = model.linear_form()
@@ -86,7 +79,7 @@ def test_balanced_labels_are_those_of_one_vs_rest() -> None:
                                rtol=0, atol=1e-6)
 
 
-def test_a_weight_counts_as_so_many_documents(tmp_path: Path) -> None:
+def test_a_weight_counts_as_so_many_documents(tmp_path):
     times = np.arange(NEWS.height) % 3
     repeated = pl.concat([NEWS.filter(pl.Series(times >= least)) for least in (1, 2)])
     model = TextClassifier(MultinomialNB(l=0.1)).fit(NEWS, sample_weight=times.astype(float))
@@ -99,13 +92,12 @@ def test_a_weight_counts_as_so_many_documents(tmp_path: Path) -> None:
     assert counts.all_counts[known].tolist() == expected.all_counts.tolist()
     model.save(tmp_path / "a")
     again = textnb.load(tmp_path / "a")
-    assert isinstance(again, TextClassifier)
     assert again.statistics_.equals(counts)
     again.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_models_with_weights_are_added_and_do_not_forget() -> None:
+def test_models_with_weights_are_added_and_do_not_forget():
     halves = [TextClassifier(MultinomialNB(l=0.1)).fit(NEWS[part], sample_weight=WEIGHTS[part])
               for part in (slice(0, 75), slice(75, None))]
     both = halves[0] + halves[1]
@@ -119,7 +111,7 @@ def test_models_with_weights_are_added_and_do_not_forget() -> None:
         TextClassifier().fit(NEWS, sample_weight=0.0 * WEIGHTS)
 
 
-def test_thresholds_are_chosen_by_weighted_f1() -> None:
+def test_thresholds_are_chosen_by_weighted_f1():
     draw = np.random.default_rng(1)
     for _ in range(50):
         scores = draw.integers(0, 12, 30).astype(float)
@@ -136,12 +128,12 @@ def test_thresholds_are_chosen_by_weighted_f1() -> None:
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB, NBLinear])
-def test_a_weight_of_no_label(estimator: Any) -> None:
+def test_a_weight_of_no_label(estimator):
     with pytest.raises(ParameterError, match="'corny', which is none of the classes"):
         TextClassifier(estimator(class_weight={"corny": 2.0})).fit(NEWS)
 
 
-def test_the_priors_that_describe_tells_are_weighted() -> None:
+def test_the_priors_that_describe_tells_are_weighted():
     model = TextClassifier(MultinomialNB(class_weight={"corn": 3.0})).fit(NEWS)
     share = NEWS["label"].list.contains("corn").mean()
     told = {one["label"]: one["prior"] for one in textnb.describe_model(model)["classes"]}

@@ -1,10 +1,5 @@
 """A sample of learned rows, from which the weights are refitted."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -14,12 +9,12 @@ from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.classifiers.mail import mail_classifier
 from textnb.errors import DataError
 
-EXACT: dict[str, Any] = {
+EXACT = {
     "idf": False, "tf": "presence", "power": 1.0, "C": 10.0, "tol": 1e-9, "max_iter": 1000,
     "held_out": 0.0}
 
 
-def messages(n: int, seed: int, more: int = 0) -> pl.DataFrame:
+def messages(n, seed, more=0):
     """Texts of words of two classes, which overlap; ``more`` is the first of some new words."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % 3 == 0)
@@ -30,11 +25,11 @@ def messages(n: int, seed: int, more: int = 0) -> pl.DataFrame:
         "label": np.where(labels, "spam", "ham")})
 
 
-def classifier(**parameters: Any) -> TextClassifier:
+def classifier(**parameters):
     return TextClassifier(NBLinear(**{**EXACT, **parameters}))
 
 
-def assert_same(found: TextClassifier, expected: TextClassifier, near: float = 1e-6) -> None:
+def assert_same(found, expected, near=1e-6):
     """The same counts, and weights that are as near as the tolerance makes them."""
     assert found.vocabulary_ == expected.vocabulary_
     one, other = found.fitted_, expected.fitted_
@@ -44,16 +39,14 @@ def assert_same(found: TextClassifier, expected: TextClassifier, near: float = 1
 
 
 @pytest.fixture
-def tables() -> list[pl.DataFrame]:
+def tables():
     return [messages(150, 1), messages(40, 2, more=10), messages(30, 3, more=20)]
 
 
 @pytest.mark.parametrize("parameters", [
     {}, {"tf": "sublinear"}, {"loss": "log"}, {"class_weight": "balanced"}, {"power": 0.0},
     {"held_out": 0.2}])
-def test_with_all_rows_it_learns_as_one_fit(
-    tables: list[pl.DataFrame], parameters: dict[str, Any]
-) -> None:
+def test_with_all_rows_it_learns_as_one_fit(tables, parameters):
     first, *more = tables
     model = classifier(**parameters).fit(first, keep_sample=1000)
     for table in more:
@@ -61,7 +54,6 @@ def test_with_all_rows_it_learns_as_one_fit(
     assert_same(model, classifier(**parameters).fit(pl.concat(tables)))
     assert model.fitted_.since_fit is None
     if parameters == {"held_out": 0.2}:
-        assert model.calibration_ is not None
         assert model.calibration_.stale == LEARNED_SINCE
     for table in reversed(more):
         model.forget(table)
@@ -69,7 +61,7 @@ def test_with_all_rows_it_learns_as_one_fit(
     assert model.fitted_.since_fit is None
 
 
-def test_rows_without_a_pull_are_not_needed(tables: list[pl.DataFrame]) -> None:
+def test_rows_without_a_pull_are_not_needed(tables):
     first, more, _ = tables
     whole = classifier().fit(first)
     scores = whole.decision_function(first)
@@ -81,11 +73,10 @@ def test_rows_without_a_pull_are_not_needed(tables: list[pl.DataFrame]) -> None:
     assert_same(model, whole, 1e-5)
 
 
-def test_it_is_bounded_and_keeps_what_is_hard(tables: list[pl.DataFrame]) -> None:
+def test_it_is_bounded_and_keeps_what_is_hard(tables):
     first, more, _ = tables
     model = classifier().fit(first, keep_sample=30)
     sample = model.fitted_.sample
-    assert sample is not None
     assert len(sample.codes) == 30
     assert np.bincount(sample.codes).tolist() == [15, 15]
     # A message that is corrected against what the model is sure of.
@@ -98,7 +89,6 @@ def test_it_is_bounded_and_keeps_what_is_hard(tables: list[pl.DataFrame]) -> Non
     for row in range(more.height):
         model.partial_fit(more[row])
         sample = model.fitted_.sample
-        assert sample is not None
         assert len(sample.codes) == 30
     odd = model.vocabulary_.index("odd")
     assert odd in sample.rows.indices
@@ -107,25 +97,24 @@ def test_it_is_bounded_and_keeps_what_is_hard(tables: list[pl.DataFrame]) -> Non
     assert model.fitted_.since_fit is None
 
 
-def test_rows_that_it_does_not_hold_are_noted(tables: list[pl.DataFrame]) -> None:
+def test_rows_that_it_does_not_hold_are_noted(tables):
     first = tables[0]
     model = classifier().fit(first, keep_sample=20)
     margins = np.where(first["label"] == "spam", 1, -1) * model.decision_function(first)
     easy = first[int(margins.argmax())]
     model.forget(easy)
     since = model.fitted_.since_fit
-    assert since is not None
     assert since.to_dict() == {"learned": 0, "forgotten": 1}
 
 
-def test_a_row_twice_is_two_rows(tables: list[pl.DataFrame]) -> None:
+def test_a_row_twice_is_two_rows(tables):
     first, more, _ = tables
     model = classifier().fit(first, keep_sample=1000)
     model.partial_fit(pl.concat([more, more])).forget(more)
     assert_same(model, classifier().fit(pl.concat([first, more])))
 
 
-def test_limits_keep_the_terms(tables: list[pl.DataFrame]) -> None:
+def test_limits_keep_the_terms(tables):
     first, more, _ = tables
     model = TextClassifier(NBLinear(**EXACT), min_df=2).fit(first, keep_sample=1000)
     before = model.vocabulary_
@@ -135,14 +124,14 @@ def test_limits_keep_the_terms(tables: list[pl.DataFrame]) -> None:
         pl.concat([first, more])))
 
 
-def test_texts_without_tokens_are_learned(tables: list[pl.DataFrame]) -> None:
+def test_texts_without_tokens_are_learned(tables):
     first = tables[0]
     empty = pl.DataFrame({"text": ["", None], "label": ["ham", "spam"]})
     model = classifier().fit(first, keep_sample=1000).partial_fit(empty)
     assert_same(model, classifier().fit(pl.concat([first, empty])))
 
 
-def test_a_file_keeps_it_for_its_owner(tables: list[pl.DataFrame], tmp_path: Path) -> None:
+def test_a_file_keeps_it_for_its_owner(tables, tmp_path):
     first, more, _ = tables
     model = classifier().fit(first, keep_sample=100)
     path = tmp_path / "model.textnb"
@@ -157,7 +146,7 @@ def test_a_file_keeps_it_for_its_owner(tables: list[pl.DataFrame], tmp_path: Pat
     assert_same(load(path).forget(more), model.forget(more), 0.0)
 
 
-def test_three_classes(tables: list[pl.DataFrame]) -> None:
+def test_three_classes(tables):
     first, more, _ = (table.with_columns(
         label=pl.when(pl.col("text").str.contains("w3")).then(pl.lit("third")).otherwise("label"))
         for table in tables)
@@ -165,7 +154,7 @@ def test_three_classes(tables: list[pl.DataFrame]) -> None:
     assert_same(model, classifier().fit(pl.concat([first, more])))
 
 
-def test_what_can_not_keep_a_sample_is_refused(tables: list[pl.DataFrame]) -> None:
+def test_what_can_not_keep_a_sample_is_refused(tables):
     first = tables[0]
     for model, kept, said in (
             (TextClassifier(MultinomialNB()), 9, "learns from counts"),

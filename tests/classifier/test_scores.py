@@ -1,11 +1,5 @@
 """Scores are the estimators', whatever batches, engine or thread they come from."""
 
-from __future__ import annotations
-
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -14,14 +8,14 @@ from scipy.special import logsumexp
 from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitted
 from textnb import BernoulliNB, TextClassifier
 from textnb.errors import ParameterError
-from textnb.frames.batches import batches
+from textnb.scoring.columns import best_columns
 from textnb.text import expression_table
 
 
 class TestScores:
     @every_model
     @both_corpora
-    def test_they_are_the_estimators_to_the_bit(self, name: str, train: pl.DataFrame) -> None:
+    def test_they_are_the_estimators_to_the_bit(self, name, train):
         model = fitted(name, train)
         rows = model.transform(train)
         expected = model.estimator_.predict_joint_log_proba(rows)
@@ -41,11 +35,9 @@ class TestScores:
 
     @pytest.mark.sweep(1)
     @every_model
-    def test_they_do_not_depend_on_batches(
-        self, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_they_do_not_depend_on_batches(self, name, monkeypatch):
         model, frame = fitted(name, NEWS), NEWS[:60]
-        everything: dict[str, Any] = {"probability": True, "scores": True, "explain": 3}
+        everything = {"probability": True, "scores": True, "explain": 3}
         whole = model.predict(frame, **everything)
         scores = model.predict_joint_log_proba(frame)
         # Words that are no terms are forgotten after each batch.
@@ -58,27 +50,16 @@ class TestScores:
             parts = [model.predict_joint_log_proba(part) for part in slices]
             assert np.array_equal(np.concatenate(parts), scores)
 
-    def test_a_frame_of_many_batches(self) -> None:
-        many = pl.concat([NEWS] * 60)
-        model = TextClassifier().fit(NEWS)
-        assert len(list(batches(many, ["text"]))) > 3
-        once = model.predict(NEWS, scores=True, explain=2).drop("id")
-        assert model.predict(many, scores=True, explain=2).drop("id").equals(pl.concat([once] * 60))
-        assert model.transform(many).shape == (many.height, len(model.vocabulary_))
-        assert np.array_equal(model.predict_joint_log_proba(many),
-                              np.tile(model.predict_joint_log_proba(NEWS), (60, 1)))
-
     @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-    def test_the_same_in_every_engine(self, engine: Any) -> None:
-        model = TextClassifier().fit(NEWS)
-        everything: dict[str, Any] = {"probability": True, "scores": True, "explain": 2}
+    def test_the_same_in_every_engine(self, engine, news):
+        everything = {"probability": True, "scores": True, "explain": 2}
         sport = pl.col("predicted") == "sport"
-        lazy = model.predict(NEWS.lazy(), **everything).filter(sport).with_columns(n=pl.len())
-        whole = model.predict(NEWS, **everything).filter(sport).with_columns(n=pl.len())
+        lazy = news.predict(NEWS.lazy(), **everything).filter(sport).with_columns(n=pl.len())
+        whole = news.predict(NEWS, **everything).filter(sport).with_columns(n=pl.len())
         assert 0 < whole.height < NEWS.height
         assert lazy.collect(engine=engine).equals(whole)
 
-    def test_two_models_in_one_query(self) -> None:
+    def test_two_models_in_one_query(self):
         """The engine may share what two parts of a query have in common: not the models."""
         one = TextClassifier().fit(NEWS)
         two = TextClassifier(BernoulliNB(l=0.01)).fit(NEWS.with_columns(pl.col("label").reverse()))
@@ -95,47 +76,49 @@ class TestScores:
         stacked = pl.concat([one.predict(lazy), two.predict(lazy)]).collect()
         assert stacked["predicted"].equals(pl.concat([first, second]))
 
-    def test_from_several_threads(self) -> None:
-        model = TextClassifier().fit(NEWS)
-        expected = model.predict_proba(NEWS)
-        with ThreadPoolExecutor(4) as pool:
-            for found in pool.map(lambda _: model.predict_proba(NEWS), range(12)):
-                assert np.array_equal(found, expected)
-
-    def test_the_same_in_every_form_of_input(self, tmp_path: Path) -> None:
-        model = TextClassifier().fit(NEWS)
+    def test_the_same_in_every_form_of_input(self, tmp_path, news):
         NEWS.write_parquet(tmp_path / "news.parquet")
         texts = NEWS["text"].to_list()
-        expected = model.predict_proba(NEWS)
+        expected = news.predict_proba(NEWS)
         for rows in (NEWS.lazy(), tmp_path / "news.parquet", texts, np.array(texts, dtype=object),
                      NEWS["text"]):
-            assert np.array_equal(model.predict_proba(rows), expected)
-            assert model.transform(rows).shape == (NEWS.height, len(model.vocabulary_))
-        labels = model.predict(texts)
+            assert np.array_equal(news.predict_proba(rows), expected)
+            assert news.transform(rows).shape == (NEWS.height, len(news.vocabulary_))
+        labels = news.predict(texts)
         assert isinstance(labels, np.ndarray)
-        assert labels.tolist() == model.predict(NEWS)["predicted"].to_list()
+        assert labels.tolist() == news.predict(NEWS)["predicted"].to_list()
 
-    def test_a_tie_goes_to_the_first_class(self) -> None:
+    def test_a_tie_goes_to_the_first_class(self):
         train = pl.DataFrame({"text": ["aa", "bb"], "label": ["y", "x"]})
         assert TextClassifier().fit(train).predict(["aa bb", "", "bb", "aa"]).tolist() == [
             "x", "x", "x", "y"]
 
-    def test_accuracy(self) -> None:
-        model = TextClassifier().fit(NEWS)
-        right = model.predict(NEWS)["predicted"] == NEWS["label"]
+    def test_accuracy(self, news):
+        right = news.predict(NEWS)["predicted"] == NEWS["label"]
         for rows in (NEWS, NEWS.lazy()):
-            assert model.score(rows) == pytest.approx(right.mean(), abs=1e-15)
-        assert model.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
+            assert news.score(rows) == pytest.approx(right.mean(), abs=1e-15)
+        assert news.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
         with pytest.raises(ParameterError, match="y is needed"):
-            model.score(["some text"])
+            news.score(["some text"])
 
-    def test_columns_can_not_be_added_to_a_list(self) -> None:
-        model = TextClassifier().fit(SPAM)
+    def test_columns_can_not_be_added_to_a_list(self, spam):
         for settings in ({"probability": True}, {"scores": True}, {"explain": 1}):
             with pytest.raises(ParameterError, match="add columns: pass a frame"):
-                model.predict(["word1"], **settings)
+                spam.predict(["word1"], **settings)
 
     @pytest.mark.parametrize("explain", [-1, 1.5, "3", None])
-    def test_how_many_terms_to_explain(self, explain: Any) -> None:
+    def test_how_many_terms_to_explain(self, explain):
         with pytest.raises(ParameterError, match="explain must be a number of terms"):
             TextClassifier().fit(SPAM).predict(SPAM, explain=explain or "none")
+
+
+@pytest.mark.parametrize("values", [2, 50, 10**9])
+@pytest.mark.parametrize("k", [1, 5, 299, 300, 400])
+def test_the_best_columns_are_those_of_a_stable_sort(values, k):
+    rng = np.random.default_rng(values)
+    scores = rng.integers(0, values, (40, 300)).astype(float)
+    scores[rng.random(scores.shape) < 0.2] = -np.inf
+    scores[0] = -np.inf
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(best_columns(scores, k), expected)
+    assert best_columns(scores[:0], k).shape == (0, min(k, 300))

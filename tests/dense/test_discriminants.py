@@ -1,15 +1,11 @@
 """Discriminants: their limits, their linear forms, and what they refuse."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
 
 from tests.oracles import gaussian
 from textnb import (
@@ -18,70 +14,63 @@ from textnb import (
     LinearDiscriminantAnalysis,
     NearestCentroid,
     ParameterError,
+    PlugInBayes,
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
     TableClassifier,
 )
 
-Array = NDArray[Any]
 # Some of these tests pass settings that the types rule out.
-LDA: Any = LinearDiscriminantAnalysis
-QDA: Any = QuadraticDiscriminantAnalysis
-RDA: Any = RegularizedDiscriminantAnalysis
+LDA = LinearDiscriminantAnalysis
+QDA = QuadraticDiscriminantAnalysis
+RDA = RegularizedDiscriminantAnalysis
 
 
-def wine() -> tuple[Array, Array]:
+def wine():
     X, y = load_wine(return_X_y=True)
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
-def some_digits() -> tuple[Array, Array]:
+def some_digits():
     X, y = load_digits(return_X_y=True)
     return X[:, [i for i in range(64) if all(X[y == k, i].std() > 0.5 for k in range(10))]], y
 
 
-def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
+def close(a, b, tolerance=1e-9):
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 # Limits
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
-def test_regularised_with_alpha_one_is_quadratic(gamma: float) -> None:
+EQUAL, GIVEN = [1 / 3] * 3, [0.2, 0.3, 0.5]
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    *((RDA(alpha=1.0, gamma=gamma), QDA()) for gamma in (0.0, 0.5, 1.0)),
+    (RDA(alpha=0.0, gamma=1.0), LDA()), (RDA(alpha=0.0, gamma=0.0), LDA(covariance="spherical")),
+    *((LDA(covariance="spherical", priors=priors), NearestCentroid(priors=priors))
+      for priors in (EQUAL, GIVEN)),
+    (LDA(covariance="diagonal"), GaussianNB(shared_variance=True, var_smoothing=0.0)),
+    (PlugInBayes(), PlugInBayes(KernelDensity())),
+    (PlugInBayes(GaussianMixture(1, reg_covar=0.0)), QDA()),
+    (PlugInBayes(GaussianMixture(1, reg_covar=0.0), naive=True), GaussianNB(var_smoothing=0.0))],
+    ids=repr)
+def test_a_limit_of_one_model_is_another(one, other):
     X, y = wine()
-    close(RDA(alpha=1.0, gamma=gamma).fit(X, y).predict_joint_log_proba(X),
-          QDA().fit(X, y).predict_joint_log_proba(X))
+    one, other = one.fit(X, y), other.fit(X, y)
+    close(one.predict_log_proba(X), other.predict_log_proba(X))
+    assert np.array_equal(one.predict(X), other.predict(X))
 
 
-def test_regularised_with_alpha_zero_and_gamma_one_is_linear() -> None:
+def test_the_nearest_centroid_is_that_of_least_distance():
     X, y = wine()
-    close(RDA(alpha=0.0, gamma=1.0).fit(X, y).predict_log_proba(X),
-          LDA().fit(X, y).predict_log_proba(X))
-
-
-def test_regularised_with_both_zero_is_the_nearest_centroid() -> None:
-    X, y = wine()
-    equal = [1 / 3] * 3
-    model = RDA(alpha=0.0, gamma=0.0, priors=equal).fit(X, y)
-    spherical = LDA(covariance="spherical", priors=None).fit(X, y)
-    assert np.array_equal(model.predict(X), NearestCentroid().fit(X, y).predict(X))
-    close(RDA(alpha=0.0, gamma=0.0).fit(X, y).predict_log_proba(X), spherical.predict_log_proba(X))
-
-
-def test_spherical_with_equal_priors_is_the_nearest_centroid() -> None:
-    X, y = wine()
-    for priors in ([1 / 3] * 3, [0.2, 0.3, 0.5]):
-        ours = LDA(covariance="spherical", priors=priors).fit(X, y)
-        centroid = NearestCentroid(priors=priors).fit(X, y)
-        close(ours.predict_joint_log_proba(X), centroid.predict_joint_log_proba(X))
-        close(ours.linear_form().weights, centroid.linear_form().weights)
     nearest = ((X[:, None] - NearestCentroid().fit(X, y).centroids_) ** 2).sum(axis=2)
-    assert np.array_equal(LDA(covariance="spherical", priors=[1 / 3] * 3).fit(X, y).predict(X),
-                          nearest.argmin(axis=1))
+    for model in (LDA(covariance="spherical", priors=EQUAL), NearestCentroid()):
+        assert np.array_equal(model.fit(X, y).predict(X), nearest.argmin(axis=1))
 
 
-def test_nearest_centroid_scores_are_those_of_its_formula() -> None:
+def test_nearest_centroid_scores_are_those_of_its_formula():
     X, y = wine()
     model = NearestCentroid().fit(X, y)
     means = np.array([gaussian.mean(X[y == k]) for k in range(3)], dtype=np.float64)
@@ -91,29 +80,10 @@ def test_nearest_centroid_scores_are_those_of_its_formula() -> None:
     close(form.intercept, np.log(1 / 3) - (means**2).sum(axis=1) / 2 / spread)
 
 
-def test_a_diagonal_linear_discriminant_is_naive_bayes_with_shared_variances() -> None:
-    X, y = wine()
-    close(LDA(covariance="diagonal").fit(X, y).predict_log_proba(X),
-          GaussianNB(shared_variance=True, var_smoothing=0.0).fit(X, y).predict_log_proba(X))
-
-
-@pytest.mark.parametrize(("divisor", "n"), [("n", 178), ("n-K", 175)])
-def test_the_pooled_divisor(divisor: Any, n: int) -> None:
-    X, y = wine()
-    close(LDA(divisor=divisor).fit(X, y).covariance_, gaussian.pooled(X, y, n))
-
-
-@pytest.mark.parametrize(("divisor", "less"), [("n", 0), ("n-1", 1)])
-def test_the_divisor_of_each_class(divisor: Any, less: int) -> None:
-    X, y = wine()
-    for k, sigma in enumerate(QDA(divisor=divisor).fit(X, y).covariance_):
-        close(sigma, gaussian.covariance(X[y == k], (y == k).sum() - less))
-
-
 # Linear forms
 
 
-def test_the_linear_form_is_that_of_the_textbook() -> None:
+def test_the_linear_form_is_that_of_the_textbook():
     X, y = load_iris(return_X_y=True)
     model = LDA().fit(X, y)
     form = model.linear_form()
@@ -127,7 +97,7 @@ def test_the_linear_form_is_that_of_the_textbook() -> None:
     close(difference - difference[:, :1], 0.0, 1e-8)
 
 
-def test_two_classes_are_divided_along_the_difference_of_their_means() -> None:
+def test_two_classes_are_divided_along_the_difference_of_their_means():
     X, y = load_iris(return_X_y=True)
     X, y = X[50:], y[50:]
     model = LDA().fit(X, y)
@@ -141,7 +111,7 @@ def test_two_classes_are_divided_along_the_difference_of_their_means() -> None:
     close(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(X @ w + b))))
 
 
-def test_shared_variances_make_the_posterior_logistic() -> None:
+def test_shared_variances_make_the_posterior_logistic():
     X, y = load_iris(return_X_y=True)
     X, y = X[50:, :2], np.where(y[50:] == 2, 1, 0)
     y[:10] = 1
@@ -154,10 +124,11 @@ def test_shared_variances_make_the_posterior_logistic() -> None:
     close(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(X @ w + b))))
 
 
-def test_variances_of_their_own_have_no_linear_form() -> None:
-    X, y = wine()
-    with pytest.raises(ParameterError, match="shared_variance=True"):
-        GaussianNB().fit(X, y).linear_form()
+@pytest.mark.parametrize(("model", "message"), [
+    (GaussianNB(), "shared_variance=True"), (QDA(), "not linear"), (RDA(), "not linear")])
+def test_covariances_of_their_own_have_no_linear_form(model, message):
+    with pytest.raises(ParameterError, match=message):
+        TableClassifier(model).fit(*wine()).linear_form()
 
 
 # Far from zero
@@ -168,9 +139,7 @@ def test_variances_of_their_own_have_no_linear_form() -> None:
     GaussianNB(), GaussianNB(shared_variance=True), LDA(), LDA(shrinkage=0.1),
     LDA(shrinkage="auto"), QDA(shrinkage=0.05), QDA(reg_param=0.1), RDA(), NearestCentroid()],
     ids=repr)
-def test_a_million_added_to_all_features_changes_no_prediction(
-    model: Any, data: Callable[[], tuple[Array, Array]]
-) -> None:
+def test_a_million_added_to_all_features_changes_no_prediction(model, data):
     X, y = data()
     near = model.fit(X, y)
     expected, joint = near.predict(X), near.predict_log_proba(X)
@@ -184,7 +153,7 @@ def test_a_million_added_to_all_features_changes_no_prediction(
 
 
 @pytest.mark.parametrize("cv", [3, 5])
-def test_alpha_and_gamma_are_those_of_refits(cv: int) -> None:
+def test_alpha_and_gamma_are_those_of_refits(cv):
     X, y = load_wine(return_X_y=True)
     X = X[:, [0, 1, 4, 9]]
     alphas, gammas = [0.9, 0.0, 0.4], [1.0, 0.0, 0.5]
@@ -202,69 +171,41 @@ def test_alpha_and_gamma_are_those_of_refits(cv: int) -> None:
             expected[a, g] = hits / len(y)
             if expected[a, g] > best[0]:
                 best = expected[a, g], alpha, gamma
-    assert model.cv_accuracy_ is not None
     close(model.cv_accuracy_, expected, 1e-15)
     assert (model.alpha_, model.gamma_) == best[1:]
     close(model.predict_joint_log_proba(X),
           RDA(alpha=best[1], gamma=best[2]).fit(X, y).predict_joint_log_proba(X))
 
 
-def test_one_open_setting_is_enough() -> None:
+def test_one_open_setting_is_enough():
     X, y = wine()
     model = RDA(alpha=0.25, gamma=[0.0, 1.0], cv=3).fit(X, y)
     assert model.alpha_ == 0.25
-    assert model.cv_accuracy_ is not None
     assert model.cv_accuracy_.shape == (1, 2)
     assert RDA(alpha=0.25, gamma=1.0).fit(X, y).cv_accuracy_ is None
 
 
-def test_open_settings_do_not_learn_in_batches() -> None:
+@pytest.mark.parametrize(("model", "message"), [
+    (RDA(alpha=[0.1, 0.5]), "fit; give numbers"), (LDA(shrinkage="auto"), "shrinkage as a number")])
+def test_what_is_chosen_from_all_rows_is_not_learned_in_batches(model, message):
+    with pytest.raises(ParameterError, match=message):
+        model.partial_fit(*wine(), classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize(("model", "rows", "labels", "message"), [
+    *((model, np.full((1, 13), np.nan), [0], "NaN")
+      for model in (GaussianNB(), LDA(), NearestCentroid())),
+    (QDA(), np.zeros((1, 13)), [9], r"class .*9.* has one row"),
+    (QDA(), np.zeros((1, 13)), [0], r"class .*9.* has 0 rows, and its covariance needs 2")],
+    ids=["gaussian", "linear", "centroid", "one row", "no row"])
+def test_a_batch_that_is_refused_leaves_the_model_as_it_was(model, rows, labels, message):
     X, y = wine()
-    with pytest.raises(ParameterError, match="fit; give numbers"):
-        RDA(alpha=[0.1, 0.5]).partial_fit(X, y, classes=[0, 1, 2])
-
-
-def test_ledoit_wolf_does_not_learn_in_batches() -> None:
-    X, y = wine()
-    with pytest.raises(ParameterError, match="shrinkage as a number"):
-        LDA(shrinkage="auto").partial_fit(X, y, classes=[0, 1, 2]).partial_fit(X, y)
-
-
-@pytest.mark.parametrize("model", [
-    GaussianNB(), GaussianNB(shared_variance=True), LDA(), LDA(shrinkage=0.3), QDA(), RDA(),
-    NearestCentroid()], ids=repr)
-def test_batches_are_one_fit(model: Any) -> None:
-    X, y = wine()
-    order = np.random.default_rng(0).permutation(len(y))
-    X, y = X[order], y[order]
-    whole = model.fit(X, y).predict_joint_log_proba(X)
-    parts = type(model)(**model.get_params())
-    for start in range(0, len(y), 100):
-        parts.partial_fit(X[start:start + 100], y[start:start + 100], classes=[0, 1, 2])
-    close(parts.predict_joint_log_proba(X), whole)
-
-
-@pytest.mark.parametrize("model", [GaussianNB(), LDA(), NearestCentroid()], ids=repr)
-def test_a_batch_that_is_refused_leaves_the_model_as_it_was(model: Any) -> None:
-    X, y = wine()
-    model.fit(X, y)
-    before = model.predict_joint_log_proba(X).copy()
-    with pytest.raises(ValueError, match="NaN"):
-        model.partial_fit(np.full((1, X.shape[1]), np.nan), [0])
+    before = model.fit(X, y).predict_joint_log_proba(X)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(rows, labels, classes=[9] if message[0] == "c" else None)
     assert np.array_equal(model.predict_joint_log_proba(X), before)
-    assert model.class_count_.sum() == 178
-
-
-def test_a_batch_that_makes_a_covariance_unusable_leaves_the_model_as_it_was() -> None:
-    X, y = wine()
-    model = QDA().fit(X, y)
-    before = model.predict_joint_log_proba(X)
-    with pytest.raises(DataError, match=r"class .*9.* has 0 rows"):
-        model.partial_fit(X[:6], y[:6], classes=[9])
     assert model.classes_.tolist() == [0, 1, 2]
-    assert model.class_count_.sum() == 178
-    assert model.statistics_.class_count.sum() == 178
-    assert np.array_equal(model.predict_joint_log_proba(X), before)
+    assert model.class_count_.sum() == model.statistics_.class_count.sum() == 178
 
 
 # Announced classes without rows
@@ -273,7 +214,7 @@ def test_a_batch_that_makes_a_covariance_unusable_leaves_the_model_as_it_was() -
 @pytest.mark.parametrize("model", [
     GaussianNB(), GaussianNB(shared_variance=True), LDA(), NearestCentroid(),
     GaussianNB(priors=[0.3, 0.3, 0.4]), LDA(priors=[0.3, 0.3, 0.4])], ids=repr)
-def test_a_class_without_rows_is_never_predicted(model: Any) -> None:
+def test_a_class_without_rows_is_never_predicted(model):
     X = np.random.default_rng(0).normal(size=(30, 2)) + 6
     y = np.arange(30) % 2
     model.partial_fit(X, y, classes=[0, 1, 2])
@@ -285,7 +226,7 @@ def test_a_class_without_rows_is_never_predicted(model: Any) -> None:
 # What they refuse, and whether the advice helps
 
 
-def singular() -> pl.DataFrame:
+def singular():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 80))
     return pl.DataFrame({"a": a, "b": b, "still": np.full(80, 0.1), "sum": a + 2 * b,
@@ -294,7 +235,7 @@ def singular() -> pl.DataFrame:
 
 @pytest.mark.parametrize("model", [
     LDA(), QDA(), RDA(alpha=0.5, gamma=1.0), RDA(alpha=1.0)], ids=repr)
-def test_constant_and_collinear_columns_are_named(model: Any) -> None:
+def test_constant_and_collinear_columns_are_named(model):
     with pytest.raises(DataError, match=r"constant columns 'still'.*combinations of others 'sum'"):
         TableClassifier(model).fit(singular())
     with pytest.raises(DataError, match=r"constant columns 2.*combinations of others 3"):
@@ -302,7 +243,7 @@ def test_constant_and_collinear_columns_are_named(model: Any) -> None:
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, None])
-def test_columns_are_named_where_all_rows_are_seen_at_once(shrinkage: Any) -> None:
+def test_columns_are_named_where_all_rows_are_seen_at_once(shrinkage):
     model = RDA(alpha=[0.5, 1.0], gamma=1.0)
     with pytest.raises(DataError, match=r"constant columns 'still'.*combinations of others 'sum'"):
         TableClassifier(model).fit(singular())
@@ -311,7 +252,7 @@ def test_columns_are_named_where_all_rows_are_seen_at_once(shrinkage: Any) -> No
 
 
 @pytest.mark.parametrize("kind", [LDA, QDA])
-def test_the_advice_on_singular_covariances_helps(kind: Any) -> None:
+def test_the_advice_on_singular_covariances_helps(kind):
     frame = singular()
     for settings in ({"shrinkage": 0.1}, {"shrinkage": 1e-6}, {"shrinkage": "auto"},
                      {"allow_singular": True}):
@@ -320,14 +261,14 @@ def test_the_advice_on_singular_covariances_helps(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("model", [RDA(alpha=1.0, gamma=0.5), RDA(alpha=0.0, gamma=1.0)], ids=repr)
-def test_the_advice_on_singular_covariances_is_about_settings_that_exist(model: Any) -> None:
+def test_the_advice_on_singular_covariances_is_about_settings_that_exist(model):
     with pytest.raises(DataError, match="singular") as caught:
         TableClassifier(model).fit(singular())
     assert "shrinkage" not in str(caught.value)
     assert "alpha" in str(caught.value) or "gamma" in str(caught.value)
 
 
-def test_classes_are_named_as_people_write_them() -> None:
+def test_classes_are_named_as_people_write_them():
     for label in (0, True):
         frame = singular().with_columns(label=pl.Series([label, not label] * 40))
         with pytest.raises(DataError, match="singular") as caught:
@@ -335,7 +276,7 @@ def test_classes_are_named_as_people_write_them() -> None:
         assert "np." not in str(caught.value)
 
 
-def test_a_constant_column_within_a_class() -> None:
+def test_a_constant_column_within_a_class():
     frame = pl.DataFrame({"a": [1.0, 1.0, 2.0, 3.0], "b": [0.0, 1.0, 2.0, 3.0],
                           "label": ["x", "x", "y", "y"]})
     with pytest.raises(DataError, match="columns 'a' are constant within a class"):
@@ -344,14 +285,14 @@ def test_a_constant_column_within_a_class() -> None:
     TableClassifier(GaussianNB(var_smoothing=0.0)).fit(frame.drop("a"))
 
 
-def test_where_every_column_is_constant_the_scale_of_smoothing_is_one() -> None:
+def test_where_every_column_is_constant_the_scale_of_smoothing_is_one():
     model = GaussianNB(var_smoothing=0.5).fit([[1.0], [1.0], [1.0]], [0, 1, 1])
     assert model.var_.tolist() == [[0.5], [0.5]]
     with pytest.raises(DataError, match="set var_smoothing above 0"):
         GaussianNB(var_smoothing=0.0).fit([[1.0], [1.0], [1.0]], [0, 1, 1])
 
 
-def test_a_class_of_one_row() -> None:
+def test_a_class_of_one_row():
     X, y = wine()
     X, y = np.concatenate([X, X[:1]]), np.append(y, 7)
     with pytest.raises(DataError, match=r"class .*7.* has one row"):
@@ -367,7 +308,7 @@ def test_a_class_of_one_row() -> None:
     RDA(alpha=0.1).fit(X, y)
 
 
-def test_fewer_rows_than_features() -> None:
+def test_fewer_rows_than_features():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 20)), np.arange(12) % 2
     for model in (LDA(), QDA(), RDA(alpha=1.0), RDA(alpha=0.5, gamma=1.0)):
@@ -380,30 +321,12 @@ def test_fewer_rows_than_features() -> None:
         assert np.isfinite(model.fit(X, y).predict_log_proba(X)).all()
 
 
-def test_more_rows_are_needed_for_the_unbiased_divisor() -> None:
+def test_more_rows_are_needed_for_the_unbiased_divisor():
     with pytest.raises(DataError, match="needs more rows than classes; got 2 and 2"):
         LDA(divisor="n-K").fit([[1.0], [2.0]], [0, 1])
 
 
-@pytest.mark.parametrize("kind", [GaussianNB, LDA, QDA, RDA, NearestCentroid])
-def test_one_class_is_refused(kind: Any) -> None:
+@pytest.mark.parametrize("kind", [GaussianNB, LDA, QDA, RDA, NearestCentroid, PlugInBayes])
+def test_one_class_is_refused(kind):
     with pytest.raises(DataError, match="greater than one; got one class"):
         kind().fit([[1.0], [2.0]], ["x", "x"])
-
-
-@pytest.mark.parametrize("model", [
-    LDA(shrinkage=-0.1), LDA(shrinkage=1.1), LDA(shrinkage="ledoit"), LDA(shrinkage=True),
-    LDA(shrinkage=float("nan")), LDA(covariance="round"), LDA(divisor="n-1"), LDA(n_components=0),
-    QDA(divisor="n-K"), QDA(reg_param=2.0), QDA(reg_param=float("nan")), QDA(shrinkage=2),
-    RDA(alpha=1.5), RDA(gamma=-0.5), RDA(alpha=[]), RDA(alpha=[[0.1]]), RDA(cv=1),
-    RDA(gamma=[0.1, 2.0]), RDA(alpha=float("nan")), LDA(priors=[0.5, 0.1]), QDA(priors=[1.0]),
-    GaussianNB(priors=[0.5, -0.5]), GaussianNB(var_smoothing=-1.0),
-    GaussianNB(var_smoothing=float("inf")), NearestCentroid(priors=[0.1] * 3)], ids=repr)
-def test_settings_out_of_range(model: Any) -> None:
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    with pytest.raises(ParameterError) as caught:
-        model.fit(X, np.arange(20) % 2)
-    with pytest.raises(ParameterError):
-        TableClassifier(model).fit(pl.DataFrame(X, schema=["a", "b"]).with_columns(
-            label=pl.Series([0, 1] * 10)))
-    assert str(caught.value).isprintable()

@@ -1,15 +1,11 @@
 """Where dense models end: refits that fail, announced classes, overflow, and settings."""
 
-from __future__ import annotations
-
 import pickle
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from numpy.typing import NDArray
 from sklearn import discriminant_analysis
 from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
@@ -21,7 +17,6 @@ from textnb import (
     GaussianNB,
     LinearDiscriminantAnalysis,
     LogCountRatio,
-    MultinomialNB,
     NearestCentroid,
     ParameterError,
     PlugInBayes,
@@ -37,21 +32,20 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.errors import ImpossibleRowError
 from textnb.models.histogram import HistogramDensity
 
-Array = NDArray[Any]
 LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 RDA = RegularizedDiscriminantAnalysis
 GAUSSIAN = [GaussianNB(), GaussianNB(shared_variance=True), LDA(), QDA(), RDA(), NearestCentroid()]
 gaussians = pytest.mark.parametrize("model", GAUSSIAN, ids=repr)
 
 
-def rows(n: int = 60, labels: Any = ("a", "b")) -> pl.DataFrame:
+def rows(n=60, labels=("a", "b")):
     rng = np.random.default_rng(0)
     y = np.arange(n) % len(labels)
     return pl.DataFrame(rng.normal(size=(n, 2)) + 2.0 * y[:, None], schema=["x", "z"]).with_columns(
         label=pl.Series([labels[k] for k in y]))
 
 
-def matrix(frame: pl.DataFrame) -> tuple[Array, Array]:
+def matrix(frame):
     return frame.select("x", "z").to_numpy(), frame["label"].to_numpy()
 
 
@@ -60,7 +54,7 @@ def matrix(frame: pl.DataFrame) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto"), PlugInBayes()], ids=repr)
 @pytest.mark.parametrize("failing", ["one class", "null", "interrupt"])
-def test_a_refit_that_fails_changes_nothing(model: Any, failing: str) -> None:
+def test_a_refit_that_fails_changes_nothing(model, failing):
     fitted = TableClassifier(model).fit(rows())
     before, state = fitted.predict(rows(), scores=True), dict(vars(fitted))
     other = rows().rename({"x": "u"})
@@ -69,7 +63,7 @@ def test_a_refit_that_fails_changes_nothing(model: Any, failing: str) -> None:
     elif failing == "null":
         other = other.with_columns(u=pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise("u"))
 
-    def interrupt(n: int) -> None:
+    def interrupt(n):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt if failing == "interrupt" else DataError):
@@ -78,7 +72,7 @@ def test_a_refit_that_fails_changes_nothing(model: Any, failing: str) -> None:
     assert fitted.predict(rows(), scores=True).equals(before)
 
 
-def test_a_plug_in_refit_that_fails_changes_nothing() -> None:
+def test_a_plug_in_refit_that_fails_changes_nothing():
     X, y = matrix(rows())
     model = PlugInBayes(search={"bandwidth": [0.3, 1.0]}).fit(X, y)
     before = model.predict_joint_log_proba(X)
@@ -92,7 +86,7 @@ def test_a_plug_in_refit_that_fails_changes_nothing() -> None:
 
 
 @gaussians
-def test_a_label_must_be_announced(model: Any) -> None:
+def test_a_label_must_be_announced(model):
     fitted = TableClassifier(model).partial_fit(rows())
     state = dict(vars(fitted))
     stranger = rows(labels=("a", "c", "d"))
@@ -102,13 +96,16 @@ def test_a_label_must_be_announced(model: Any) -> None:
     with pytest.raises(DataError, match="'d' were not announced"):
         fitted.partial_fit(stranger, classes=["c"])
     assert fitted.partial_fit(stranger, classes=["c", "d"]).classes_.tolist() == list("abcd")
+    both = pl.concat([rows(), stranger])
+    whole = TableClassifier(model).fit(both).predict_joint_log_proba(both)
+    np.testing.assert_allclose(fitted.predict_joint_log_proba(both), whole, rtol=1e-9, atol=1e-9)
     with pytest.raises(DataError, match="'b' were not announced; known classes are 'a'"):
         TableClassifier(model).partial_fit(rows(), classes=["a"])
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(), NearestCentroid(), LDA(divisor="n-K")],
                          ids=repr)
-def test_a_first_batch_of_one_class(model: Any) -> None:
+def test_a_first_batch_of_one_class(model):
     frame, fitted = rows(), TableClassifier(model)
     with pytest.raises(DataError, match="got one class"):
         fitted.partial_fit(frame.filter(label="a"))
@@ -123,18 +120,11 @@ def test_a_first_batch_of_one_class(model: Any) -> None:
         TableClassifier(model).fit(frame).predict_joint_log_proba(frame), rtol=1e-9, atol=1e-9)
 
 
-def test_a_batch_too_small_for_a_covariance_says_so() -> None:
-    fitted = TableClassifier(QDA())
-    with pytest.raises(DataError, match="class 'b' has 0 rows, and its covariance needs 2"):
-        fitted.partial_fit(rows().filter(label="a"), classes=["a", "b"])
-    assert not hasattr(fitted, "estimator_")
-
-
 @pytest.mark.parametrize(("known", "labels", "classes"), [
     (("a", "b"), (1, 2), None), ((1, 2), ("a", "b"), None), ((True, False), (1, 0), None),
     ((0, 1), (False, True), None), (("a", "b"), ("a", "b"), [3]), ((0, 1), (0, 1), ["a"]),
     ((0, 1), (0, 1), [True])], ids=str)
-def test_labels_of_another_type(known: Any, labels: Any, classes: Any) -> None:
+def test_labels_of_another_type(known, labels, classes):
     fitted = TableClassifier().fit(rows(labels=known))
     with pytest.raises(DataError, match="type"):
         fitted.partial_fit(rows(labels=labels), classes=classes)
@@ -144,17 +134,11 @@ def test_labels_of_another_type(known: Any, labels: Any, classes: Any) -> None:
 
 
 @pytest.mark.parametrize("classes", ["ab", 5, [0.5], [None], [["a"]]], ids=str)
-def test_announcements_that_are_none(classes: Any) -> None:
+def test_announcements_that_are_none(classes):
     with pytest.raises(ParameterError, match="classes must be labels of one type"):
         TableClassifier().partial_fit(rows(), classes=classes)
     with pytest.raises(DataError, match=r"label 9223372036854775808 is beyond 64 bits"):
         TableClassifier().partial_fit(rows(labels=(0, 1)), classes=[0, 1, 2**63])
-
-
-@pytest.mark.parametrize("model", [PlugInBayes(), LDA(shrinkage="auto"), MultinomialNB()], ids=repr)
-def test_models_that_need_all_rows_say_so_at_once(model: Any) -> None:
-    with pytest.raises(ParameterError, match="needs all rows at once: use fit"):
-        TableClassifier(model).partial_fit(rows())
 
 
 # Overflow
@@ -164,7 +148,7 @@ def test_models_that_need_all_rows_say_so_at_once(model: Any) -> None:
 @pytest.mark.parametrize("model", [
     *GAUSSIAN, LDA(shrinkage="auto"), RDA(alpha=[0.1, 0.5]), PlugInBayes(),
     PlugInBayes(GaussianMixture(), naive=True)], ids=repr)
-def test_values_too_large_to_square(model: Any, size: float) -> None:
+def test_values_too_large_to_square(model, size):
     frame = rows().with_columns(z=pl.col("z") * size)
     with pytest.raises(DataError, match="values of column 'z' are too large to square; rescale it"):
         TableClassifier(model).fit(frame)
@@ -177,7 +161,7 @@ def test_values_too_large_to_square(model: Any, size: float) -> None:
 
 
 @gaussians
-def test_values_large_and_small_are_learned(model: Any) -> None:
+def test_values_large_and_small_are_learned(model):
     plain = TableClassifier(model).fit(rows()).predict(rows())["predicted"]
     for size in (1e145, 1e-100):
         frame = rows().with_columns(pl.col("x", "z") * size)
@@ -186,7 +170,7 @@ def test_values_large_and_small_are_learned(model: Any) -> None:
 
 
 @gaussians
-def test_a_batch_too_large_changes_nothing(model: Any) -> None:
+def test_a_batch_too_large_changes_nothing(model):
     fitted = TableClassifier(model).fit(rows())
     state = dict(vars(fitted))
     with pytest.raises(DataError, match="column 'x' are too large"):
@@ -196,7 +180,7 @@ def test_a_batch_too_large_changes_nothing(model: Any) -> None:
 
 @pytest.mark.parametrize("size", [1e152, 1e155, 1e200, 1.7e308])
 @gaussians
-def test_rows_far_away_are_ranked(model: Any, size: float) -> None:
+def test_rows_far_away_are_ranked(model, size):
     X, y = matrix(rows())
     X[y == "b"] = 3.0 * X[y == "b"] + [0.5, 0.0]
     model = model.fit(X, y)
@@ -215,7 +199,7 @@ def test_rows_far_away_are_ranked(model: Any, size: float) -> None:
     assert np.array_equal(table.predict(frame), model.predict(directions * 1e9))
 
 
-def test_a_class_is_ruled_out_far_away_too() -> None:
+def test_a_class_is_ruled_out_far_away_too():
     X, y = matrix(rows(labels=("a", "b", "c")))
     for model in GAUSSIAN[:4]:
         model = type(model)(**{**model.get_params(), "priors": [0.5, 0.5, 0.0]}).fit(X, y)
@@ -225,7 +209,7 @@ def test_a_class_is_ruled_out_far_away_too() -> None:
 
 
 @gaussians
-def test_scores_of_far_rows_are_the_scores(model: Any) -> None:
+def test_scores_of_far_rows_are_the_scores(model):
     X, y = matrix(rows())
     model = model.fit(X, y)
     points = np.array([[1.0, 2.0], [-30.0, 1e5], [0.0, 0.0], [1e60, -1e50]])
@@ -237,7 +221,7 @@ def test_scores_of_far_rows_are_the_scores(model: Any) -> None:
         np.testing.assert_allclose(got[:, 1] - got[:, 0], plain[:, 1] - plain[:, 0], rtol=1e-9)
 
 
-def test_a_row_that_no_density_reaches() -> None:
+def test_a_row_that_no_density_reaches():
     X, y = matrix(rows())
     model = PlugInBayes(KernelDensity(kernel="tophat")).fit(X, y)
     with pytest.raises(ImpossibleRowError, match="row 1 is impossible under every class: its "
@@ -254,13 +238,13 @@ def test_a_row_that_no_density_reaches() -> None:
 # Columns
 
 
-def test_an_element_called_as_another_column() -> None:
+def test_an_element_called_as_another_column():
     frame = rows().select(pl.concat_arr("x", "z").alias("p"), pl.col("x").alias("p[0]"), "label")
     with pytest.raises(SchemaError, match=r"both called 'p\[0\]'; rename one"):
         TableClassifier().fit(frame)
 
 
-def test_labels_of_an_array_of_features() -> None:
+def test_labels_of_an_array_of_features():
     X, y = matrix(rows())
     with pytest.raises(ParameterError, match="label='x0' is a feature"):
         TableClassifier(label="x0").fit(X, y)
@@ -269,7 +253,7 @@ def test_labels_of_an_array_of_features() -> None:
 
 @pytest.mark.parametrize("call", ["predict", "predict_joint_log_proba", "predict_proba"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_values_of_an_array_that_are_none(call: str, value: float) -> None:
+def test_values_of_an_array_that_are_none(call, value):
     X, y = matrix(rows())
     model = TableClassifier(LDA()).fit(X, y)
     bad = X.copy()
@@ -286,7 +270,7 @@ def test_values_of_an_array_that_are_none(call: str, value: float) -> None:
     assert np.array_equal(model.predict(X.astype(object)), model.predict(X))
 
 
-def test_accuracy_of_no_rows() -> None:
+def test_accuracy_of_no_rows():
     X, y = matrix(rows())
     model = TableClassifier().fit(rows())
     none = rows().clear()
@@ -295,12 +279,6 @@ def test_accuracy_of_no_rows() -> None:
             model.score(*given)
     with pytest.raises(DataError, match="one label per row"):
         model.score(rows(), y[:7])
-
-
-def test_integer_labels_beyond_64_bits() -> None:
-    frame = rows().drop("label")
-    with pytest.raises(DataError, match="beyond 64 bits"):
-        TableClassifier().fit(frame, pl.Series([2**63, 1] * 30, dtype=pl.UInt64))
 
 
 # Settings
@@ -312,31 +290,62 @@ def test_integer_labels_beyond_64_bits() -> None:
     ({"label": 5}, "label must be the name of a column; got 5"),
     ({"label": None}, "label must be"), ({"label": ["label"]}, "label must be"),
     ({"estimator": "lda"}, "one of textnb's; got 'lda'. Pass an instance"),
+    ({"estimator": KernelDensity()}, "one of textnb's; got KernelDensity"),
     ({"estimator": LDA}, "got the class LinearDiscriminantAnalysis. Pass an instance")], ids=str)
-def test_settings_of_a_table(settings: Any, words: str) -> None:
+def test_settings_of_a_table(settings, words):
     for call in ("fit", "partial_fit"):
         with pytest.raises(ParameterError, match=words):
             getattr(TableClassifier(**settings), call)(rows())
 
 
-BAD = [None, "a", [0.1], float("nan"), -1.0, True, {}, 2j]
+NAN, SHARES = float("nan"), [0.5, 0.1]
+NO_NUMBERS = ("a", NAN, -1.0, True, {}, 2j)
+TYPES = [(kind, name, value) for kind, names in {
+    GaussianNB: ("var_smoothing",), QDA: ("reg_param", "shrinkage"),
+    LDA: ("shrinkage", "n_components", "covariance", "divisor"), RDA: ("alpha", "gamma", "cv"),
+    PlugInBayes: ("cv", "search", "naive", "density"), HistogramDensity: ("l",)}.items()
+    for name in names for value in (None, [0.1], *NO_NUMBERS)
+    if not ((value is None and name in ("shrinkage", "n_components", "search", "density"))
+            or (name in ("alpha", "gamma") and value == [0.1]) or (name, value) == ("naive", True))]
+# Each is said by its name, or in these words.
+WRONG = [*((kind, {name: value}, name) for kind, name, value in TYPES), *(
+    (kind, {name: value}, name) for kind, name, value in [
+        (LDA, "shrinkage", 1.1), (LDA, "shrinkage", "ledoit"), (LDA, "covariance", "round"),
+        (LDA, "divisor", "n-1"), (LDA, "n_components", 0), (QDA, "divisor", "n-K"),
+        (QDA, "reg_param", 2.0), (QDA, "shrinkage", 2), (RDA, "alpha", 1.5), (RDA, "gamma", -0.5),
+        (RDA, "alpha", []), (RDA, "alpha", [[0.1]]), (RDA, "cv", 1), (RDA, "gamma", [0.1, 2.0]),
+        (LDA, "priors", SHARES), (QDA, "priors", [1.0]), (GaussianNB, "priors", [0.5, -0.5]),
+        (GaussianNB, "var_smoothing", float("inf")), (NearestCentroid, "priors", [0.1] * 3),
+        (HistogramDensity, "l", float("inf")), *((HistogramDensity, "bins", bins) for bins in (
+            "zz", 2.5, 0, -1, True, None, MOST_BINS + 1, np.int64(MOST_BINS + 1), np.int64(0),
+            10**30, [1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0], [], [[0.0, 1.0]], [0.0, NAN],
+            ["a", "b"]))]), *(
+    (PlugInBayes, settings, words) for settings, words in [
+        ({"priors": SHARES}, "sum of the priors should be 1"),
+        ({"cv": 1}, "cv must be an int >= 2"),
+        ({"priors": [5.0, 1.0]}, "sum of the priors should be 1"),
+        ({"search": {"nothing": [1]}}, "unknown value 'nothing'"),
+        ({"search": {"bandwidht": [1]}}, "did you mean 'bandwidth'"),
+        *(({"search": search}, "search must be")
+          for search in ({"bandwidth": []}, {"bandwidth": 3}, [{}])),
+        *(({"density": density}, "density must be")
+          for density in (KernelDensity, GaussianNB(), "kernel"))])]
 
 
-@pytest.mark.parametrize("value", BAD, ids=str)
-@pytest.mark.parametrize(("kind", "name"), [
-    (GaussianNB, "var_smoothing"), (QDA, "reg_param"), (QDA, "shrinkage"), (LDA, "shrinkage"),
-    (RDA, "alpha"), (RDA, "gamma"), (RDA, "cv"), (LDA, "n_components"), (LDA, "covariance"),
-    (LDA, "divisor"), (PlugInBayes, "cv"), (PlugInBayes, "search"), (PlugInBayes, "naive"),
-    (PlugInBayes, "density"), (HistogramDensity, "l")])
-def test_settings_of_another_type(kind: Any, name: str, value: Any) -> None:
-    if (value is None and name in ("shrinkage", "n_components", "search", "density")) or (
-            name in ("alpha", "gamma") and value == [0.1]) or (name, value) == ("naive", True):
-        pytest.skip("is allowed")
-    with pytest.raises(ParameterError, match=name):
-        kind(**{name: value}).fit(*matrix(rows()))
+@pytest.mark.parametrize(("kind", "settings", "words"), WRONG, ids=lambda value: str(value)[-40:])
+def test_settings_out_of_range_are_named(kind, settings, words):
+    model, (X, y) = kind(**settings), matrix(rows())
+    if isinstance(model, HistogramDensity):
+        with pytest.raises(ParameterError, match=words):
+            PlugInBayes(model).fit(X, y)
+    else:
+        with pytest.raises(ParameterError, match=words):
+            TableClassifier(model).fit(rows())
+    with pytest.raises(ParameterError, match=words):
+        model.fit(X, y)
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numbers_of_numpy_are_numbers():
     X, y = matrix(rows(labels=("a", "b", "c")))
     for model in (GaussianNB(var_smoothing=np.float32(0.5)), QDA(shrinkage=np.float32(0.5)),
                   QDA(reg_param=np.int64(1)), RDA(alpha=np.array([0.1, 0.5]), cv=np.int64(3)),
@@ -344,22 +353,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         model.fit(X, y)
 
 
-@pytest.mark.parametrize(("settings", "words"), [
-    ({"priors": [0.5, 0.1]}, "sum of the priors should be 1"),
-    ({"cv": 1}, "cv must be an int >= 2"),
-    ({"priors": [5.0, 1.0]}, "sum of the priors should be 1"),
-    ({"search": {"nothing": [1]}}, "unknown value 'nothing'"),
-    ({"search": {"bandwidht": [1]}}, "did you mean 'bandwidth'"),
-    ({"search": {"bandwidth": []}}, "search must be"),
-    ({"search": {"bandwidth": 3}}, "search must be"), ({"search": [{}]}, "search must be"),
-    ({"density": KernelDensity}, "density must be"), ({"density": GaussianNB()}, "density must be"),
-    ({"density": "kernel"}, "density must be")], ids=str)
-def test_settings_of_densities(settings: Any, words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        PlugInBayes(**settings).fit(*matrix(rows()))
-
-
-def test_a_density_that_can_t_be_estimated() -> None:
+def test_a_density_that_can_t_be_estimated():
     X, y = matrix(rows(6))
     with pytest.raises(DataError, match=r"of class 'a' can't be estimated: .*n_samples"):
         PlugInBayes(GaussianMixture(5)).fit(X, y)
@@ -368,7 +362,7 @@ def test_a_density_that_can_t_be_estimated() -> None:
 # Shrinkage
 
 
-def test_no_distance_is_no_shrinkage() -> None:
+def test_no_distance_is_no_shrinkage():
     assert ledoit_wolf_shrinkage(np.array([[2.0]]), 10, 99.0) == 0.0
     assert ledoit_wolf_shrinkage(np.eye(3), 10, 99.0) == 0.0
     frame = rows()
@@ -387,12 +381,12 @@ def test_no_distance_is_no_shrinkage() -> None:
 # Histograms
 
 
-def outlier() -> Array:
+def outlier():
     return np.append(np.random.default_rng(0).normal(size=999), 1e9)[:, None]
 
 
 @pytest.mark.parametrize("naive", [False, True])
-def test_too_many_bins_by_a_rule(naive: bool) -> None:
+def test_too_many_bins_by_a_rule(naive):
     tracemalloc.start()
     with pytest.raises(DataError, match=r"bins='fd' makes [\d,]+ bins of feature 0, more than"):
         HistogramDensity(bins="fd").fit(outlier())
@@ -412,7 +406,7 @@ def test_too_many_bins_by_a_rule(naive: bool) -> None:
                                   "sturges"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.filterwarnings("ignore:The number of bins estimated may be suboptimal")
-def test_rules_are_those_of_numpy(rule: str, seed: int) -> None:
+def test_rules_are_those_of_numpy(rule, seed):
     rng = np.random.default_rng(seed)
     X = np.stack([rng.normal(size=300), rng.standard_cauchy(300), rng.integers(0, 3, 300),
                   np.full(300, 7.0)], axis=1)
@@ -423,25 +417,13 @@ def test_rules_are_those_of_numpy(rule: str, seed: int) -> None:
     assert all(len(edges) - 1 <= n for edges, n in zip(model.edges_, counts, strict=True))
 
 
-@pytest.mark.parametrize("bins", [
-    "zz", 2.5, 0, -1, True, None, MOST_BINS + 1, np.int64(MOST_BINS + 1), np.int64(0), 10**30,
-    [1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0], [], [[0.0, 1.0]], [0.0, float("nan")], ["a", "b"]],
-    ids=str)
-def test_bins_that_are_none(bins: Any) -> None:
-    X, y = matrix(rows())
-    with pytest.raises(ParameterError, match="bins"):
-        HistogramDensity(bins=bins).fit(X)
-    with pytest.raises(ParameterError, match="bins"):
-        PlugInBayes(HistogramDensity(bins=bins)).fit(X, y)
-
-
-def test_bins_that_a_column_does_not_have() -> None:
+def test_bins_that_a_column_does_not_have():
     for column in ([1e16, 1e16 + 2.0], [-1.7e308, 1.7e308]):
         with pytest.raises(DataError, match="feature 0"):
             HistogramDensity(bins=10).fit(np.array(column)[:, None])
 
 
-def test_given_edges() -> None:
+def test_given_edges():
     model = HistogramDensity(bins=[0.0, 1.0, 3.0], l=1.0).fit([[0.5], [0.7], [2.0]])
     assert np.exp(model.score_samples([[0.1], [2.9]])).tolist() == pytest.approx([3 / 5, 2 / 10])
 
@@ -449,25 +431,23 @@ def test_given_edges() -> None:
 # Regularised discriminants
 
 
-def test_a_pair_that_is_singular_is_not_chosen() -> None:
+def test_a_pair_that_is_singular_is_not_chosen():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
     X[:, 0] += y
     # Constant within a class, so that its own covariance is singular.
     X[y == 1, 2] = 1.0
     model = RDA(alpha=[0.5, 1.0], gamma=[0.5, 1.0]).fit(X, y)
-    assert model.cv_accuracy_ is not None
     assert np.isnan(model.cv_accuracy_).tolist() == [[False, False], [True, True]]
     assert model.alpha_ == 0.5
     part = RDA(alpha=0.5, gamma=[0.5, 1.0]).fit(X, y)
-    assert part.cv_accuracy_ is not None
     np.testing.assert_array_equal(part.cv_accuracy_[0], model.cv_accuracy_[0])
     with pytest.raises(DataError, match="covariance of class 1 is singular: constant columns 2"):
         RDA(alpha=1.0, gamma=[0.5, 1.0]).fit(X, y)
 
 
 @pytest.mark.parametrize("alpha", [0.0, [0.0]])
-def test_the_pooled_covariance_is_to_blame(alpha: Any) -> None:
+def test_the_pooled_covariance_is_to_blame(alpha):
     frame = rows().with_columns(still=pl.lit(3.0))
     with pytest.raises(DataError, match=r"covariance of the classes, pooled, is singular: "
                                         r"constant columns 'still'.*lower gamma below 1"):
@@ -479,7 +459,7 @@ def test_the_pooled_covariance_is_to_blame(alpha: Any) -> None:
 # Names that come out
 
 
-def test_discriminant_axes_are_named() -> None:
+def test_discriminant_axes_are_named():
     X, y = load_iris(return_X_y=True)
     model = LDA().fit(X, y)
     assert model.get_feature_names_out().tolist() == [
@@ -492,7 +472,7 @@ def test_discriminant_axes_are_named() -> None:
 
 
 @pytest.mark.parametrize("n_components", [3, 4, 100])
-def test_more_axes_than_there_are(n_components: int) -> None:
+def test_more_axes_than_there_are(n_components):
     X, y = load_iris(return_X_y=True)
     for kind in (LDA, discriminant_analysis.LinearDiscriminantAnalysis):
         with pytest.raises(ValueError, match="n_components"):
@@ -501,7 +481,7 @@ def test_more_axes_than_there_are(n_components: int) -> None:
         LDA(n_components=2).fit(X[:, :1], y)
 
 
-def test_ratios_are_named() -> None:
+def test_ratios_are_named():
     X = np.array([[2, 0], [0, 1], [1, 1]])
     assert LogCountRatio().fit(X, ["a", "b", "b"]).get_feature_names_out().tolist() == ["x0", "x1"]
     three = LogCountRatio().fit(X, ["a", "b", "c"])
@@ -511,7 +491,7 @@ def test_ratios_are_named() -> None:
 
 
 @pytest.mark.parametrize("model", [*GAUSSIAN, PlugInBayes()], ids=repr)
-def test_margins(model: Any) -> None:
+def test_margins(model):
     X, y = load_iris(return_X_y=True)
     three = model.fit(X, y)
     assert np.array_equal(three.decision_function(X), three.predict_joint_log_proba(X))
@@ -524,8 +504,8 @@ def test_margins(model: Any) -> None:
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
-def test_rows_that_were_never_learned_are_not_taken_out(diagonal: bool) -> None:
-    def of(x: Any) -> MomentStatistics:
+def test_rows_that_were_never_learned_are_not_taken_out(diagonal):
+    def of(x):
         values = np.array(x, dtype=np.float64)[:, None] * [1.0, 2.0]
         return MomentStatistics.from_matrix(values, ["a"] * len(values), diagonal=diagonal)
 
@@ -539,7 +519,7 @@ def test_rows_that_were_never_learned_are_not_taken_out(diagonal: bool) -> None:
         assert (rest.without_covariances().scatter >= 0).all()
 
 
-def test_a_sum_of_moments_takes_no_more_than_the_moments() -> None:
+def test_a_sum_of_moments_takes_no_more_than_the_moments():
     k, p = 400, 40
     X, y = np.random.default_rng(0).normal(size=(2 * k, p)), np.arange(2 * k) % k
     left, right = (MomentStatistics.from_matrix(X[part], y[part], classes=np.arange(k))
@@ -551,7 +531,7 @@ def test_a_sum_of_moments_takes_no_more_than_the_moments() -> None:
     assert peak < 1.3 * total.scatter.nbytes + 3 * 8 * (1 << 20)
 
 
-def test_a_fitted_table_is_pickled() -> None:
+def test_a_fitted_table_is_pickled():
     model = TableClassifier(LDA()).partial_fit(rows(), classes=list("abc"))
     again = pickle.loads(pickle.dumps(model))
     assert again.predict(rows()).equals(model.predict(rows()))

@@ -1,15 +1,10 @@
 """Moments add and subtract as the rows that they are of."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
 
 from tests.oracles import gaussian
 from tests.tiers import examples
@@ -17,18 +12,17 @@ from textnb import DataError
 from textnb.bayes.covariance import dependent_columns
 from textnb.bayes.moments import MomentStatistics
 
-Array = NDArray[Any]
 of = MomentStatistics.from_matrix
 diagonals = pytest.mark.parametrize("diagonal", [False, True], ids=["full", "diagonal"])
 
 
-def table(n: int = 60, p: int = 4, k: int = 3, seed: int = 0) -> tuple[Array, Array]:
+def table(n=60, p=4, k=3, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % k
     return rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) + y[:, None], y
 
 
-def equal(a: MomentStatistics, b: MomentStatistics, tolerance: float = 1e-9) -> None:
+def equal(a, b, tolerance=1e-9):
     assert a.classes.tolist() == b.classes.tolist()
     assert a.diagonal == b.diagonal
     np.testing.assert_allclose(a.class_count, b.class_count, rtol=tolerance)
@@ -39,7 +33,7 @@ def equal(a: MomentStatistics, b: MomentStatistics, tolerance: float = 1e-9) -> 
 
 @diagonals
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moments_are_those_of_the_definition(diagonal: bool, weighted: bool) -> None:
+def test_moments_are_those_of_the_definition(diagonal, weighted):
     X, y = table()
     w = np.random.default_rng(1).gamma(1.0, size=60) if weighted else None
     got = of(X, y, sample_weight=w, diagonal=diagonal)
@@ -53,7 +47,7 @@ def test_moments_are_those_of_the_definition(diagonal: bool, weighted: bool) -> 
 
 
 @diagonals
-def test_halves_add_to_the_whole(diagonal: bool) -> None:
+def test_halves_add_to_the_whole(diagonal):
     X, y = table()
     for cut in (1, 7, 30, 59):
         equal(of(X[:cut], y[:cut], diagonal=diagonal) + of(X[cut:], y[cut:], diagonal=diagonal),
@@ -62,7 +56,7 @@ def test_halves_add_to_the_whole(diagonal: bool) -> None:
 
 @diagonals
 @pytest.mark.parametrize("folds", [2, 5, 20])
-def test_a_fold_taken_out_is_a_refit_on_the_rest(diagonal: bool, folds: int) -> None:
+def test_a_fold_taken_out_is_a_refit_on_the_rest(diagonal, folds):
     X, y = table()
     fold = np.arange(60) // 3 % folds
     parts = [of(X[fold == i], y[fold == i], diagonal=diagonal) for i in range(folds)]
@@ -74,7 +68,7 @@ def test_a_fold_taken_out_is_a_refit_on_the_rest(diagonal: bool, folds: int) -> 
 
 
 @diagonals
-def test_all_rows_taken_out_leave_nothing(diagonal: bool) -> None:
+def test_all_rows_taken_out_leave_nothing(diagonal):
     X, y = table()
     whole = of(X, y, diagonal=diagonal)
     nothing = whole - whole
@@ -86,7 +80,7 @@ def test_all_rows_taken_out_leave_nothing(diagonal: bool) -> None:
 
 @diagonals
 @pytest.mark.parametrize("offset", [1e6, -1e6])
-def test_variances_keep_their_digits_far_from_zero(diagonal: bool, offset: float) -> None:
+def test_variances_keep_their_digits_far_from_zero(diagonal, offset):
     X, y = table(n=900)
     X = (X + offset).astype(np.float64)
     # The rows as they are stored, taken back near zero exactly: no rounding in the reference.
@@ -108,7 +102,7 @@ def test_variances_keep_their_digits_far_from_zero(diagonal: bool, offset: float
 @given(arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 3)),
               elements=st.floats(-1e3, 1e3)), st.data())
 @settings(deadline=None, max_examples=examples(60))
-def test_any_split_adds_and_subtracts(X: Array, data: st.DataObject) -> None:
+def test_any_split_adds_and_subtracts(X, data):
     y = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(X), max_size=len(X))))
     left = np.array(data.draw(st.lists(st.booleans(), min_size=len(X), max_size=len(X))))
     diagonal = data.draw(st.booleans())
@@ -126,7 +120,7 @@ def test_any_split_adds_and_subtracts(X: Array, data: st.DataObject) -> None:
 @given(arrays(np.float64, (8, 2), elements=st.floats(-100, 100)),
        st.lists(st.integers(1, 3), min_size=8, max_size=8))
 @settings(deadline=None, max_examples=examples(40))
-def test_whole_weights_repeat_rows(X: Array, times: list[int]) -> None:
+def test_whole_weights_repeat_rows(X, times):
     y = np.arange(8) % 2
     weighed = of(X, y, sample_weight=np.array(times, dtype=np.float64))
     repeated = of(np.repeat(X, times, axis=0), np.repeat(y, times))
@@ -135,7 +129,7 @@ def test_whole_weights_repeat_rows(X: Array, times: list[int]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_weighted_rows_can_all_be_taken_out(seed: int) -> None:
+def test_weighted_rows_can_all_be_taken_out(seed):
     rng = np.random.default_rng(seed)
     X, y, w = rng.normal(size=(7, 2)), np.zeros(7, dtype=int), rng.random(7)
     parts = [of(X[rows], y[rows], sample_weight=w[rows]) for rows in (slice(3), slice(3, 7))]
@@ -146,20 +140,20 @@ def test_weighted_rows_can_all_be_taken_out(seed: int) -> None:
     assert np.abs(nothing.scatter).max() < 1e-9
 
 
-def test_more_taken_out_than_was_learned() -> None:
+def test_more_taken_out_than_was_learned():
     X, y = table()
     with pytest.raises(DataError, match=r"class .*0.* has learned 4 rows, fewer than the 20"):
         of(X[:12], y[:12]) - of(X, y)
 
 
-def test_a_class_that_was_never_learned_is_not_taken_out() -> None:
+def test_a_class_that_was_never_learned_is_not_taken_out():
     X, y = table()
     with pytest.raises(DataError, match="fewer"):
         of(X[y < 2], y[y < 2]) - of(X, y)
 
 
 @diagonals
-def test_classes_that_differ_are_united(diagonal: bool) -> None:
+def test_classes_that_differ_are_united(diagonal):
     X, y = table()
     names = np.array(["a", "bbb", "a class of a long name"])[y]
     left = of(X[y < 2], names[y < 2], diagonal=diagonal)
@@ -173,13 +167,13 @@ def test_classes_that_differ_are_united(diagonal: bool) -> None:
     np.testing.assert_allclose(back.scatter[1], right.scatter[0], rtol=1e-9, atol=1e-12)
 
 
-def test_labels_as_objects_and_as_fixed_strings_are_the_same() -> None:
+def test_labels_as_objects_and_as_fixed_strings_are_the_same():
     X, y = table()
     names = np.array(["x", "yy", "zzz"])[y]
     equal(of(X, names) + of(X, names.astype(object)), of(np.tile(X, (2, 1)), np.tile(names, 2)))
 
 
-def test_announced_classes_have_no_rows_yet() -> None:
+def test_announced_classes_have_no_rows_yet():
     X, y = table()
     got = of(X, y, classes=[5, 2, 1, 0, 7])
     assert got.classes.tolist() == [0, 1, 2, 5, 7]
@@ -188,13 +182,13 @@ def test_announced_classes_have_no_rows_yet() -> None:
     assert got.with_classes([9]).class_count.tolist() == [20, 20, 20, 0, 0, 0]
 
 
-def test_a_label_that_was_not_announced() -> None:
+def test_a_label_that_was_not_announced():
     X, y = table()
     with pytest.raises(DataError, match="not announced"):
         of(X, y, classes=[0, 1])
 
 
-def test_moments_of_other_features_do_not_add() -> None:
+def test_moments_of_other_features_do_not_add():
     X, y = table()
     for other in (of(X[:, :2], y), of(X, y, diagonal=True)):
         with pytest.raises(DataError, match="can't be combined"):
@@ -204,7 +198,7 @@ def test_moments_of_other_features_do_not_add() -> None:
 
 
 @diagonals
-def test_sums_over_classes(diagonal: bool) -> None:
+def test_sums_over_classes(diagonal):
     X, y = table()
     y[:9] = 0
     got = of(X, y, diagonal=diagonal)
@@ -217,13 +211,13 @@ def test_sums_over_classes(diagonal: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int64", "bool"])
-def test_rows_of_any_real_type_are_summed_in_float64(dtype: str) -> None:
+def test_rows_of_any_real_type_are_summed_in_float64(dtype):
     X = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 120, (300, 3)).astype(dtype)
     y = np.arange(300) % 2
     equal(of(X, y), of(X.astype(np.float64), y), 1e-15)
 
 
-def test_rows_are_left_as_they_were() -> None:
+def test_rows_are_left_as_they_were():
     X, y = table()
     before = X.copy()
     a, b = of(X, y), of(X[:9], y[:9])
@@ -235,7 +229,7 @@ def test_rows_are_left_as_they_were() -> None:
     assert np.array_equal(a.scatter, kept[1])
 
 
-def test_columns_that_depend_on_others() -> None:
+def test_columns_that_depend_on_others():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6))
     X[:, 2] = 7.0

@@ -1,13 +1,9 @@
 """The Bayes rule with densities plugged in, and the histogram."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import norm
 from sklearn.datasets import load_iris
@@ -16,21 +12,19 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
 from tests.oracles import gaussian
-from textnb import DataError, GaussianNB, ParameterError, PlugInBayes, QuadraticDiscriminantAnalysis
+from textnb import DataError, PlugInBayes
 from textnb.models.histogram import HistogramDensity
-
-Array = NDArray[Any]
 
 
 @pytest.fixture(scope="module")
-def iris() -> tuple[Array, Array]:
+def iris():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     keep = np.arange(150) % 5 != 0
     return X[keep][::2, :2], names[keep][::2]
 
 
-def kernel(x: Array, rows: Array, h: float) -> float:
+def kernel(x, rows, h):
     """log of the mean over the rows of Π_i N(x_i; row_i, h²)."""
     return float(np.log(np.mean([np.prod([norm.pdf(a, b, h) for a, b in zip(x, row, strict=True)])
                                  for row in rows])))
@@ -38,9 +32,7 @@ def kernel(x: Array, rows: Array, h: float) -> float:
 
 @pytest.mark.parametrize("naive", [False, True])
 @pytest.mark.parametrize("priors", [None, [0.2, 0.3, 0.5]])
-def test_kernel_densities_are_sums_over_rows(
-    iris: tuple[Array, Array], naive: bool, priors: Any
-) -> None:
+def test_kernel_densities_are_sums_over_rows(iris, naive, priors):
     X, y = iris
     model = PlugInBayes(KernelDensity(bandwidth=0.4), naive=naive, priors=priors).fit(X, y)
     shares = gaussian.shares(y) if priors is None else priors
@@ -61,16 +53,8 @@ def test_kernel_densities_are_sums_over_rows(
     np.testing.assert_allclose(model.priors_, shares)
 
 
-def test_the_default_density_is_a_kernel(iris: tuple[Array, Array]) -> None:
-    X, y = iris
-    assert np.array_equal(PlugInBayes().fit(X, y).predict_joint_log_proba(X),
-                          PlugInBayes(KernelDensity()).fit(X, y).predict_joint_log_proba(X))
-
-
 @pytest.mark.parametrize("naive", [False, True])
-def test_the_bandwidth_is_that_of_a_search_within_each_class(
-    iris: tuple[Array, Array], naive: bool
-) -> None:
+def test_the_bandwidth_is_that_of_a_search_within_each_class(iris, naive):
     X, y = iris
     grid = {"bandwidth": [0.05, 0.2, 0.5, 2.0]}
     model = PlugInBayes(KernelDensity(), naive=naive, search=grid, cv=4).fit(X, y)
@@ -83,7 +67,7 @@ def test_the_bandwidth_is_that_of_a_search_within_each_class(
                                   best.score_samples(rows))
 
 
-def test_a_search_needs_rows_for_its_folds(iris: tuple[Array, Array]) -> None:
+def test_a_search_needs_rows_for_its_folds(iris):
     X, y = iris
     X, y = np.concatenate([X, X[:2]]), np.append(y, ["rare", "rare"])
     model = PlugInBayes(search={"bandwidth": [0.1, 1.0]})
@@ -94,19 +78,7 @@ def test_a_search_needs_rows_for_its_folds(iris: tuple[Array, Array]) -> None:
     model.set_params(cv=5, search=None).fit(X, y)
 
 
-def test_one_normal_component_is_a_quadratic_discriminant(iris: tuple[Array, Array]) -> None:
-    X, y = iris
-    mixture = PlugInBayes(GaussianMixture(1, reg_covar=0.0)).fit(X, y)
-    np.testing.assert_allclose(
-        mixture.predict_joint_log_proba(X),
-        QuadraticDiscriminantAnalysis().fit(X, y).predict_joint_log_proba(X), rtol=1e-9)
-    naive = PlugInBayes(GaussianMixture(1, reg_covar=0.0), naive=True).fit(X, y)
-    np.testing.assert_allclose(
-        naive.predict_joint_log_proba(X),
-        GaussianNB(var_smoothing=0.0).fit(X, y).predict_joint_log_proba(X), rtol=1e-9)
-
-
-def test_mixtures_are_estimated_per_class(iris: tuple[Array, Array]) -> None:
+def test_mixtures_are_estimated_per_class(iris):
     X, y = iris
     density = GaussianMixture(2, random_state=0)
     model = PlugInBayes(density).fit(X, y)
@@ -120,15 +92,10 @@ def test_mixtures_are_estimated_per_class(iris: tuple[Array, Array]) -> None:
     assert not hasattr(density, "means_")
 
 
-def test_one_class_is_refused() -> None:
-    with pytest.raises(DataError, match="greater than one; got one class"):
-        PlugInBayes().fit([[1.0], [2.0]], ["x", "x"])
-
-
 # Histograms
 
 
-def histogram_by_hand(x: float, column: Array, edges: Array, l: float) -> float:
+def histogram_by_hand(x, column, edges, l):
     """(n_b + l) / (n + l B) / width of the bin of x; that of an empty one beyond the bins."""
     bins = len(edges) - 1
     inside = [b for b in range(bins) if edges[b] <= x < edges[b + 1]
@@ -142,7 +109,7 @@ def histogram_by_hand(x: float, column: Array, edges: Array, l: float) -> float:
 
 @pytest.mark.parametrize("bins", [1, 3, 10, "auto", "fd"])
 @pytest.mark.parametrize("l", [0.0, 0.5, 1.0])
-def test_densities_of_bins_are_smoothed_shares(bins: Any, l: float) -> None:
+def test_densities_of_bins_are_smoothed_shares(bins, l):
     rng = np.random.default_rng(0)
     X = np.stack([rng.normal(size=40), rng.gamma(2.0, size=40)], axis=1)
     model = HistogramDensity(bins=bins, l=l).fit(X)
@@ -156,7 +123,7 @@ def test_densities_of_bins_are_smoothed_shares(bins: Any, l: float) -> None:
 
 @pytest.mark.parametrize("bins", [1, 4, 9])
 @pytest.mark.parametrize("l", [0.0, 1.0, 10.0])
-def test_a_histogram_integrates_to_one(bins: int, l: float) -> None:
+def test_a_histogram_integrates_to_one(bins, l):
     X = np.random.default_rng(0).gamma(2.0, size=(50, 1))
     model = HistogramDensity(bins=bins, l=l).fit(X)
     edges = model.edges_[0]
@@ -165,7 +132,7 @@ def test_a_histogram_integrates_to_one(bins: int, l: float) -> None:
     assert area == pytest.approx(1.0, abs=1e-6)
 
 
-def test_values_beyond_the_bins_are_as_an_empty_bin() -> None:
+def test_values_beyond_the_bins_are_as_an_empty_bin():
     model = HistogramDensity(bins=2, l=1.0).fit([[0.0], [0.2], [0.4], [1.0]])
     # Two bins of width 0.5 with 3 and 1 rows: (n + 1) / (4 + 2) / 0.5.
     assert np.exp(model.score_samples([[0.3], [0.5], [1.0]])).tolist() == pytest.approx(
@@ -176,18 +143,12 @@ def test_values_beyond_the_bins_are_as_an_empty_bin() -> None:
     assert rough.score_samples([[-0.01], [1.01]]).tolist() == [-np.inf, -np.inf]
 
 
-def test_a_constant_column_has_bins_too() -> None:
+def test_a_constant_column_has_bins_too():
     model = HistogramDensity(bins=4).fit([[2.0], [2.0], [2.0]])
     assert np.isfinite(model.score_samples([[2.0], [7.0]])).all()
 
 
-@pytest.mark.parametrize("l", [-1.0, float("nan"), float("inf")])
-def test_smoothing_out_of_range(l: float) -> None:
-    with pytest.raises(ParameterError, match="l must be a finite number >= 0"):
-        HistogramDensity(l=l).fit([[1.0], [2.0]])
-
-
-def test_histograms_in_the_bayes_rule() -> None:
+def test_histograms_in_the_bayes_rule():
     X, y = load_iris(return_X_y=True)
     model = PlugInBayes(HistogramDensity(bins=5), naive=True).fit(X, y)
     expected = np.array([[np.log(1 / 3) + sum(

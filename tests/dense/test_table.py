@@ -1,30 +1,21 @@
 """Feature tables in, tables out, model files, and the command line."""
 
-from __future__ import annotations
-
-import json
-import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
-from click.testing import CliRunner
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 import textnb
-from tests.storage.members import arrays_of, with_array, with_value
 from textnb import (
     DataError,
     GaussianNB,
     LinearDiscriminantAnalysis,
-    ModelFileError,
     MultinomialNB,
     NearestCentroid,
     ParameterError,
@@ -34,7 +25,6 @@ from textnb import (
     SchemaError,
     TableClassifier,
 )
-from textnb.cli.main import app
 from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
@@ -51,7 +41,7 @@ WHOLE = [LDA(shrinkage="auto"), QDA(shrinkage="auto"), RDA(alpha=[0.1, 0.6], gam
          PlugInBayes(HistogramDensity(bins=4), naive=True)]
 
 
-def iris() -> pl.DataFrame:
+def iris():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     order = np.random.default_rng(0).permutation(150)
@@ -59,7 +49,7 @@ def iris() -> pl.DataFrame:
         label=pl.Series(names[order]), note=pl.lit("n"))
 
 
-def many(n: int = 30_000) -> pl.DataFrame:
+def many(n=30_000):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, n)
     return pl.DataFrame(rng.normal(size=(n, 2)) + y[:, None], schema=["x", "z"]).with_columns(
@@ -69,7 +59,7 @@ def many(n: int = 30_000) -> pl.DataFrame:
 FLOWERS = iris()
 
 
-def arrays(frame: pl.DataFrame) -> tuple[Array, Array]:
+def arrays(frame):
     return frame.select(COLUMNS).to_numpy(), frame["label"].to_numpy()
 
 
@@ -77,7 +67,7 @@ def arrays(frame: pl.DataFrame) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("model", [*STREAMING, *WHOLE], ids=repr)
-def test_a_table_is_its_matrix(model: Any) -> None:
+def test_a_table_is_its_matrix(model):
     X, y = arrays(FLOWERS)
     table = TableClassifier(model, features=COLUMNS).fit(FLOWERS)
     direct = type(model)(**model.get_params(deep=False)).fit(X, y)
@@ -95,11 +85,11 @@ def test_a_table_is_its_matrix(model: Any) -> None:
     assert not hasattr(model, "classes_")
 
 
-def test_nothing_runs_before_collect(tmp_path: Path) -> None:
+def test_nothing_runs_before_collect(tmp_path):
     model = TableClassifier().fit(FLOWERS)
     ran = []
 
-    def seen(frame: pl.DataFrame) -> pl.DataFrame:
+    def seen(frame):
         ran.append(frame.height)
         return frame
 
@@ -117,12 +107,12 @@ def test_nothing_runs_before_collect(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", STREAMING, ids=repr)
-def test_batches_of_a_file_are_one_fit(tmp_path: Path, model: Any) -> None:
+def test_batches_of_a_file_are_one_fit(tmp_path, model):
     frame = many()
     frame.write_parquet(tmp_path / "m.parquet", row_group_size=1000)
     X, y = frame.select("x", "z").to_numpy(), frame["label"].to_numpy()
     whole = type(model)(**model.get_params()).fit(X, y)
-    batched: list[int] = []
+    batched = []
     table = TableClassifier(model).fit(tmp_path / "m.parquet", progress=batched.append)
     assert sum(batched) == 30_000
     assert len(batched) > 1
@@ -136,30 +126,12 @@ def test_batches_of_a_file_are_one_fit(tmp_path: Path, model: Any) -> None:
                                whole.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9)
 
 
-def test_a_later_batch_may_bring_a_class() -> None:
-    model = TableClassifier(GaussianNB()).fit(FLOWERS.filter(pl.col("label") != "setosa"))
-    with pytest.raises(DataError, match=r"'setosa' were not announced; known classes are 'versi"):
-        model.partial_fit(FLOWERS.filter(label="setosa"))
-    model.partial_fit(FLOWERS.filter(label="setosa"), classes=["setosa"])
-    whole = TableClassifier(GaussianNB()).fit(FLOWERS)
-    assert model.classes_.tolist() == whole.classes_.tolist()
-    np.testing.assert_allclose(model.predict_joint_log_proba(FLOWERS),
-                               whole.predict_joint_log_proba(FLOWERS), rtol=1e-9)
-
-
-@pytest.mark.parametrize("model", WHOLE, ids=repr)
-def test_models_that_need_all_rows_say_so(model: Any) -> None:
-    with pytest.raises(ParameterError, match="needs all rows at once: use fit"):
-        TableClassifier(model).fit(FLOWERS).partial_fit(FLOWERS)
-
-
-def test_a_partial_fit_that_fails_changes_nothing() -> None:
-    model = TableClassifier(QDA()).fit(FLOWERS)
-    before = model.predict_joint_log_proba(FLOWERS)
-    with pytest.raises(DataError, match="has one row"):
-        model.partial_fit(FLOWERS[:1].with_columns(label=pl.lit("rare")), classes=["rare"])
-    assert np.array_equal(model.predict_joint_log_proba(FLOWERS), before)
-    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+@pytest.mark.parametrize("model", [*WHOLE, MultinomialNB()], ids=repr)
+def test_models_that_need_all_rows_say_so(model):
+    numbers = FLOWERS.with_columns(pl.col(COLUMNS).round())
+    for classifier in (TableClassifier(model), TableClassifier(model).fit(numbers)):
+        with pytest.raises(ParameterError, match="needs all rows at once: use fit"):
+            classifier.partial_fit(numbers)
 
 
 # Which columns
@@ -168,12 +140,12 @@ def test_a_partial_fit_that_fails_changes_nothing() -> None:
 @pytest.mark.parametrize(("features", "names"), [
     (None, COLUMNS), (["b", "a"], ["b", "a"]), ("c", ["c"]), (cs.numeric(), COLUMNS),
     (cs.by_name("a", "d"), ["a", "d"]), (cs.float() - cs.by_name("b"), ["a", "c", "d"])])
-def test_feature_columns(features: Any, names: list[str]) -> None:
+def test_feature_columns(features, names):
     model = TableClassifier(features=features).fit(FLOWERS)
     assert (model.features_, model.feature_names_) == (names, names)
 
 
-def test_the_label_is_no_feature() -> None:
+def test_the_label_is_no_feature():
     numbers = FLOWERS.with_columns(label=pl.col("label").rank("dense").cast(pl.Int8))
     for features in (None, cs.numeric()):
         model = TableClassifier(features=features).fit(numbers)
@@ -184,21 +156,17 @@ def test_the_label_is_no_feature() -> None:
 @pytest.mark.parametrize(("features", "words"), [
     (["a", "z"], "'z'"), (["note"], "feature column 'note' must be numeric; it is String"),
     ([], "no numeric column"), (cs.by_dtype(pl.Date), "no numeric column"), ("A", "no column 'A'"),
-    (["a", "a"], "'a'"), (["a", "label"], "'label'")])
-def test_columns_that_are_no_features(features: Any, words: str) -> None:
-    with pytest.raises(SchemaError, match=words):
-        TableClassifier(features=features).fit(FLOWERS)
-
-
-def test_a_label_is_not_learned_from() -> None:
+    (["a", "a"], "'a'"), (["a", "label"], "label")])
+def test_columns_that_are_no_features(features, words):
     numbers = FLOWERS.with_columns(label=pl.col("label").rank("dense").cast(pl.Int8))
-    with pytest.raises(SchemaError, match="label"):
-        TableClassifier(features=["a", "label"]).fit(numbers)
+    for frame in (FLOWERS, numbers):
+        with pytest.raises(SchemaError, match=words):
+            TableClassifier(features=features).fit(frame)
 
 
 @pytest.mark.parametrize("missing", [True, False])
 @pytest.mark.parametrize("call", ["predict", "predict_joint_log_proba", "partial_fit", "score"])
-def test_a_frame_without_a_feature_or_with_words_in_it(call: str, missing: bool) -> None:
+def test_a_frame_without_a_feature_or_with_words_in_it(call, missing):
     model = TableClassifier(features=["a", "b"]).fit(FLOWERS)
     frame = FLOWERS.drop("b") if missing else FLOWERS.with_columns(b=pl.lit("x"))
     with pytest.raises(SchemaError, match="'b'"):
@@ -207,7 +175,7 @@ def test_a_frame_without_a_feature_or_with_words_in_it(call: str, missing: bool)
 
 @pytest.mark.parametrize("dtype", [
     pl.Float32, pl.Int8, pl.UInt8, pl.UInt64, pl.Int64, pl.Boolean, pl.Decimal(10, 2)], ids=str)
-def test_columns_of_any_number_type(dtype: Any) -> None:
+def test_columns_of_any_number_type(dtype):
     frame = FLOWERS.with_columns(pl.col(COLUMNS).gt(3) if dtype == pl.Boolean
                                  else pl.col(COLUMNS).cast(dtype))
     wide = frame.with_columns(pl.col(COLUMNS).cast(pl.Float64))
@@ -217,23 +185,14 @@ def test_columns_of_any_number_type(dtype: Any) -> None:
     assert model.predict(frame)["predicted"].equals(expected.predict(wide)["predicted"])
 
 
-def test_columns_of_mixed_types() -> None:
-    frame = FLOWERS.with_columns(pl.col("a").cast(pl.Float32), pl.col("b").cast(pl.Int16),
-                                 pl.col("c").gt(2), pl.col("d").cast(pl.UInt64))
-    wide = frame.with_columns(pl.col(COLUMNS).cast(pl.Float64))
-    model, expected = (TableClassifier(GaussianNB()).fit(each) for each in (frame, wide))
-    np.testing.assert_allclose(model.predict_joint_log_proba(frame),
-                               expected.predict_joint_log_proba(wide), rtol=1e-9)
-
-
-def packed(*groups: list[str], dtype: Any = pl.Float64) -> pl.DataFrame:
+def packed(*groups, dtype=pl.Float64):
     columns = [pl.concat_arr(group).cast(pl.Array(dtype, len(group))).alias(f"g{i}")
                for i, group in enumerate(groups)]
     return FLOWERS.select(*columns, "label")
 
 
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
-def test_an_array_column_is_one_feature_per_element(dtype: Any) -> None:
+def test_an_array_column_is_one_feature_per_element(dtype):
     frame = packed(["a", "b", "c"], ["d"], dtype=dtype)
     model = TableClassifier(LDA()).fit(frame)
     assert model.features_ == ["g0", "g1"]
@@ -245,21 +204,17 @@ def test_an_array_column_is_one_feature_per_element(dtype: Any) -> None:
     assert model.predict(frame)["predicted"].equals(flat.predict(FLOWERS)["predicted"])
 
 
-def test_an_array_of_another_width_is_refused() -> None:
-    model = TableClassifier().fit(packed(["a", "b", "c"], ["d"]))
-    for frame in (packed(["a", "b"], ["d"]), packed(["a", "b", "c", "d"], ["d"])):
-        with pytest.raises(ValueError, match="features"):
-            model.predict(frame)
-
-
 @pytest.mark.parametrize("call", ["predict", "predict_joint_log_proba", "partial_fit"])
-def test_arrays_whose_widths_only_add_up_are_refused(call: str) -> None:
+@pytest.mark.parametrize("groups", [
+    (["a", "b"], ["d"]), (["a", "b", "c", "d"], ["d"]), (["a"], ["b", "c", "d"])],
+    ids=["narrower", "wider", "widths that add up"])
+def test_an_array_of_another_width_is_refused(call, groups):
     model = TableClassifier().fit(packed(["a", "b", "c"], ["d"]))
-    with pytest.raises(DataError, match="g0"):
-        getattr(model, call)(packed(["a"], ["b", "c", "d"]))
+    with pytest.raises(ValueError, match=r"g0|features"):
+        getattr(model, call)(packed(*groups))
 
 
-def test_an_array_of_arrays() -> None:
+def test_an_array_of_arrays():
     X = FLOWERS.select(COLUMNS).to_numpy()
     frame = pl.DataFrame({"p": X.reshape(-1, 2, 2)}).with_columns(FLOWERS["label"])
     model = TableClassifier().fit(frame)
@@ -279,9 +234,7 @@ def test_an_array_of_arrays() -> None:
     (float("-inf"), "NaN or infinite")], ids=str)
 @pytest.mark.parametrize("rows", [[0], [20_000, 20_001, 29_999], [8192]], ids=str)
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto")], ids=repr)
-def test_a_value_that_is_none_is_named_by_column_and_row(
-    value: float | None, what: str, rows: list[int], model: Any
-) -> None:
+def test_a_value_that_is_none_is_named_by_column_and_row(value, what, rows, model):
     frame = many()
     bad = frame.with_columns(z=pl.when(pl.int_range(pl.len()).is_in(rows)).then(
         pl.lit(value, dtype=pl.Float64)).otherwise("z"))
@@ -300,7 +253,7 @@ def test_a_value_that_is_none_is_named_by_column_and_row(
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_a_row_that_can_t_be_predicted_is_named(lazy: bool) -> None:
+def test_a_row_that_can_t_be_predicted_is_named(lazy):
     frame = many()
     bad = frame.with_columns(z=pl.when(pl.int_range(pl.len()) == 20_000).then(
         float("nan")).otherwise("z"))
@@ -312,7 +265,7 @@ def test_a_row_that_can_t_be_predicted_is_named(lazy: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [None, float("nan")], ids=str)
-def test_a_value_of_an_array_that_is_none(value: float | None) -> None:
+def test_a_value_of_an_array_that_is_none(value):
     rows = [[1.0, 2.0], [3.0, 1.0], [2.0, value], [5.0, 4.0]]
     frame = pl.DataFrame({"p": rows, "label": list("xyxy")},
                          schema_overrides={"p": pl.Array(pl.Float64, 2)})
@@ -334,9 +287,7 @@ def test_a_value_of_an_array_that_is_none(value: float | None) -> None:
     (pl.Series(["p", "qqq"] * 75, dtype=pl.Categorical), ["p", "qqq"]),
     (pl.Series(["p", "b"] * 75, dtype=pl.Enum(["p", "z", "b"])), ["b", "p"])], ids=str)
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto"), PlugInBayes()], ids=repr)
-def test_labels_of_any_type(
-    tmp_path: Path, labels: pl.Series, classes: list[Any], model: Any
-) -> None:
+def test_labels_of_any_type(tmp_path, labels, classes, model):
     frame = FLOWERS.with_columns(label=labels)
     fitted = TableClassifier(model).fit(frame)
     assert fitted.classes_.tolist() == classes
@@ -351,7 +302,7 @@ def test_labels_of_any_type(
     assert textnb.load(tmp_path / "m.textnb").classes_.tolist() == classes
 
 
-def test_labels_that_are_missing() -> None:
+def test_labels_that_are_missing():
     with pytest.raises(SchemaError, match="no column 'label'"):
         TableClassifier().fit(FLOWERS.drop("label"))
     with pytest.raises(SchemaError, match="no column 'species'"):
@@ -366,7 +317,7 @@ def test_labels_that_are_missing() -> None:
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), RDA(alpha=[0.1, 0.2])], ids=repr)
-def test_no_rows_and_one_class(model: Any) -> None:
+def test_no_rows_and_one_class(model):
     with pytest.raises(DataError, match="no rows"):
         TableClassifier(model).fit(FLOWERS.clear())
     with pytest.raises(DataError, match=r"greater than one|one class"):
@@ -376,51 +327,22 @@ def test_no_rows_and_one_class(model: Any) -> None:
     assert fitted.predict_joint_log_proba(FLOWERS.clear()).shape == (0, 3)
 
 
-def test_estimators_of_others_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"one of textnb's; got KernelDensity"):
-        TableClassifier(KernelDensity()).fit(FLOWERS)
-
-
-def test_a_form_that_is_not_linear() -> None:
-    with pytest.raises(ParameterError, match="not linear"):
-        TableClassifier(QDA()).fit(FLOWERS).linear_form()
-
-
 # Model files
-
-
-@pytest.mark.parametrize("model", [*STREAMING, *WHOLE, LDA(priors=[0.2, 0.3, 0.5]),
-                                   RDA(alpha=0.3, gamma=[0.1, 0.9]),
-                                   QDA(allow_singular=True)], ids=repr)
-def test_a_stored_model_scores_the_same_bits(tmp_path: Path, model: Any) -> None:
-    path = tmp_path / "m.textnb"
-    fitted = TableClassifier(model, features=COLUMNS).fit(FLOWERS)
-    fitted.save(path)
-    again = textnb.load(path)
-    assert isinstance(again, TableClassifier)
-    assert np.array_equal(again.predict_joint_log_proba(FLOWERS),
-                          fitted.predict_joint_log_proba(FLOWERS))
-    assert again.predict(FLOWERS, probability=True).equals(
-        fitted.predict(FLOWERS, probability=True))
-    assert (again.features_, again.feature_names_) == (fitted.features_, fitted.feature_names_)
-    again.save(tmp_path / "again.textnb")
-    assert (tmp_path / "again.textnb").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("model", STREAMING, ids=repr)
-def test_a_stored_model_learns_on(tmp_path: Path, model: Any, n: int) -> None:
+def test_a_stored_model_learns_on(tmp_path, model, n):
     fitted = TableClassifier(model, features=COLUMNS[:n]).fit(FLOWERS[:100])
     fitted.save(tmp_path / "m.textnb")
     again = textnb.load(tmp_path / "m.textnb")
-    assert isinstance(again, TableClassifier)
     again.partial_fit(FLOWERS[100:])
     fitted.partial_fit(FLOWERS[100:])
     assert np.array_equal(again.predict_joint_log_proba(FLOWERS),
                           fitted.predict_joint_log_proba(FLOWERS))
 
 
-def test_a_mixture_without_a_seed_is_stored_as_it_is(tmp_path: Path) -> None:
+def test_a_mixture_without_a_seed_is_stored_as_it_is(tmp_path):
     """Estimated again from its rows, it would be another mixture: stored whole, or not at all."""
     model = TableClassifier(PlugInBayes(GaussianMixture(4, init_params="random"))).fit(FLOWERS)
     try:
@@ -432,154 +354,4 @@ def test_a_mixture_without_a_seed_is_stored_as_it_is(tmp_path: Path) -> None:
                                   model.predict_joint_log_proba(FLOWERS))
 
 
-def test_what_can_t_be_stored(tmp_path: Path) -> None:
-    class Own(KernelDensity):
-        pass
-
-    for model, words in ((PlugInBayes(Own()), "density Own can't be saved"),
-                         (MultinomialNB(), "MultinomialNB on a feature table can't be saved")):
-        with pytest.raises(ParameterError, match=words):
-            TableClassifier(model).fit(FLOWERS).save(tmp_path / "m.textnb")
-    assert not list(tmp_path.iterdir())
-
-
-def stored(model: Any, tmp_path: Path) -> bytes:
-    path = tmp_path / "sound.textnb"
-    TableClassifier(model, features=COLUMNS).fit(FLOWERS).save(path)
-    return path.read_bytes()
-
-
-def refused(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "given.textnb"
-    path.write_bytes(content)
-    with pytest.raises(ModelFileError) as caught:
-        textnb.load(path)
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 2000
-
-
-def test_scatter_of_no_data(tmp_path: Path) -> None:
-    """Sums of squares are not below zero."""
-    for model in (GaussianNB(), LDA()):
-        content = stored(model, tmp_path)
-        scatter = arrays_of(content)["scatter"]
-        refused(with_array(content, "scatter", -scatter), tmp_path)
-
-
-@pytest.mark.parametrize(("path", "value"), [
-    (("feature_names",), []), (("feature_names",), ["a"]), (("feature_names",), [1, 2, 3, 4]),
-    (("feature_names",), "abcd"), (("feature_names",), None),
-    (("estimator", "name"), "MultinomialNB"), (("estimator", "name"), "KernelDensity"),
-    (("estimator", "parameters"), {"x": 1}), (("estimator", "parameters"), None),
-    (("estimator", "parameters"), {"shrinkage": "auto"}), (("estimator", "parameters"), []),
-    (("estimator", "learned"), {"x": 1}),
-    (("settings", "features"), None), (("settings", "features"), 3),
-    (("settings", "features"), ["a"]), (("settings", "label"), 7), (("settings",), {}),
-    (("classes", "labels"), ["setosa"]), (("classes", "documents"), [0, 0, 0]),
-    (("classes", "documents"), [50, 50]), (("classes", "documents"), [50, -1, 50]),
-    (("kind",), "TextClassifier"), (("arrays",), {})], ids=str)
-def test_a_document_that_was_changed(tmp_path: Path, path: tuple[str, ...], value: Any) -> None:
-    content = stored(LDA(), tmp_path)
-    refused(with_value(content, path, value), tmp_path)
-
-
-@pytest.mark.parametrize(("model", "learned"), [
-    *((LDA(shrinkage="auto"), learned) for learned in (
-        {}, {"fourth": []}, {"fourth": [1.0]}, {"fourth": [1.0] * 4}, {"fourth": None},
-        {"fourth": [[1.0] * 3]}, {"fourth": ["a", "b", "c"]})),
-    *((RDA(alpha=[0.1, 0.6]), learned) for learned in (
-        {}, {"chosen": [0.1]}, {"chosen": 3}, {"chosen": [0.1, 2.0]}, {"chosen": ["a", "b"]},
-        {"chosen": [0.1, 0.5, 0.9]}))], ids=lambda value: str(value)[:40])
-def test_what_was_learned_that_was_changed(tmp_path: Path, model: Any, learned: Any) -> None:
-    content = stored(model, tmp_path)
-    refused(with_value(content, ("estimator", "learned"), learned), tmp_path)
-
-
-@pytest.mark.parametrize(("path", "value"), [
-    (("density", "name"), "BaseEstimator"), (("density", "parameters"), {"x": 1}),
-    (("density",), None), (("density", "parameters"), {"bandwidth": -1.0}),
-    (("search",), {"nothing": [1]}), (("naive",), "perhaps"), (("priors",), [1.0])], ids=str)
-def test_a_density_that_was_changed(tmp_path: Path, path: tuple[str, ...], value: Any) -> None:
-    content = stored(PlugInBayes(), tmp_path)
-    refused(with_value(content, ("estimator", "parameters", *path), value), tmp_path)
-
-
-def test_a_model_that_is_too_large(tmp_path: Path) -> None:
-    path = tmp_path / "given.textnb"
-    path.write_bytes(stored(LDA(), tmp_path))
-    with pytest.raises(ModelFileError, match="max_bytes="):
-        textnb.load(path, max_bytes=100)
-
-
 # The command line
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    handler = signal.getsignal(signal.SIGTERM)
-    monkeypatch.chdir(tmp_path)
-    FLOWERS.write_parquet("table.parquet")
-
-    def call(*args: str) -> Any:
-        return CliRunner().invoke(app, list(args), catch_exceptions=False)
-
-    yield call
-    signal.signal(signal.SIGTERM, handler)
-
-
-@pytest.mark.parametrize(("name", "kind"), [
-    ("gaussian", GaussianNB), ("lda", LDA), ("qda", QDA), ("rda", RDA),
-    ("centroid", NearestCentroid)])
-def test_training_from_the_shell(run: Callable[..., Any], name: str, kind: type[Any]) -> None:
-    ran = run("train", "table.parquet", "-o", "m.textnb", "--model", name, "--features", "a,b,c")
-    assert ran.exit_code == 0, ran.stderr
-    assert "3 classes, 3 features (a, b, c) -> m.textnb" in ran.stderr
-    TableClassifier(kind(), features=["a", "b", "c"]).fit(FLOWERS).save("own.textnb")
-    loaded, own = textnb.load("m.textnb"), textnb.load("own.textnb")
-    np.testing.assert_allclose(loaded.predict_joint_log_proba(FLOWERS),
-                               own.predict_joint_log_proba(FLOWERS), rtol=1e-9, atol=1e-9)
-    ran = run("update", "m.textnb", "table.parquet", "-o", "more.textnb")
-    assert "3 classes, 3 features (a, b, c) -> more.textnb" in ran.stderr
-    ran = run("test", "m.textnb", "table.parquet", "--format", "json")
-    assert ran.exit_code == 0, ran.stderr
-    assert json.loads(ran.stdout)["accuracy"] == pytest.approx(own.score(FLOWERS))
-    ran = run("predict", "m.textnb", "table.parquet", "-o", "out.parquet", "--probability")
-    assert ran.exit_code == 0, ran.stderr
-    assert pl.read_parquet("out.parquet")["predicted"].equals(own.predict(FLOWERS)["predicted"])
-
-
-@pytest.mark.parametrize("options", [
-    ["gaussian", "--set", "shrinkage=0.1"], ["gaussian", "--set", "alpha=0.1"],
-    ["lda", "--set", "gamma=0.1"],
-    ["gaussian", "--set", "allow_singular=true"], ["qda", "--set", "alpha=0.1"],
-    ["rda", "--set", "shrinkage=0.5"],
-    ["centroid", "--set", "shrinkage=0.5"], ["centroid", "--set", "var_smoothing=0.1"],
-    ["centroid", "--set", "allow_singular=true"], ["lda", "--set", "shared_variance=true"],
-    ["lda", "--ngrams", "1,2"],
-    ["qda", "--binary"], ["rda", "--l", "0.5"], ["lda", "--set", "C=1"],
-    ["gaussian", "--set", "norm=true"],
-    ["gaussian", "--set", "fit_prior=false"], ["multinomial", "--features", "a"],
-    ["multinomial", "--set", "shrinkage=0.1"], ["gausian"]], ids=" ".join)
-def test_options_of_other_models_are_refused(run: Callable[..., Any], options: list[str]) -> None:
-    ran = run("train", "table.parquet", "-o", "m.textnb", "--model", *options)
-    assert ran.exit_code == 2
-    assert not Path("m.textnb").exists()
-
-
-@pytest.mark.parametrize("name", ["gaussian", "lda"])
-def test_terms_of_a_model_of_features_are_not_shown(run: Callable[..., Any], name: str) -> None:
-    run("train", "table.parquet", "-o", "m.textnb", "--model", name, "-q")
-    for command in (["top", "m.textnb"], ["explain", "m.textnb", "some text"]):
-        ran = run(*command)
-        assert ran.exit_code == 2
-        assert ran.stdout == ""
-        assert ran.stderr
-
-
-def test_bad_data_from_the_shell(run: Callable[..., Any]) -> None:
-    FLOWERS.with_columns(b=pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("b")
-                         ).write_parquet("bad.parquet")
-    ran = run("train", "bad.parquet", "-o", "m.textnb", "--model", "lda")
-    assert ran.exit_code == 1
-    assert "'b' is null in row 5" in ran.stderr
-    assert not Path("m.textnb").exists()

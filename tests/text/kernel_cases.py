@@ -1,22 +1,18 @@
 """Tokenizers and texts on which the kernel is compared with expressions, and how."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from textnb import Tokenizer
 from textnb.text.characters import KINDS
+from textnb.text.matrix import Vocabulary, count_matrix
 
 
 class OwnTokenizer(Tokenizer):
     """A subclass with an expression of its own, of which no plan tells."""
 
-    def expr(self, text: Any) -> pl.Expr:
+    def expr(self, text):
         return super().expr(text).list.eval(pl.element().filter(pl.element().str.len_chars() < 9))
 
 
@@ -69,7 +65,7 @@ LISTS = {
 ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
 UNSPACED = "\u4e00\u4e01\u4e02\u30fc\u0e48"
 KEPT = "+#$%!?.,15\u20ac\u00a3\u2764\ufe0f\U0001f600c_ \u4e00"
-DOCUMENTS: list[str | None] = [
+DOCUMENTS = [
     "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
     "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd",
     r"a:b \\: c\:text: a\\\ text:a",
@@ -79,11 +75,11 @@ DOCUMENTS: list[str | None] = [
     "\u2764\ufe0f\U0001f600x?\U0001f600 au.s.a. 1a++ a_b# \u00bd% 1,2,3,%"]
 
 
-def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:
+def frame_of(texts, **columns):
     return pl.DataFrame({"text": texts, **columns}, schema_overrides={"text": pl.String})
 
 
-def assert_same_matrix(one: Any, other: Any) -> None:
+def assert_same_matrix(one, other):
     if isinstance(one, tuple) and isinstance(one[0], type):
         assert one == other
         return
@@ -93,13 +89,44 @@ def assert_same_matrix(one: Any, other: Any) -> None:
     assert_same_rows(rows, own)
 
 
-def assert_same_rows(rows: sp.csr_array, own: sp.csr_array) -> None:
+def assert_same_rows(rows, own):
     assert rows.shape == own.shape
     for part in ("indptr", "indices", "data"):
         left, right = getattr(rows, part), getattr(own, part)
         assert left.dtype == right.dtype
         assert np.array_equal(left, right)
     assert rows.has_canonical_format
+
+
+def assert_same_counts(ways, tokenizer, texts, unseen):
+    """Matrices of texts, and rows of other texts over half of their terms, are those of each way.
+
+    ``ways`` runs a function in each way, the first of which the others are compared with.
+    """
+    def rows(listed):
+        if tokenizer not in LISTS.values():
+            return frame_of(listed)
+        frame = frame_of(listed, other=[text and text[::-1] for text in listed]).cast(pl.String)
+        return frame.select(pl.all().str.split(" ")) if tokenizer.token_columns else frame
+
+    columns = ["text", "other"] if tokenizer in LISTS.values() else "text"
+    first, *others = ways(lambda: count_matrix([rows(texts)], tokenizer, columns))
+    for other in others:
+        assert_same_matrix(first, other)
+    if isinstance(first[0], type):
+        return
+    # What no text can hold, as its words are escaped, is a term of no text.
+    terms = pl.Series(sorted({*first[1].gather_every(2), "a  b", "a\\", " ", "", "x  "}))
+    first, *others = ways(lambda: Vocabulary(tokenizer, terms).counts(rows(unseen), columns))
+    for other in others:
+        assert_same_rows(first, other)
+    first, *others = ways(lambda: Vocabulary(tokenizer, terms).counts_of_known(
+        rows(texts), columns))
+    for other in others:
+        if isinstance(first, tuple):
+            assert first == other
+        else:
+            assert_same_rows(first, other)
 
 
 TEXTS = st.lists(

@@ -1,15 +1,10 @@
 """The vocabulary and every cell against CountVectorizer, on real text."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-import scipy.sparse as sp
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from tests.text.plain_tokens import foreign
@@ -17,7 +12,6 @@ from textnb import BernoulliNB, TextClassifier, Tokenizer
 from textnb.frames.batches import batches
 from textnb.text.matrix import count_matrix
 
-Read = Callable[[str], pl.DataFrame]
 ENGLISH = tuple(sorted(ENGLISH_STOP_WORDS))
 TOKENS = ("ngram_range", "analyzer", "strip_accents", "lowercase", "stop_words")
 
@@ -27,13 +21,13 @@ CORPORA = {"20newsgroups": "", "imdb": "", "ag_news_subset": "", "sms_spam": "",
 
 
 @pytest.fixture(scope="module")
-def read(corpus: Callable[[str], pl.LazyFrame]) -> Read:
+def read(corpus):
     """Text and label of a corpus by name, read once; a fifth of the largest, from all of it."""
     return cache(lambda name: corpus(name).select("text", "label").gather_every(
         5 if name == "imdb" else 1).collect())
 
 
-def assert_same_cells(ours: sp.csr_array, theirs: sp.csr_matrix) -> None:
+def assert_same_cells(ours, theirs):
     theirs.sort_indices()
     assert ours.shape == theirs.shape
     assert np.array_equal(ours.indptr, theirs.indptr)
@@ -41,7 +35,7 @@ def assert_same_cells(ours: sp.csr_array, theirs: sp.csr_matrix) -> None:
     assert np.array_equal(ours.data, theirs.data)
 
 
-def assert_same(frame: pl.DataFrame, **settings: Any) -> int:
+def assert_same(frame, **settings):
     """A TextClassifier's vocabulary and matrix equal CountVectorizer's; the number of terms."""
     vectorizer = CountVectorizer(**settings)
     theirs = vectorizer.fit_transform(frame["text"].to_list())
@@ -53,7 +47,7 @@ def assert_same(frame: pl.DataFrame, **settings: Any) -> int:
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_defaults(read: Read, name: str) -> None:
+def test_defaults(read, name):
     frame = read(name)
     counts, terms = count_matrix(batches(frame, ["text"]), Tokenizer.sklearn(), "text")
     vectorizer = CountVectorizer()
@@ -64,7 +58,7 @@ def test_defaults(read: Read, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_no_character_is_one_on_which_unicode_versions_differ(read: Read, name: str) -> None:
+def test_no_character_is_one_on_which_unicode_versions_differ(read, name):
     beyond_ascii = read(name).select(
         pl.col("text").str.extract_all(r"[^\x00-\x7F]").explode().unique())["text"]
     assert "".join(sorted(set(beyond_ascii.drop_nulls()) & foreign())) == CORPORA[name]
@@ -94,14 +88,14 @@ def test_no_character_is_one_on_which_unicode_versions_differ(read: Read, name: 
     {"binary": True, "min_df": 0.002, "max_df": 300, "ngram_range": (1, 2)},
 ], ids=lambda settings: str(settings)[:70])
 @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
-def test_settings(read: Read, name: str, settings: dict[str, Any]) -> None:
+def test_settings(read, name, settings):
     settings = {key: list(value) if key == "stop_words" else value
                 for key, value in settings.items()}
     rows = 500 if "char" in settings.get("analyzer", "") else 1500
     assert assert_same(read(name).head(rows), **settings) > 10
 
 
-def test_accents(read: Read) -> None:
+def test_accents(read):
     """A corpus where stripping changes words."""
     frame = read("imdb").filter(pl.col("text").str.contains(r"[^\x00-\x7F]"))
     assert frame.height > 900
@@ -110,7 +104,7 @@ def test_accents(read: Read) -> None:
     assert assert_same(frame, strip_accents="ascii") != plain
 
 
-def test_marks(read: Read) -> None:
+def test_marks(read):
     """A script in which most words hold combining marks, by characters and by shreds of words."""
     frame = read("indicnews_bengali").head(4000)
     plain = assert_same(frame, ngram_range=(1, 2))
@@ -119,7 +113,7 @@ def test_marks(read: Read) -> None:
     assert_same(frame, analyzer="char_wb", ngram_range=(2, 4), strip_accents="unicode")
 
 
-def test_word_pairs_of_a_larger_corpus(read: Read) -> None:
+def test_word_pairs_of_a_larger_corpus(read):
     # More of them than two bytes can number.
     frame = read("ag_news_subset").gather_every(2)
     assert assert_same(frame, ngram_range=(1, 2), min_df=2) > 1 << 16
@@ -130,7 +124,7 @@ class TestMaxFeatures:
 
     @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
     @pytest.mark.parametrize("binary", [False, True])
-    def test_without_a_tie_at_the_boundary(self, read: Read, binary: bool) -> None:
+    def test_without_a_tie_at_the_boundary(self, read, binary):
         frame = read("r8").head(2000)
         totals = self._totals(frame, binary)
         ranked = np.sort(totals)[::-1]
@@ -140,7 +134,7 @@ class TestMaxFeatures:
             assert assert_same(frame, max_features=size, binary=binary) == size
 
     @pytest.mark.parametrize("size", [100, 1000, 5000, 10_000])
-    def test_with_a_tie_the_smaller_terms_stay(self, read: Read, size: int) -> None:
+    def test_with_a_tie_the_smaller_terms_stay(self, read, size):
         frame = read("sms_spam" if size < 8000 else "r8")
         whole = TextClassifier(tokenizer=Tokenizer.sklearn()).fit(frame)
         totals = whole.transform(frame).sum(axis=0)
@@ -154,14 +148,14 @@ class TestMaxFeatures:
         boundary = ranked[size - 1][0]
         assert {t for n, t in ranked if n < boundary} <= theirs & set(limited.vocabulary_)
 
-    def test_together_with_the_other_limits(self, read: Read) -> None:
+    def test_together_with_the_other_limits(self, read):
         frame = read("r8")
         counts = CountVectorizer(min_df=5, max_df=0.1).fit_transform(frame["text"].to_list())
         ranked = np.sort(np.asarray(counts.sum(axis=0)).ravel())[::-1]
         size = int(np.flatnonzero(ranked[:-1] != ranked[1:])[60]) + 1
         assert assert_same(frame, min_df=5, max_df=0.1, max_features=size) == size
 
-    def test_a_model_of_presence_ranks_terms_by_their_occurrences(self, read: Read) -> None:
+    def test_a_model_of_presence_ranks_terms_by_their_occurrences(self, read):
         """As CountVectorizer followed by BernoulliNB, which binarises the counts itself."""
         frame = read("r8")
         counted = TextClassifier(max_features=200).fit(frame)
@@ -169,7 +163,6 @@ class TestMaxFeatures:
         assert present.vocabulary_ == counted.vocabulary_
 
     @staticmethod
-    def _totals(frame: pl.DataFrame, binary: bool) -> np.ndarray[Any, Any]:
+    def _totals(frame, binary):
         counts = CountVectorizer(binary=binary).fit_transform(frame["text"].to_list())
         return np.asarray(counts.sum(axis=0)).ravel()
-

@@ -3,8 +3,6 @@
 `scripts/kernel --check` runs this with the bounds of all arrays checked.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -37,7 +35,7 @@ if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "
     pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
 
 
-def texts(seed: int, rows: int) -> list[str | None]:
+def texts(seed, rows):
     draw = random.Random(seed)
     words = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9", *ODD]
     return [*DOCUMENTS, *(" ".join(draw.choices(words, k=draw.randrange(40)))
@@ -46,7 +44,7 @@ def texts(seed: int, rows: int) -> list[str | None]:
 
 @pytest.mark.parametrize("number", range(1, 9))
 @pytest.mark.parametrize("name", ["default", "pairs", "within words", "prefixed", "kept"])
-def test_any_number_of_threads(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_threads(name, number, monkeypatch):
     frame, tokenizer = frame_of(texts(number, 600)), SERVED[name]
     monkeypatch.setenv("TEXTNB_KERNEL", "off")
     expected = count_matrix([frame], tokenizer, "text")
@@ -60,7 +58,7 @@ def test_any_number_of_threads(name: str, number: int, monkeypatch: pytest.Monke
             assert_same_rows(found, own)
 
 
-def test_a_table_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_grows(monkeypatch):
     frame = frame_of([" ".join(f"{'x' * (n % 19)}{n}" for n in range(at, at + 700))
                       for at in range(0, 70_000, 500)])
     for tokenizer in (Tokenizer(r"\w+"), Tokenizer(r"\w+", ngram_range=(1, 2))):
@@ -70,7 +68,7 @@ def test_a_table_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same_matrix(found, count_matrix([frame], tokenizer, "text"))
 
 
-def test_this_build_checks_bounds_if_it_should() -> None:
+def test_this_build_checks_bounds_if_it_should():
     if os.environ.get("TEXTNB_KERNEL_CHECKS") != "1":
         pytest.skip("the kernel is not compiled for this: scripts/kernel --check")
     table = terms.Table(np.ones(4, np.uint64))
@@ -79,7 +77,7 @@ def test_this_build_checks_bounds_if_it_should() -> None:
                       np.zeros(2, np.int32))
 
 
-def test_an_interrupt_is_seen() -> None:
+def test_an_interrupt_is_seen():
     """Within one batch of some seconds, of one text and of many."""
     program = ("import sys, polars as pl; from textnb import Tokenizer; "
                "from textnb.text.matrix import count_matrix; "
@@ -90,11 +88,8 @@ def test_an_interrupt_is_seen() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True,
                           env={**os.environ, "PYTHONPATH": str(root)}) as ran:
-        assert ran.stdout is not None
         assert ran.stdout.readline() == "ready\n"
         time.sleep(0.3)
-        started = time.monotonic()
         ran.send_signal(signal.SIGINT)
-        _, told = ran.communicate(timeout=60)
+        _, told = ran.communicate(timeout=20)
     assert "KeyboardInterrupt" in told
-    assert time.monotonic() - started < 20

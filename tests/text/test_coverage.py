@@ -1,11 +1,7 @@
 """Texts without a known term: told in fit, predict and test, with the likely cause."""
 
-from __future__ import annotations
-
 import logging
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,14 +10,13 @@ import pytest
 import textnb
 from textnb import TextClassifier, Tokenizer, UnknownTermsWarning, evaluate, write_report
 
-Corpora = Callable[[str], pl.LazyFrame]
 CAUSE = r'written without spaces .* Tokenizer\(unspaced="pairs"\), the default'
 WHOLE = Tokenizer(unspaced="whole")
 WORDS = TextClassifier(tokenizer=WHOLE).fit(["aa bb"] * 20, ["x", "y"] * 10)
 UNKNOWN = pl.DataFrame({"text": ["zz"] * 20 + ["aa"] * 30, "label": ["x", "y"] * 25})
 
 
-def phrases(rows: int, seed: int) -> pl.DataFrame:
+def phrases(rows, seed):
     """Phrases of Chinese characters: no two alike, and no spaces."""
     random = np.random.default_rng(seed)
     drawn = random.integers(0x4E00, 0x4E00 + 300, (rows, 9))
@@ -29,7 +24,7 @@ def phrases(rows: int, seed: int) -> pl.DataFrame:
     return pl.DataFrame({"text": texts, "label": ["x", "y"] * (rows // 2)})
 
 
-def test_fit_warns_where_words_are_whole_phrases() -> None:
+def test_fit_warns_where_words_are_whole_phrases():
     with pytest.warns(UnknownTermsWarning, match=CAUSE):
         TextClassifier(tokenizer=WHOLE).fit(phrases(100, 1))
     fitted = TextClassifier().fit(phrases(10_000, 1))
@@ -43,7 +38,7 @@ def test_fit_warns_where_words_are_whole_phrases() -> None:
     TextClassifier().fit(phrases(18, 1))
 
 
-def test_predict_warns_of_texts_without_a_known_term() -> None:
+def test_predict_warns_of_texts_without_a_known_term():
     told = r"20 of 50 texts \(40%\) hold no term that the model knows"
     with pytest.warns(UnknownTermsWarning, match=told):
         WORDS.predict(UNKNOWN)
@@ -58,13 +53,13 @@ def test_predict_warns_of_texts_without_a_known_term() -> None:
     WORDS.predict(["zz"] * 19)
 
 
-def test_a_report_warns_too(tmp_path: Path) -> None:
+def test_a_report_warns_too(tmp_path):
     pytest.importorskip("altair")
     with pytest.warns(UnknownTermsWarning):
         write_report(WORDS, UNKNOWN, tmp_path / "report.html")
 
 
-def test_a_lazy_frame_logs_it_once_it_is_collected(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lazy_frame_logs_it_once_it_is_collected(caplog):
     lazy = WORDS.predict(UNKNOWN.lazy())
     assert caplog.records == []
     for _ in range(2):
@@ -77,14 +72,14 @@ def test_a_lazy_frame_logs_it_once_it_is_collected(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.parametrize("name", [
     "sms_spam", "bbc_news", "r8", "20newsgroups", "imdb", "indicnews_bengali"])
-def test_words_of_real_corpora_give_no_alarm(corpus: Corpora, name: str) -> None:
+def test_words_of_real_corpora_give_no_alarm(corpus, name):
     rows = corpus(name).collect().sample(1500, shuffle=True, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         TextClassifier().fit(rows[:1000]).predict(rows[1000:])
 
 
-def test_chinese_reviews(corpus: Corpora) -> None:
+def test_chinese_reviews(corpus):
     rows = corpus("zh_hotel").collect().sample(fraction=1.0, shuffle=True, seed=1)
     with pytest.warns(UnknownTermsWarning, match=CAUSE):
         TextClassifier(tokenizer=WHOLE).fit(rows[:5000])

@@ -1,10 +1,5 @@
 """What is kept other than words: which strings, by which engines, and who refuses."""
 
-from __future__ import annotations
-
-import time
-from pathlib import Path
-
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -14,12 +9,11 @@ import textnb
 from tests.text import plain_tokens as oracle
 from tests.text.kernel_cases import KEPT
 from tests.tiers import examples
-from textnb import ExportError, ParameterError, TextClassifier, Tokenizer
+from textnb import ExportError, TextClassifier, Tokenizer
 from textnb.runtime.native import KERNEL, usable
 from textnb.text.characters import KINDS
 from textnb.text.compiled import reading
 from textnb.text.plain import plain_tokens
-from textnb.text.spans import pieces_of
 
 EVERY = Tokenizer(keep=KINDS)
 PIECES = ["c", "C", "ab", "1", "5", ".", ",", "+", "++", "#", "$", "€", "%", "!", "?", " ", "_",
@@ -33,7 +27,7 @@ FRAME = pl.DataFrame({"text": ["C++ rocks!", "C# rocks", "so so?", "$5 😀"] * 
     ("$5, €3.50: 10%!", ["$5", "€3.50", "10%", "!"]), ("wow!!?", ["wow", "!", "!", "?"]),
     ("❤️😀x", ["❤", "😀"]), ("线c++好!", ["线", "c++", "好", "!"]), ("end. A b.", ["end"]),
     ("a_b++", ["a_b"]), ("1++ $x 5 %", [])])
-def test_of_a_text(text: str, tokens: list[str]) -> None:
+def test_of_a_text(text, tokens):
     assert EVERY.tokens(text) == tokens
 
 
@@ -41,8 +35,8 @@ def test_of_a_text(text: str, tokens: list[str]) -> None:
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=6),
        st.lists(st.sampled_from(KINDS), min_size=1, unique=True),
        st.sampled_from(["pairs", "whole"]))
-def test_against_the_plain_tokenizer(texts: list[str], kinds: list[str], unspaced: str) -> None:
-    tokenizer = Tokenizer(keep=tuple(kinds), unspaced=unspaced)  # type: ignore[arg-type]
+def test_against_the_plain_tokenizer(texts, kinds, unspaced):
+    tokenizer = Tokenizer(keep=tuple(kinds), unspaced=unspaced)
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     expected = [oracle.terms({"text": text}, tokenizer.to_dict(), plain=True) for text in texts]
     assert frame.select(t=tokenizer.expr("text"))["t"].to_list() == expected
@@ -55,10 +49,8 @@ def test_against_the_plain_tokenizer(texts: list[str], kinds: list[str], unspace
        st.sampled_from([r"[\p{L}\p{M}\p{N}_]{3,}", r"[\p{L}']+", r"\w{2,}", "[a-c]+", "[0-9]{2,}"]),
        st.lists(st.sampled_from(KINDS), min_size=1, unique=True),
        st.sampled_from(["pairs", "whole"]))
-def test_plain_python_finds_what_the_patterns_match(
-    texts: list[str], pattern: str, kinds: list[str], unspaced: str
-) -> None:
-    tokenizer = Tokenizer(pattern, keep=tuple(kinds), unspaced=unspaced)  # type: ignore[arg-type]
+def test_plain_python_finds_what_the_patterns_match(texts, pattern, kinds, unspaced):
+    tokenizer = Tokenizer(pattern, keep=tuple(kinds), unspaced=unspaced)
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     found = [plain_tokens(tokenizer.plan(), {"text": text}) for text in texts]
     assert [(tokens is None) or tokens for tokens in found] == [
@@ -68,24 +60,13 @@ def test_plain_python_finds_what_the_patterns_match(
 
 @pytest.mark.parametrize("pattern", [r"\w{2,}", "[b-c]+", "[0-9]{3,}"])
 @pytest.mark.parametrize("piece", ["a", "1", "1.", "a.", "+#", "$", "\u4e00", "a1"])
-def test_time_grows_with_the_length_alone(pattern: str, piece: str) -> None:
-    tokenizer, text = Tokenizer(pattern, keep=KINDS), piece * (100_000 // len(piece))
-    began = time.process_time()
-    plain_tokens(tokenizer.plan(), {"text": text})
-    # It takes less than half a second; if each place looked at the rest, it would take minutes.
-    assert time.process_time() - began < 20
+def test_a_long_text_is_read_in_one_pass(pattern, piece):
+    # If each place looked at the rest, it would take longer than a test may.
+    plan = Tokenizer(pattern, keep=KINDS).plan()
+    assert plain_tokens(plan, {"text": piece * (100_000 // len(piece))}) is not None
 
 
-@pytest.mark.parametrize("unspaced", ["pairs", "whole"])
-def test_they_stand_in_the_text(unspaced: str) -> None:
-    tokenizer = Tokenizer(keep=("symbols", "punctuation"), unspaced=unspaced)  # type: ignore[arg-type]
-    pieces, elsewhere = pieces_of(
-        tokenizer, ["text"], {"text": "C++, so x!"}, {"c++": 1.0, "!": 2.0})
-    assert elsewhere == 0.0
-    assert pieces["text"] == [("C++", 1.0), (", ", None), ("so", 0.0), (" x", None), ("!", 2.0)]
-
-
-def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
+def test_who_reads_them_and_who_refuses(tmp_path):
     model = TextClassifier(tokenizer=EVERY).fit(FRAME)
     assert {"c++", "c#", "!", "?", "$5", "😀"} <= set(model.vocabulary_)
     model.save(tmp_path / "model.textnb")
@@ -96,35 +77,6 @@ def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
             textnb.export_model(model, tmp_path / target, target, reads="text")
 
 
-@pytest.mark.parametrize(
-    "target", ["polars", "python", "javascript", "sql-duckdb", "sql-clickhouse"])
-@pytest.mark.parametrize("tokenizer", [
-    EVERY, Tokenizer(keep=("symbols", "emoji"), unspaced="whole", ngram_range=(1, 2)),
-    Tokenizer("[a-c]+", keep=("abbreviations", "symbols"), stop_words=("u.s.",), lowercase="tr")])
-def test_exports_that_read_texts(target: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
-    rows = pl.DataFrame({"text": [*FRAME["text"], *PIECES, "".join(PIECES), " a".join(PIECES)]})
-    labels = ["a", "b"] * (rows.height // 2) + ["a"] * (rows.height % 2)
-    model = TextClassifier(tokenizer=tokenizer).fit(rows, labels)
-    made = textnb.export_model(model, tmp_path / "bundle", target, reads="text")
-    try:
-        found = [textnb.verify_export(made.path), textnb.verify_export(made.path, rows)]
-    except ExportError as missing:
-        if "is not installed" not in str(missing):
-            raise
-        pytest.skip(str(missing))
-    assert [one.passed for one in found] == [True, True]
-    assert (made.path / "characters.json").exists()
-
-
-def test_one_order() -> None:
-    assert Tokenizer(keep=["punctuation", "emoji"]) == Tokenizer(keep=("emoji", "punctuation"))  # type: ignore[arg-type]
-    assert Tokenizer(keep=None).keep == ()  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("changed", [{"analyzer": "char"}, {"pattern": "[^ ]+"},
-                                     {"strip_accents": "ascii"}])
-def test_what_can_not_be_kept(changed: dict[str, str]) -> None:
-    with pytest.raises(ParameterError, match="keep"):
-        Tokenizer(keep=("emoji",), **changed)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="keep"):
-        Tokenizer(keep=("smileys",))
+def test_one_order():
+    assert Tokenizer(keep=["punctuation", "emoji"]) == Tokenizer(keep=("emoji", "punctuation"))
+    assert Tokenizer(keep=None).keep == ()

@@ -1,24 +1,15 @@
 """Plain Python finds the tokens that expressions find, or says that it does not know."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import unicodedata
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
 from tests.text.plain_tokens import CHARACTERS
-from tests.text.test_tokens import (
-    accents,
-    documents,
-    listed,
-    ngram_ranges,
-    normalizations,
-)
+from tests.text.test_tokens import accents, documents, listed, ngram_ranges, normalizations
 from tests.tiers import examples
 from textnb import ParameterError, Tokenizer
 from textnb.text import plain
@@ -36,9 +27,7 @@ some_and_all = pytest.mark.parametrize("characters", [
 
 @settings(deadline=None, max_examples=examples(60))
 @given(documents, normalizations, accents, ngram_ranges)
-def test_any_text(
-    texts: list[str], normalize: Any, strip_accents: Any, ngram_range: tuple[int, int]
-) -> None:
+def test_any_text(texts, normalize, strip_accents, ngram_range):
     # Noncharacters are unassigned for ever: they are not answered.
     texts = [text for text in texts if all(unicodedata.category(c) != "Cn" for c in text)]
     for changed in ({}, {"analyzer": "char"}, {"analyzer": "char_wb"}, {"stop_words": ("The", "a")},
@@ -54,7 +43,7 @@ def test_any_text(
 
 @some_and_all
 @pytest.mark.parametrize("pattern", RUNS)
-def test_every_character_in_a_word(pattern: str, characters: list[str]) -> None:
+def test_every_character_in_a_word(pattern, characters):
     text = " ".join(f"x{c}yy{c}{c}" for c in characters)
     tokenizer = Tokenizer(pattern, lowercase=False)
     assert plain_tokens(tokenizer.plan(), {"text": text}) == tokenizer.tokens(text)
@@ -64,7 +53,7 @@ def test_every_character_in_a_word(pattern: str, characters: list[str]) -> None:
 @pytest.mark.parametrize("changed", [
     {"lowercase": True}, *({"normalize": form} for form in ("NFC", "NFD", "NFKC", "NFKD")),
     {"strip_accents": "unicode"}, {"strip_accents": "ascii"}, {"analyzer": "char_wb"}])
-def test_every_character_is_cleaned_alike(changed: dict[str, Any], characters: list[str]) -> None:
+def test_every_character_is_cleaned_alike(changed, characters):
     text = " ".join(f"x{c} {c}y" for c in characters)
     tokenizer = Tokenizer(**{"lowercase": False, "ngram_range": (4, 4) if "analyzer" in changed
                              else (1, 1), **changed})
@@ -72,9 +61,7 @@ def test_every_character_is_cleaned_alike(changed: dict[str, Any], characters: l
     assert Counter(found) == Counter(tokenizer.tokens(text))
 
 
-def test_a_character_that_python_does_not_know_is_not_answered(
-    monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_character_that_python_does_not_know_is_not_answered(monkeypatch):
     plan = Tokenizer().plan()
     assert plain_tokens(plan, {"text": "caf\u00e9 \u0378"}) is None
     assert plain_tokens(plan, {"a": "one", "b": "two \ud800"}) is None
@@ -87,12 +74,12 @@ def test_a_character_that_python_does_not_know_is_not_answered(
 
 
 @pytest.mark.parametrize("pattern", ["[^,]+", r"\S+", "a|b"])
-def test_other_patterns_are_refused(pattern: str) -> None:
+def test_other_patterns_are_refused(pattern):
     with pytest.raises(ParameterError, match=r"pattern=.*plain Python does not run this step"):
         plain_tokens(Tokenizer(pattern).plan(), {"text": "\u0378"})
 
 
-def test_a_class_that_python_has_no_name_for_is_refused() -> None:
+def test_a_class_that_python_has_no_name_for_is_refused():
     r"""Rust reads \p{Lc} as letters that have a case, and unicodedata has no such category."""
     tokenizer = Tokenizer(r"[\p{Lc}]+")
     assert tokenizer.tokens("ab\u00aa") == ["ab"]
@@ -100,7 +87,7 @@ def test_a_class_that_python_has_no_name_for_is_refused() -> None:
         plain_tokens(tokenizer.plan(), {"text": "ab"})
 
 
-def test_neither_polars_nor_numpy_is_imported() -> None:
+def test_neither_polars_nor_numpy_is_imported():
     code = ("import sys\nfrom textnb.text import plain, plan\n"
             "assert not {'polars', 'numpy', 'scipy'} & set(sys.modules), sorted(sys.modules)")
     subprocess.run([sys.executable, "-c", code], check=True)

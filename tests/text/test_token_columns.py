@@ -1,10 +1,5 @@
 """Text columns that are lists of tokens: no splitting, and all else as for texts."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 import pytest
 
@@ -19,7 +14,6 @@ from textnb import (
     Tokenizer,
 )
 from textnb.text.plain import plain_tokens
-from textnb.text.spans import pieces_of
 
 LISTS = pl.DataFrame({
     "tokens": [["New York", "film"], ["dull", None, ""], None, ["New York"], ["dull", "FILM"]],
@@ -29,20 +23,20 @@ OWN = Tokenizer(token_columns=True)
 
 
 class TestLearning:
-    def test_fit_sees_which_columns_are_lists(self) -> None:
+    def test_fit_sees_which_columns_are_lists(self):
         model = TextClassifier(text="tokens").fit(LISTS)
         assert model.vocabulary_ == ["dull", "film", "new york"]
         assert model.fitted_.settings.tokenizer == Tokenizer(token_columns=["tokens"])
         assert model.tokenizer == Tokenizer()
 
-    def test_texts_beside_lists(self) -> None:
+    def test_texts_beside_lists(self):
         model = TextClassifier(text=["text", "tokens"]).fit(LISTS)
         assert model.vocabulary_ == ["dull", "film", "fine", "new york", "plot"]
         assert model.predict(LISTS.lazy()).collect()["predicted"].to_list() == (
             LISTS["label"].to_list())
 
     @pytest.mark.parametrize("estimator", [None, NBLinear()])
-    def test_lists_equal_texts_of_the_same_words(self, estimator: Any) -> None:
+    def test_lists_equal_texts_of_the_same_words(self, estimator):
         split = Tokenizer(pattern="[^ ]+", ngram_range=(1, 2))
         given = LISTS.with_columns(text=pl.col("text").str.split(" "))
         texts = TextClassifier(estimator, tokenizer=split).fit(LISTS)
@@ -52,14 +46,14 @@ class TestLearning:
         assert lists.transform(given).toarray().tolist() == (
             texts.transform(LISTS).toarray().tolist())
 
-    def test_a_sequence_of_lists(self) -> None:
+    def test_a_sequence_of_lists(self):
         model = TextClassifier().fit([["good", "film"], ["dull"], None], ["pos", "neg", "pos"])
         assert model.predict([["good"], ["dull"]]).tolist() == ["pos", "neg"]
         assert model.explain(["good"])["term"].to_list() == [None, "good"]
         with pytest.raises(DataError, match=r"text 1 .* must be a list of tokens.*'dull'"):
             model.predict([["good"], "dull"])
 
-    def test_learning_more_and_forgetting(self) -> None:
+    def test_learning_more_and_forgetting(self):
         whole = TextClassifier(text="tokens").fit(LISTS)
         parts = TextClassifier(text="tokens").partial_fit(LISTS[:2]).partial_fit(LISTS[2:])
         assert (parts.predict_proba(LISTS) == whole.predict_proba(LISTS)).all()
@@ -67,14 +61,14 @@ class TestLearning:
         assert rest.vocabulary_ == ["dull", "film", "new york"]
         assert (whole + parts).vocabulary_ == ["dull", "film", "new york"]
 
-    def test_words_are_escaped_where_n_grams_join_them(self) -> None:
+    def test_words_are_escaped_where_n_grams_join_them(self):
         tokenizer = Tokenizer(token_columns=True, ngram_range=(1, 2))
         assert tokenizer.tokens(["a b", "c"]) == ["a\\ b", "c", "a\\ b c"]
         assert tokenizer.split_terms("a\\ b c") == ["a b", "c"]
         one = tokenizer.with_params(ngram_range=(1, 1), field_prefix=True)
         assert one.tokens(["a b", "text:c"]) == ["text:a b", "text:text\\:c"]
 
-    def test_validation_and_duplicates(self) -> None:
+    def test_validation_and_duplicates(self):
         rows = pl.concat([LISTS] * 4)
         own = TextClassifier(text="tokens", tokenizer=OWN)
         assert textnb.cross_validate(own, rows, folds=2).accuracy == 1.0
@@ -85,7 +79,7 @@ class TestLearning:
 
 
 class TestFiles:
-    def test_a_file_keeps_it(self, tmp_path: Path) -> None:
+    def test_a_file_keeps_it(self, tmp_path):
         model = TextClassifier(text=["text", "tokens"]).fit(LISTS)
         model.save(tmp_path / "model.textnb")
         loaded = textnb.load(tmp_path / "model.textnb")
@@ -95,14 +89,14 @@ class TestFiles:
 
     @pytest.mark.parametrize("target", ["json", "python", "npz", "polars"])
     @pytest.mark.parametrize("columns", ["tokens", ["tokens", "text"]])
-    def test_exports_for_tokens(self, target: str, columns: Any, tmp_path: Path) -> None:
+    def test_exports_for_tokens(self, target, columns, tmp_path):
         model = TextClassifier(text=columns, tokenizer=Tokenizer(ngram_range=(1, 2))).fit(LISTS)
         made = textnb.export_model(model, tmp_path / "bundle", target, reads="terms")
         verified = textnb.verify_export(made.path)
         assert verified.passed
         assert textnb.verify_export(made.path, LISTS).passed
 
-    def test_polars_reads_the_lists(self, tmp_path: Path) -> None:
+    def test_polars_reads_the_lists(self, tmp_path):
         tokenizer = Tokenizer(ngram_range=(1, 2), stop_words=["New York"], field_prefix=True)
         model = TextClassifier(text=["text", "tokens"], tokenizer=tokenizer).fit(LISTS)
         made = textnb.export_model(model, tmp_path / "bundle", "polars", reads="text")
@@ -110,14 +104,14 @@ class TestFiles:
         assert textnb.verify_export(made.path, LISTS).passed
 
     @pytest.mark.parametrize("target", ["python", "javascript", "sql-duckdb", "onnx"])
-    def test_exports_for_texts_refuse_it_by_name(self, target: str, tmp_path: Path) -> None:
+    def test_exports_for_texts_refuse_it_by_name(self, target, tmp_path):
         model = TextClassifier(text="tokens").fit(LISTS)
         with pytest.raises(ExportError, match=r"token_columns=|is given the tokens"):
             textnb.export_model(model, tmp_path / "bundle", target, reads="text")
 
 
 class TestExplanations:
-    def test_contributions_add_up(self) -> None:
+    def test_contributions_add_up(self):
         model = TextClassifier(text="tokens").fit(LISTS)
         shown = model.highlight(["New York", "film", "unknown"])
         assert [piece for piece, _ in shown.pieces["tokens"]] == [
@@ -126,24 +120,9 @@ class TestExplanations:
         assert row["score"] == pytest.approx(
             row["intercept"] + sum(entry["contribution"] for entry in row["explanation"]))
 
-    def test_places(self) -> None:
-        tokenizer = Tokenizer(token_columns=["b"], ngram_range=(1, 2), stop_words=["not me"])
-        pieces, elsewhere = pieces_of(
-            tokenizer, ["a", "b"], {"a": "Free x", "b": ["Free", "Not me", "a b"]},
-            {"free": 2.0, "free a\\ b": 1.0, "gone": 0.5})
-        assert pieces == {"a": [("Free", 1.0), (" x", None)],
-                          "b": [("Free", 1.5), (" ", None), ("Not me", 0.0), (" ", None),
-                                ("a b", 0.5)]}
-        assert elsewhere == 0.5
-
-    def test_dropped_tokens(self) -> None:
-        pieces, _ = pieces_of(OWN, ["a"], {"a": ["A", "", "B"]}, {"b": 1.0})
-        assert pieces == {
-            "a": [("A", 0.0), (" ", None), ("", 0.0), (" ", None), ("B", 1.0)]}
-
 
 class TestRefusals:
-    def test_a_model_reads_what_it_has_learned(self) -> None:
+    def test_a_model_reads_what_it_has_learned(self):
         lists = TextClassifier(text="tokens").fit(LISTS)
         texts = TextClassifier().fit(LISTS)
         renamed = LISTS.select(tokens="text", text="tokens")
@@ -162,14 +141,14 @@ class TestRefusals:
 
     @pytest.mark.parametrize("settings", [
         {"pattern": "[a-z]+"}, {"unspaced": "whole"}, {"keep": ("symbols",)}])
-    def test_settings_of_texts_without_a_text(self, settings: dict[str, Any]) -> None:
+    def test_settings_of_texts_without_a_text(self, settings):
         tokenizer = Tokenizer(**settings)
         name = next(iter(settings))
         with pytest.raises(ParameterError, match=f"{name}=.* is for texts"):
             TextClassifier(text="tokens", tokenizer=tokenizer).fit(LISTS)
         TextClassifier(text=["text", "tokens"], tokenizer=tokenizer).fit(LISTS)
 
-    def test_other_settings(self) -> None:
+    def test_other_settings(self):
         with pytest.raises(ParameterError, match=r"token_columns is for words.*'char'"):
             Tokenizer(token_columns=True, analyzer="char")
         with pytest.raises(ParameterError, match="token_columns names 'b', which is not among"):
@@ -177,7 +156,7 @@ class TestRefusals:
         with pytest.raises(SchemaError, match=r"Tokenizer\(token_columns=\['tokens'\]\)"):
             textnb.cross_validate(TextClassifier(text="tokens"), LISTS)
 
-    def test_plain_python(self) -> None:
+    def test_plain_python(self):
         plan = Tokenizer(token_columns=["b"], stop_words=["x y"]).plan()
         assert plain_tokens(plan, {"a": "Aa, x", "b": ["X y", "Z", None]}) == ["aa", "z"]
         for row in ({"a": ["a"], "b": ["b"]}, {"a": "a", "b": "b"}):

@@ -1,71 +1,42 @@
 """The kernel's sources do uncompiled what they do compiled, and what expressions do."""
 
-from __future__ import annotations
-
 import importlib.util
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 import textnb
-from tests.text.kernel_cases import (
-    DOCUMENTS,
-    SERVED,
-    TEXTS,
-    assert_same_matrix,
-    assert_same_rows,
-    frame_of,
-)
+from tests.native_sources import source, with_views
+from tests.text.kernel_cases import DOCUMENTS, SERVED, TEXTS, assert_same_counts, frame_of
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.errors import VocabularyError
+from textnb.errors import DataError, VocabularyError
 from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
 from textnb.text import termtable
-from textnb.text.matrix import Vocabulary, count_matrix
 
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
 
 EXPRESSIONS = Build(None, "expressions")
 
 
-def source(name: str) -> ModuleType:
-    """A module of the kernel from its source, whether it was compiled or not."""
-    path = Path(textnb.__file__).parent / f"text/native/{name}.py"
-    spec = importlib.util.spec_from_file_location(f"uncompiled_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def with_views(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Arrays as memoryviews: their elements are Python's integers, and too large ones an error."""
-    return lambda *arguments: function(*(
-        memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
-
-
 class Table:
-    def __init__(self, own: Any, secret: Any):
+    def __init__(self, own, secret):
         self._own = own(secret)
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self._own)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return with_views(getattr(self._own, name))
 
 
-def uncompiled() -> Kernel:
-    spans, terms, rows = map(source, PACKAGES[KERNEL])
+def uncompiled():
+    spans, terms, rows = (source(f"text/native/{name}.py") for name in PACKAGES[KERNEL])
 
-    def wrapped(module: ModuleType) -> SimpleNamespace:
+    def wrapped(module):
         return SimpleNamespace(**{name: with_views(value) for name, value in vars(module).items()
                                   if getattr(value, "__module__", "") == module.__name__})
 
@@ -74,7 +45,7 @@ def uncompiled() -> Kernel:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _unset() -> Iterator[None]:
+def _unset():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("TEXTNB_KERNEL", raising=False)
         # Many calls go on in the room for spans, and some words do not fit it.
@@ -82,7 +53,7 @@ def _unset() -> Iterator[None]:
         yield
 
 
-def every_way(run: Callable[[], Any]) -> list[Any]:
+def every_way(run):
     """What comes out uncompiled, by expressions, and compiled if it was."""
     found = []
     compiled = [build(KERNEL)] if build(KERNEL).kernel else []
@@ -91,7 +62,7 @@ def every_way(run: Callable[[], Any]) -> list[Any]:
             patch.setattr(native, "build", lambda package, used=used: used)
             try:
                 found.append(run())
-            except VocabularyError as error:
+            except (DataError, VocabularyError) as error:
                 found.append((type(error), str(error)))
     return found
 
@@ -102,25 +73,16 @@ def every_way(run: Callable[[], Any]) -> list[Any]:
           suppress_health_check=[HealthCheck.too_slow])
 @given(texts=TEXTS, unseen=TEXTS)
 @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
-def test_counts(name: str, texts: list[str | None], unseen: list[str | None]) -> None:
-    tokenizer = SERVED[name]
-    first, *others = every_way(lambda: count_matrix([frame_of(texts)], tokenizer, "text"))
-    for other in others:
-        assert_same_matrix(first, other)
-    if not isinstance(first[0], type):
-        terms = first[1].gather_every(2)
-        rows, *others = every_way(
-            lambda: Vocabulary(tokenizer, terms).counts(frame_of(unseen), "text"))
-        for other in others:
-            assert_same_rows(rows, other)
+def test_counts_of_any_text(name, texts, unseen):
+    assert_same_counts(every_way, SERVED[name], texts, unseen)
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()])
-def test_models(estimator: Any) -> None:
+def test_models(estimator):
     frame = frame_of([f"word{number % 50} and {'x' * (number % 30)}" for number in range(120)],
                      label=["a", "b", "c"] * 40)
 
-    def run() -> tuple[Any, ...]:
+    def run():
         model = TextClassifier(estimator, tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=2)
         model.fit(frame)
         return model.vocabulary_, model.linear_form().weights.tolist(), model.predict(
@@ -130,9 +92,9 @@ def test_models(estimator: Any) -> None:
     assert all(other == first for other in others)
 
 
-def test_an_uncompiled_source_is_not_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_uncompiled_source_is_not_the_kernel(monkeypatch):
     for name in PACKAGES[KERNEL]:
-        assert source(name).SOURCE == ""
+        assert source(f"text/native/{name}.py").SOURCE == ""
     monkeypatch.setattr(native, "find_spec", lambda name: importlib.util.spec_from_file_location(
         name, Path(textnb.__file__).parent / f"text/native/{name.split('.')[-1]}.py"))
     assert build.__wrapped__(KERNEL).kernel is None

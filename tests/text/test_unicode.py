@@ -6,11 +6,8 @@ know yet, and on no other: so scikit-learn's tokens are ours on any text of olde
 Between Python 3.11 and the engine they are 55 in lower-casing and 9,392 in what a word is made of.
 """
 
-from __future__ import annotations
-
 import random
 import re
-import time
 import unicodedata
 from collections.abc import Callable
 
@@ -18,13 +15,12 @@ import polars as pl
 import pytest
 
 from tests.text.plain_tokens import CHARACTERS, differing, foreign, in_python, ranges
-from textnb.runtime.unicode import Form, normalize
+from textnb.runtime.unicode import normalize
 from textnb.text.characters import COMBINING
 from textnb.text.plan import WHITE
 from textnb.text.tokens import SKLEARN_WORD, WORD
 
 Python = Callable[[str], object]
-Engine = Callable[[pl.Expr], pl.Expr]
 
 # The characters that differ between Unicode 14 (Python 3.11) and the engine, in hexadecimal.
 LOWERCASE = "1c89 a7cb-a7cc a7ce a7d2 a7d4 a7da a7dc 10d50-10d65 16ea0-16eb8"
@@ -46,26 +42,26 @@ ORDERED = """897 1acf-1add 1ae0-1aeb 10d69-10d6d 10efa-10efb 10efd-10eff 113ce-1
     11f41-11f42 1612f 1e08f 1e4ec-1e4ef 1e5ee-1e5ef 1e6e3 1e6e6 1e6ee-1e6ef 1e6f5"""
 
 
-def matched(pattern: str) -> tuple[Python, Engine]:
+def matched(pattern):
     """Whether Python's and the engine's regular expression match a character."""
     python = re.compile(pattern)
     return (lambda c: python.fullmatch(c) is not None,
             lambda c: c.str.contains(rf"^(?:{pattern})$"))
 
 
-def category(major: str) -> tuple[Python, Engine]:
+def category(major):
     return (lambda c: unicodedata.category(c)[0] == major,
             lambda c: c.str.contains(rf"^\p{{{major}}}$"))
 
 
-def normalized(form: str, template: str = "{}") -> tuple[Python, Engine]:
-    return (lambda c: unicodedata.normalize(form, template.replace("{}", c)),  # type: ignore[arg-type]
-            lambda c: pl.format(template, *[c] * template.count("{}")).str.normalize(form))  # type: ignore[arg-type]
+def normalized(form, template="{}"):
+    return (lambda c: unicodedata.normalize(form, template.replace("{}", c)),
+            lambda c: pl.format(template, *[c] * template.count("{}")).str.normalize(form))
 
 
 AMONG_MARKS = "q{}\u0323\u0301{}"
 WORDS = f"{LETTERS} {NUMBERS}"
-QUESTIONS: dict[str, tuple[Python, Engine, str]] = {
+QUESTIONS = {
     "str.lower": (str.lower, lambda c: c.str.to_lowercase(), LOWERCASE),
     # A capital sigma is ς at the end of a word and σ elsewhere: what is before and after counts.
     "str.lower of sigma": (lambda c: f"A{c}Σ{c}".lower(),
@@ -89,8 +85,8 @@ QUESTIONS: dict[str, tuple[Python, Engine, str]] = {
 }
 
 
-def codes(listing: str) -> list[int]:
-    found: set[int] = set()
+def codes(listing):
+    found = set()
     for item in listing.split():
         first, _, last = item.partition("-")
         found |= set(range(int(first, 16), int(last or first, 16) + 1))
@@ -99,7 +95,7 @@ def codes(listing: str) -> list[int]:
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_they_differ_on_new_characters_alone(question: str) -> None:
+def test_they_differ_on_new_characters_alone(question):
     python, engine, known = QUESTIONS[question]
     found = differing(python, engine)
     older = [code for code in found if chr(code) not in foreign()]
@@ -108,7 +104,7 @@ def test_they_differ_on_new_characters_alone(question: str) -> None:
         assert found == codes(known), f"{len(found)} characters differ: {ranges(found)}"
 
 
-def test_the_engines_own_word_and_space_are_others() -> None:
+def test_the_engines_own_word_and_space_are_others():
     r"""Why the patterns are spelt out: the engine's \w has marks and lacks fractions, and \s lacks
     the separators U+001C to U+001F."""
     python, engine = matched(r"\w")
@@ -121,7 +117,7 @@ def test_the_engines_own_word_and_space_are_others() -> None:
     assert ranges(differing(*matched(r"\s"))) == "1c-1f"
 
 
-def test_default_words_are_scikit_learns_where_there_are_no_marks() -> None:
+def test_default_words_are_scikit_learns_where_there_are_no_marks():
     known = [c for c in CHARACTERS if c not in foreign()]
     default, sklearn = in_python(WORD), re.compile(r"(?u)\b\w\w+\b")
     texts = {c: f"ab{c}cd e{c}" for c in known}
@@ -130,7 +126,7 @@ def test_default_words_are_scikit_learns_where_there_are_no_marks() -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_normal_forms_are_pythons(form: Form) -> None:
+def test_normal_forms_are_pythons(form):
     rng = random.Random(0)
     marks = [char for char in map(chr, range(0x110000)) if unicodedata.combining(char)]
     # Characters that are decomposed to marks, alone and on letters, and ordinary ones.
@@ -142,8 +138,7 @@ def test_normal_forms_are_pythons(form: Form) -> None:
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\uff9e\u0301", "\u0f73\u0316"])
-def test_marks_on_a_letter_are_put_in_order_in_linear_time(marks: str) -> None:
-    begun = time.process_time()
-    normalize("NFKC", "a" + marks * 100_000)
-    # Python's own function takes 20 seconds and more.
-    assert time.process_time() - begun < 5.0
+def test_many_marks_on_a_letter_are_put_in_order(marks):
+    # In linear time: Python's own function would take longer than a test may.
+    text = normalize("NFKC", "a" + marks * 500_000)
+    assert text[-9:] == normalize("NFKC", "a" + marks * 100)[-9:]

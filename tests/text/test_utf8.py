@@ -1,7 +1,5 @@
 """Strings as bytes, and their order."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -18,7 +16,7 @@ ALIKE = ["x" * length + end for length in (0, 6, 7, 8, 14, _MOST_SKIPPED, _MOST_
          for end in ("", "\0", "\0\0", "a", "b\0", "é")]
 
 
-def in_order(words: list[str]) -> list[str]:
+def in_order(words):
     text, ends = bytes_of(pl.Series(words, dtype=pl.String))
     return [words[at] for at in byte_order(text, begins_of(ends), ends)]
 
@@ -26,12 +24,12 @@ def in_order(words: list[str]) -> list[str]:
 @given(words=WORDS)
 @example(words=ALIKE)
 @example(words=[])
-def test_the_order_is_that_of_the_bytes(words: list[str]) -> None:
+def test_the_order_is_that_of_the_bytes(words):
     assert in_order(words) == sorted(words, key=str.encode)
 
 
 @pytest.mark.parametrize("letters", ["ab", "a\0", "aé한🙂"])
-def test_words_with_much_in_common(letters: str) -> None:
+def test_words_with_much_in_common(letters):
     draw = random.Random(letters)
     words = list({"".join(draw.choices(letters, k=draw.randrange(200))) for _ in range(500)}
                  | set(ALIKE))
@@ -41,7 +39,7 @@ def test_words_with_much_in_common(letters: str) -> None:
 @given(words=WORDS)
 @example(words=ALIKE)
 @example(words=[chr(code) for code in range(128)])
-def test_there_and_back(words: list[str]) -> None:
+def test_there_and_back(words):
     text, ends = bytes_of(pl.Series(words, dtype=pl.String))
     assert strings_of(text, ends).to_list() == words
     assert text.tobytes() == "".join(words).encode()

@@ -1,9 +1,5 @@
 """Which terms get a column: limits with CountVectorizer's meaning, and vocabularies given."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -21,12 +17,12 @@ FREQUENCY = np.array([5, 2, 2, 1, 2, 1])
 TOTAL = np.array([5, 3, 4, 1, 2, 1])
 
 
-def kept(limits: Limits) -> list[str]:
+def kept(limits):
     mask = limits.select(len(TERMS), FREQUENCY, TOTAL, documents=len(TEXTS))
     return [term for term, keep in zip(TERMS, mask, strict=True) if keep]
 
 
-def test_the_example_is_counted_right() -> None:
+def test_the_example_is_counted_right():
     counts = CountVectorizer().fit_transform(TEXTS)
     assert np.asarray((counts > 0).sum(axis=0)).ravel().tolist() == FREQUENCY.tolist()
     assert np.asarray(counts.sum(axis=0)).ravel().tolist() == TOTAL.tolist()
@@ -48,9 +44,7 @@ class TestLimits:
         ({"min_df": 2, "max_df": 4}, ["bb", "cc", "ee"]),
         ({"min_df": 2, "max_df": 0.8}, ["bb", "cc", "ee"]),
     ])
-    def test_they_mean_what_countvectorizers_mean(
-        self, limits: dict[str, Any], terms: list[str]
-    ) -> None:
+    def test_they_mean_what_countvectorizers_mean(self, limits, terms):
         assert kept(Limits(**limits)) == terms
         vectorizer = CountVectorizer(**limits).fit(TEXTS)
         assert vectorizer.get_feature_names_out().tolist() == terms
@@ -61,18 +55,18 @@ class TestLimits:
         (5, ["aa", "bb", "cc", "dd", "ee"]),
         (6, TERMS), (100, TERMS),
     ])
-    def test_most_frequent(self, size: int, terms: list[str]) -> None:
+    def test_most_frequent(self, size, terms):
         assert kept(Limits(max_features=size)) == terms
 
-    def test_the_size_limit_comes_last(self) -> None:
+    def test_the_size_limit_comes_last(self):
         assert kept(Limits(max_df=2, max_features=2)) == ["bb", "cc"]
 
-    def test_ties_keep_the_smaller_terms_whatever_their_number(self) -> None:
+    def test_ties_keep_the_smaller_terms_whatever_their_number(self):
         n = 10_000
         mask = Limits(max_features=7).select(n, None, np.ones(n, dtype=np.int64), documents=n)
         assert np.flatnonzero(mask).tolist() == list(range(7))
 
-    def test_numpy_numbers_count_as_numbers(self) -> None:
+    def test_numpy_numbers_count_as_numbers(self):
         assert kept(Limits(min_df=np.int64(2), max_df=np.float64(0.4))) == ["bb", "cc", "ee"]
         assert kept(Limits(max_features=np.int32(1))) == ["aa"]
 
@@ -82,25 +76,14 @@ class TestLimits:
         # 1.0 is every document and 1 is one.
         ({"min_df": 1.0}, True), ({"max_df": 1.0}, False),
     ])
-    def test_when_documents_must_be_counted(self, limits: dict[str, Any], needed: bool) -> None:
+    def test_when_documents_must_be_counted(self, limits, needed):
         assert Limits(**limits).need_document_frequency is needed
 
-    @pytest.mark.parametrize("name", ["min_df", "max_df"])
-    @pytest.mark.parametrize("value", [0, -1, 1.5, -0.1, "2", None, True, float("nan"), [1]])
-    def test_not_a_count_or_share(self, name: str, value: Any) -> None:
-        with pytest.raises(ParameterError, match=rf"{name} must be a count.*got "):
-            Limits(**{name: value})
-
-    @pytest.mark.parametrize("value", [0, -1, 1.0, "2", True, [1]])
-    def test_not_a_size(self, value: Any) -> None:
-        with pytest.raises(ParameterError, match=r"max_features must be None or an integer"):
-            Limits(max_features=value)
-
-    def test_contradiction(self) -> None:
+    def test_contradiction(self):
         with pytest.raises(ParameterError, match=r"max_df=0\.2 of 5 documents is fewer than min_"):
             kept(Limits(min_df=2, max_df=0.2))
 
-    def test_nothing_is_left(self) -> None:
+    def test_nothing_is_left(self):
         with pytest.raises(VocabularyError) as caught:
             kept(Limits(min_df=6, max_df=10))
         message = str(caught.value)
@@ -108,9 +91,31 @@ class TestLimits:
         assert "lower min_df or raise max_df" in message
 
 
+NUMBER = r"{} must be a count.*got "
+LIST_OF_STRINGS = "vocabulary must be a list of strings"
+WRONG = [
+    *(({name: value}, NUMBER.format(name)) for name in ("min_df", "max_df")
+      for value in (0, -1, 1.5, -0.1, "2", None, True, float("nan"), [1])),
+    *(({"max_features": value}, "max_features must be None or an integer")
+      for value in (0, -1, 1.0, "2", True, [1])),
+    *((given, "vocabulary holds 'a' more than once")
+      for given in (["a", "b", "a"], pl.Series(["x", "a", "a"]))),
+    *((given, "one term or more, and no null")
+      for given in ([], pl.Series([], dtype=pl.String), ["a", None], [None])),
+    *((given, LIST_OF_STRINGS) for given in (
+        [1, 2], ["a", 1], pl.Series([1, 2]), 5, [b"a"], [["a"]], "words", ("words", {}))),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=str)
+def test_limits_and_vocabularies_that_are_none_are_named(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        Limits(**wrong) if isinstance(wrong, dict) else given_vocabulary(wrong)
+
+
 class TestNoTokens:
     @pytest.mark.parametrize("texts", [["a b", "c"], ["", None], ["! ?"]])
-    def test_the_message_tells_how_to_keep_short_words(self, texts: list[str | None]) -> None:
+    def test_the_message_tells_how_to_keep_short_words(self, texts):
         with pytest.raises(VocabularyError) as caught:
             count_matrix([pl.DataFrame({"text": texts})], Tokenizer(), "text")
         message = str(caught.value)
@@ -119,44 +124,24 @@ class TestNoTokens:
         assert "for one-letter words use Tokenizer(pattern=r'[\\p{L}\\p{M}\\p{N}_]+')" in message
         assert "stop words" in message
 
-    def test_what_it_tells_works(self) -> None:
+    def test_what_it_tells_works(self):
         tokenizer = Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+")
         counts, terms = count_matrix([pl.DataFrame({"text": ["a b", "c"]})], tokenizer, "text")
         assert terms.to_list() == ["a", "b", "c"]
         assert counts.toarray().tolist() == [[1, 1, 0], [0, 0, 1]]
 
-    def test_all_are_stop_words(self) -> None:
+    def test_all_are_stop_words(self):
         with pytest.raises(VocabularyError, match="shorten the list"):
             count_matrix([pl.DataFrame({"text": ["the"]})], Tokenizer(stop_words=["the"]), "text")
 
 
 class TestGiven:
-    def test_it_is_sorted_by_code_point(self) -> None:
+    def test_it_is_sorted_by_code_point(self):
         given = ["é", "b", "a b", "B", "\U0001f600", "\uffff", "_", "a"]
         assert given_vocabulary(given).to_list() == sorted(given)
         assert given_vocabulary(pl.Series(["b", "a"])).to_list() == ["a", "b"]
         assert given_vocabulary(np.array(["b", "a"])).to_list() == ["a", "b"]
         assert given_vocabulary(("b", "a")).to_list() == ["a", "b"]
-
-    @pytest.mark.parametrize("given", [["a", "b", "a"], pl.Series(["x", "a", "a"])])
-    def test_a_term_twice(self, given: Any) -> None:
-        with pytest.raises(ParameterError, match="vocabulary holds 'a' more than once"):
-            given_vocabulary(given)
-
-    @pytest.mark.parametrize("given", [[], pl.Series([], dtype=pl.String), ["a", None], [None]])
-    def test_empty_or_null(self, given: Any) -> None:
-        with pytest.raises(ParameterError, match="one term or more, and no null"):
-            given_vocabulary(given)
-
-    @pytest.mark.parametrize("given", [[1, 2], ["a", 1], pl.Series([1, 2]), 5, [b"a"], [["a"]]])
-    def test_not_strings(self, given: Any) -> None:
-        with pytest.raises(ParameterError, match="vocabulary must be a list of strings"):
-            given_vocabulary(given)
-
-    @pytest.mark.parametrize("given", ["words", {"a": 0, "b": 1}])
-    def test_not_a_list(self, given: Any) -> None:
-        with pytest.raises(ParameterError, match="vocabulary must be a list of strings"):
-            given_vocabulary(given)
 
 
 class TestLookUp:
@@ -164,25 +149,17 @@ class TestLookUp:
 
     TEXTS = ("b bb bbb a", "", "a a aa", "bbb's \0bb", "zz")
 
-    def counts(self, tokenizer: Tokenizer, terms: list[str]) -> list[list[int]]:
+    def counts(self, tokenizer, terms):
         vocabulary = Vocabulary(tokenizer, pl.Series(sorted(terms)))
         frame = pl.DataFrame({"text": self.TEXTS})
-        rows: list[list[int]] = vocabulary.counts(frame, "text").toarray().tolist()
-        return rows
+        return vocabulary.counts(frame, "text").toarray().tolist()
 
-    @pytest.mark.parametrize("terms", [["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"]])
-    def test_terms_that_the_pattern_can_match(self, terms: list[str]) -> None:
-        self._same_both_ways(terms)
-
-    @pytest.mark.parametrize("terms", [["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"]])
-    def test_terms_shorter_than_the_pattern_allows(self, terms: list[str]) -> None:
-        self._same_both_ways(terms)
-
-    @pytest.mark.parametrize("terms", [["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]])
-    def test_terms_that_the_pattern_can_not_match(self, terms: list[str]) -> None:
-        self._same_both_ways(terms)
-
-    def _same_both_ways(self, terms: list[str]) -> None:
+    @pytest.mark.parametrize("terms", [
+        # The pattern can match them, they are too short for it, or it can't.
+        ["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"],
+        ["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"],
+        ["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]], ids=str)
+    def test_both_ways_of_finding_words_find_the_same(self, terms):
         fast = Tokenizer()
         # The same words by a pattern that has no cheap split.
         slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
@@ -191,7 +168,7 @@ class TestLookUp:
         assert self.counts(fast, terms) == by_hand
         assert self.counts(slow, terms) == by_hand
 
-    def test_it_equals_countvectorizer_with_that_vocabulary(self) -> None:
+    def test_it_equals_countvectorizer_with_that_vocabulary(self):
         terms = ["a", "bb", "bbb", "never"]
         theirs = CountVectorizer(vocabulary=terms).transform(list(self.TEXTS))
         assert self.counts(Tokenizer.sklearn(), terms) == theirs.toarray().tolist()
