@@ -139,3 +139,9 @@ class TestScores:
     def test_how_many_terms_to_explain(self, explain: Any) -> None:
         with pytest.raises(ParameterError, match="explain must be a number of terms"):
             TextClassifier().fit(SPAM).predict(SPAM, explain=explain or "none")
+
+
+def test_labels_that_end_with_a_nul_are_labels_of_their_own() -> None:
+    texts, labels = ["good", "bad"], ["a\0", "a"]
+    model = TextClassifier().fit(texts * 5, labels * 5)
+    assert model.score(texts, labels) == 1.0

@@ -29,12 +29,12 @@ from textnb.classifiers.texts import (
     place_of_setting,
     with_parameters,
 )
-from textnb.errors import ParameterError
+from textnb.errors import MissingAttributeError, ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.indicator import check_indicator, split_indicator
 from textnb.frames.scan import scan
 from textnb.learning import fitting
-from textnb.learning.fitted import Fitted, check_one_label
+from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import Weight
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.merging import merge
@@ -550,7 +550,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     @property
     def estimator_(self) -> Any:
-        fitted = check_one_label(self.fitted_, "estimator_")
+        fitted = self.fitted_
+        if fitted.is_multilabel:
+            raise MissingAttributeError.multilabel("estimator_")
         # The fitted state of the last use, and the estimator that it made.
         cached = getattr(self, "_cached_estimator", None)
         if cached is None or cached[0] is not fitted:

@@ -18,7 +18,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.labels import Link
-from textnb.errors import DataError, ParameterError, quantity
+from textnb.errors import DataError, MissingAttributeError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
@@ -472,7 +472,7 @@ def check_held_out(held: Any) -> None:
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
     if held.link == "sigmoid":
-        raise ParameterError(
+        raise MissingAttributeError(
             "these are scores of lists of labels, and this is for one label per document: "
             "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
-from textnb.errors import ParameterError
+from textnb.errors import MissingAttributeError, ParameterError
 from textnb.models.fields import check_fields
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
 from textnb.models.protocol import derived
@@ -76,7 +76,7 @@ class Model(LinearMixin, ClassWeighted):
     @property
     def term_z(self) -> TermZ | None:
         """How surely terms indicate a class, from counts; None if weights rank them."""
-        raise self._undefined("how its terms are ranked")
+        raise MissingAttributeError(f"{self.name} does not say how its terms are ranked")
 
     @property
     def counts_beside_weights(self) -> bool:

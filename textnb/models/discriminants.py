@@ -222,6 +222,9 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         self.covariance_ = restricted(pooled * self._correction(statistics), self.covariance)
         self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
                                  self.allow_singular)
+        if not self._factor.rank:
+            raise DataError("no feature varies within a class, so that there is no covariance to "
+                            "measure distances by: take NearestCentroid, or give other features")
         self._set_axes(statistics.mean, self._factor.whiten)
         return linear_gaussian(statistics, self._factor.whiten, prior)
 
