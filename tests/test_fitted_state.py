@@ -44,8 +44,8 @@ from textnb import (
     leave_one_out,
 )
 from textnb.bayes.counts import Counts
+from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.scoring.texts import score_batch
 
 TEXTS = ["cheap pills now", "cheap cheap offer now", "see you at noon", "noon at the office",

@@ -7,7 +7,6 @@
     │   ├── VocabularyError              no term is left to count
     │   └── ImpossibleRowError           with l = 0, no class can have produced a row
     ├── ParameterError (ValueError)      a setting is out of its range
-    │   └── MissingAttributeError        (AttributeError) this kind of object has no such attribute
     ├── ExportError (ValueError)         a target can't score as the model does
     ├── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
     └── EngineError (RuntimeError)       the system gives this process too little to work
@@ -187,10 +186,6 @@ class ParameterError(TextnbError, ValueError):
         meant = f": {advice}" if advice else suggestion(name, known)
         return cls(f"{owner} has no setting {name!r}{meant}; its settings are "
                    f"{', '.join(known)}")
-
-
-class MissingAttributeError(ParameterError, AttributeError):
-    """This kind of object has no such attribute: `hasattr` is False, and `dir` works."""
 
 
 class ExportError(TextnbError, ValueError):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, Counts, MultinomialNB, ParameterError
-from textnb.bayes.special_forms import RequiredTermsForm
+from textnb.bayes.forms import RequiredTermsForm
 from textnb.models.known import model_named
 
 COUNTS = Counts.from_table(np.array(["a", "b", "c"]), np.array([3, 1, 2]),

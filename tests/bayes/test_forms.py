@@ -22,7 +22,7 @@ from textnb import (
     ParameterError,
     TextClassifier,
 )
-from textnb.bayes.special_forms import RequiredTermsForm
+from textnb.bayes.forms import RequiredTermsForm
 
 Array = np.ndarray[Any, Any]
 MODELS = {

@@ -29,7 +29,7 @@ from textnb.classifiers.texts import (
     place_of_setting,
     with_parameters,
 )
-from textnb.errors import MissingAttributeError, ParameterError
+from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.indicator import check_indicator, split_indicator
 from textnb.frames.scan import scan
@@ -43,7 +43,7 @@ from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.models.base import Model
 from textnb.models.multinomial import MultinomialNB
-from textnb.models.protocol import Parameters, check_fitted, unfitted
+from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
 from textnb.runtime.settings import with_checked_names
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers

@@ -18,7 +18,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.labels import Link
-from textnb.errors import DataError, MissingAttributeError, ParameterError, quantity
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
@@ -37,6 +37,7 @@ from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted, check_texts
+from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
 from textnb.scoring.labels import lists_of
 from textnb.scoring.texts import score_batch

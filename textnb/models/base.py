@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
-from textnb.errors import MissingAttributeError, ParameterError
+from textnb.errors import ParameterError
 from textnb.models.fields import check_fields
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
-from textnb.models.protocol import derived
+from textnb.models.protocol import MissingAttributeError, derived
 from textnb.runtime.settings import SMOOTHING, NumberOrAuto, setting, with_checked_names
 
 if TYPE_CHECKING:

@@ -160,7 +160,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x without a shift."""
         import numpy as np
 
-        from textnb.bayes.special_forms import GaussianForm
+        from textnb.bayes.forms import GaussianForm
 
         check_fitted(self)
         whiten = self._factor.whiten
