@@ -38,8 +38,8 @@ from textnb import (
     leave_one_out,
 )
 from textnb.bayes.counts import Counts
+from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.models.histogram import HistogramDensity
 from textnb.scoring.texts import score_batch
 
@@ -498,3 +498,45 @@ def test_a_stale_calibration_or_decision_warns_where_it_is_used():
         textnb.Decision({"pos": 0.0, "neg": 0.0}).as_stale("the rows have changed"))
     with pytest.warns(textnb.TextnbWarning, match="decision is stale: the rows have changed"):
         model.predict(frame)
+
+
+@pytest.fixture(scope="module")
+def fitted_objects():
+    """Each kind of estimator and of result, of both kinds of labels, by name."""
+    texts = ["good x", "bad y", "good z", "bad w", "so good", "so bad"] * 10
+    one = pl.DataFrame({"text": texts, "label": ["g", "b"] * 30})
+    lists = one.with_columns(label=pl.Series([["g"], ["b"], ["g", "n"], ["b"], ["g"], []] * 10))
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    table = pl.DataFrame(rows, schema=["u", "v", "w"]).with_columns(one["label"])
+    found = {}
+    for model in (MultinomialNB(), BernoulliNB(), ComplementNB(), NBLinear()):
+        for name, frame in (("one", one), ("lists", lists)):
+            found[f"{model}, {name}"] = TextClassifier(model).fit(frame)
+    for model in (GaussianNB(), LinearDiscriminantAnalysis(), QuadraticDiscriminantAnalysis(),
+                  NearestCentroid(), PlugInBayes()):
+        found[f"{model}"] = model.fit(rows, one["label"].to_list())
+        found[f"{model}, table"] = TableClassifier(clone(model)).fit(table)
+    for model in (MultinomialNB(), NBLinear(), CategoricalNB(), LogCountRatio()):
+        found[f"{model}, matrix"] = model.fit((rows > 0).astype(int), one["label"].to_list())
+    for name, frame in (("one", one), ("lists", lists)):
+        model = found[f"{MultinomialNB()}, {name}"]
+        found |= {f"{kind}, {name}": value for kind, value in {
+            "form": model.linear_form(), "counts": model.statistics_, "fitted": model.fitted_,
+            "explanation": model.highlight("good x"),
+            "evaluation": textnb.evaluate(model, frame),
+            "leave-one-out": textnb.leave_one_out(model, frame),
+            "comparison": textnb.compare_models(model, model),
+            "duplicates": textnb.find_duplicates(frame, frame)}.items()}
+    return found
+
+
+def test_looking_at_an_object_never_fails(fitted_objects):
+    """Notebooks and `inspect` ask for all attributes; one that is not there is an AttributeError.
+    """
+    for name, value in fitted_objects.items():
+        assert repr(value), name
+        for attribute in dir(value):
+            hasattr(value, attribute)
+        if hasattr(value, "_repr_html_"):
+            assert value._repr_html_(), name
+    assert not hasattr(fitted_objects["MultinomialNB(), lists"], "estimator_")

@@ -157,7 +157,7 @@ class ParameterError(TextnbError, ValueError):
     """A setting is out of its range."""
 
     @classmethod
-    def multilabel(cls, what: str) -> ParameterError:
+    def multilabel(cls, what: str) -> Self:
         return cls(f"{what} is for one label per document, not for lists of labels")
 
     @classmethod

@@ -15,7 +15,7 @@ from textnb import (
     ParameterError,
     TextClassifier,
 )
-from textnb.bayes.special_forms import RequiredTermsForm
+from textnb.bayes.forms import RequiredTermsForm
 from textnb.errors import ImpossibleRowError
 
 MODELS = {

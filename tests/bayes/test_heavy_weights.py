@@ -16,10 +16,10 @@ from tests.bayes.test_linear_solver import solve, some_rows
 from textnb import NBLinear, NBLogisticRegression
 from textnb.bayes import linear_solver
 from textnb.bayes.labels import Labels
+from textnb.bayes.learned import WarmStart
 from textnb.bayes.linear import learn_and_calibrate
 from textnb.bayes.linear_solver import LinearSolver
 from textnb.bayes.solver_rows import SolverRows
-from textnb.bayes.warm_start import WarmStart
 from textnb.runtime.native import SOLVER, usable
 
 WEIGHTS = (1e-3, 1e-2, 0.1, 10.0, 1e2, 1e3, 1e4, 1e5)

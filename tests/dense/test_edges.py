@@ -535,3 +535,9 @@ def test_a_fitted_table_is_pickled():
     model = TableClassifier(LDA()).partial_fit(rows(), classes=list("abc"))
     again = pickle.loads(pickle.dumps(model))
     assert again.predict(rows()).equals(model.predict(rows()))
+
+
+def test_lda_of_features_without_variance_within_classes_is_refused():
+    rows, labels = [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [3.0, 4.0]], ["a", "a", "b", "b"]
+    with pytest.raises(DataError, match=r"no feature varies within a class.*NearestCentroid"):
+        LinearDiscriminantAnalysis(allow_singular=True).fit(rows, labels)

@@ -23,7 +23,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.bayes.special_forms import RequiredTermsForm
+from textnb.bayes.forms import RequiredTermsForm
 
 TEXTS = ["free money now money", "cheap free offer", "hello friend lunch", "meeting at lunch",
          "", "naïve हिन्दी 東京 free", "free free free"]

@@ -194,18 +194,10 @@ class FeatureMap(Value):
 
     def select(self, columns: NDArray[np.int64]) -> FeatureMap:
         """The map of some of the features."""
-        chosen: list[Step] = []
-        for step in self.steps:
-            match step:
-                case Presence() | Sublinear() | Length():
-                    chosen.append(step)
-                case Idf(weights=weights):
-                    chosen.append(Idf(weights[columns]))
-                case Center(values=values):
-                    chosen.append(Center(values[columns]))
-                case _:
-                    raise unknown_step(step, "choosing some of the features")
-        return FeatureMap(tuple(chosen))
+        self.check(_KNOWN, "choosing some of the features")
+        return FeatureMap(tuple(type(step)(**{
+            name: value[columns] if isinstance(value, np.ndarray) else value
+            for name, value in vars(step).items()}) for step in self.steps))
 
     def dense(self, X: Any) -> Floats:
         """Apply the map to dense features: float64 (n_rows, n_features)."""
@@ -232,17 +224,11 @@ class FeatureMap(Value):
         rows : csr_array (n_rows, n_terms)
             They are not changed.
         """
-        import scipy.sparse as sp
-
-        for step in self.steps:
-            if isinstance(step, Presence):
-                rows = presence(rows, step.above)
-                continue
-            # A zero has no logarithm.
-            rows = without_zeros(canonical(rows))
-            values = _values(step, rows.indices, rows.data, rows.indptr)
-            rows = sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        return without_zeros(rows)
+        if not self.steps:
+            return without_zeros(rows)
+        rows = canonical(rows)
+        return self.rows(
+            SparseRows(rows.data, rows.indices, rows.indptr, rows.shape[1])).to_csr()
 
     def of_one(
         self, columns: NDArray[np.int64], values: Floats
@@ -256,18 +242,15 @@ class FeatureMap(Value):
         values : float64 (n_stored,)
             Counts above 0.
         """
-        for step in self.steps:
-            if isinstance(step, Presence):
-                columns = columns[values > step.above]
-                values = np.ones(len(columns))
-                continue
-            values = _values(step, columns, values, np.array([0, len(columns)]))
-        stored = values != 0
-        return columns[stored], values[stored]
+        row = self.rows(SparseRows(values, columns, np.array([0, len(columns)]), len(columns)))
+        return row.indices, row.data
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: ``{"steps": [{"step": "presence", "above": 0.0}, ...]}``."""
-        return {"steps": [_describe_step(step) for step in self.steps]}
+        self.check(_KNOWN, "a file")
+        return {"steps": [{"step": step.name, **{
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(step).items()}} for step in self.steps]}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> FeatureMap:
@@ -327,21 +310,6 @@ def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floa
             return unit
         case _:
             raise unknown_step(step, "rows of counts", (Presence, Sublinear, Idf, Length))
-
-
-def _describe_step(step: Step) -> dict[str, Any]:
-    match step:
-        case Presence(above=above):
-            own: dict[str, Any] = {"above": above}
-        case Sublinear() | Length():
-            own = {}
-        case Idf(weights=weights):
-            own = {"weights": weights.tolist()}
-        case Center(values=values):
-            own = {"values": values.tolist()}
-        case _:
-            raise unknown_step(step, "a file")
-    return {"step": step.name, **own}
 
 
 def _read_step(described: Mapping[str, Any]) -> Step:

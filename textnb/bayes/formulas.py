@@ -252,7 +252,7 @@ def bernoulli_form(
     # Imported here: this is rare, and a filter starts without it.
     import scipy.sparse as sp
 
-    from textnb.bayes.special_forms import RequiredTermsForm
+    from textnb.bayes.forms import RequiredTermsForm
 
     return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,
                              required=sp.csc_array(always.T))

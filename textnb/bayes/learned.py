@@ -1,8 +1,9 @@
-"""What a model has learned: counts, a form, and what was chosen on the way."""
+"""What a model has learned: counts, a form, what was chosen on the way, and what came since."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,3 +69,62 @@ class Learned:
 
     def __post_init__(self) -> None:
         check_numbers(self.form)
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """Weights of one class against the rest, of nearly the same rows.
+
+    It decides how soon the solver ends, and not where the optimum is.
+
+    Attributes
+    ----------
+    form : LinearForm
+    place : int64 (n_terms,)
+        The row of the form's weights for each term to be learned; -1 for one that is new.
+    """
+
+    form: LinearForm
+    place: NDArray[np.int64]
+
+    def of(self, label: Any, columns: NDArray[np.int64]) -> tuple[Floats, float] | None:
+        """Weights of some columns and the intercept; None for a class that is new.
+
+        Parameters
+        ----------
+        label : object
+            The class that is told from all others.
+        columns : int64 (n_columns,)
+        """
+        names = self.form.classes.tolist()
+        if label not in names:
+            return None
+        k, sign = names.index(label), 1.0
+        if len(names) == 2:
+            # The first of two classes scores 0.
+            k, sign = 1, 1.0 if k == 1 else -1.0
+        place = self.place[columns]
+        weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
+        return weights, sign * float(self.form.intercept[k])
+
+
+@dataclass(frozen=True)
+class SinceFit:
+    """Documents that were counted after the weights were learned, and that they do not know.
+
+    Attributes
+    ----------
+    learned, forgotten : int
+    """
+
+    learned: int = 0
+    forgotten: int = 0
+
+    @property
+    def documents(self) -> int:
+        """How many they are."""
+        return self.learned + self.forgotten
+
+    def to_dict(self) -> dict[str, int]:
+        """JSON-ready values."""
+        return asdict(self)

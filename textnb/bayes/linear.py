@@ -27,13 +27,12 @@ from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.labels import Labels
-from textnb.bayes.learned import Learned, LeftOutScores
+from textnb.bayes.learned import Learned, LeftOutScores, WarmStart
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.temperature import best_sigmoids, best_temperature
-from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room

@@ -36,7 +36,13 @@ from textnb.models.base import check_registered
 from textnb.models.gaussian import GaussianNB
 from textnb.models.prediction import FormClassifier
 from textnb.models.protocol import Parameters, check_fitted, unfitted
-from textnb.scoring.columns import Answers, add_answers, answer_columns, schema_of
+from textnb.scoring.columns import (
+    Answers,
+    add_answers,
+    answer_columns,
+    schema_of,
+    share_right,
+)
 from textnb.storage.table_file import pack_table
 from textnb.storage.textmodel import write_model
 
@@ -276,12 +282,8 @@ class TableClassifier(Parameters):
             predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.scan(X))
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
-            if np.shape(y) != predicted.shape:
-                raise DataError(f"{quantity(len(predicted), 'row')} and labels of shape "
-                                f"{np.shape(y)}: there "
-                                "must be one label per row")
             check_int64(y)
-            return float(np.mean(predicted == np.asarray(y)))
+            return share_right(predicted, y, "row")
         label = fitted.label
         frame = scan_table(X, fitted.columns, label)
         with reading(X):

@@ -34,7 +34,7 @@ from textnb.frames.batches import Progress
 from textnb.frames.indicator import check_indicator, split_indicator
 from textnb.frames.scan import scan
 from textnb.learning import fitting
-from textnb.learning.fitted import Fitted, check_one_label
+from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import Weight
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.merging import merge
@@ -43,7 +43,7 @@ from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.models.base import Model
 from textnb.models.multinomial import MultinomialNB
-from textnb.models.protocol import Parameters, check_fitted, unfitted
+from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
 from textnb.runtime.settings import with_checked_names
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
@@ -550,7 +550,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     @property
     def estimator_(self) -> Any:
-        fitted = check_one_label(self.fitted_, "estimator_")
+        fitted = self.fitted_
+        if fitted.is_multilabel:
+            raise MissingAttributeError.multilabel("estimator_")
         # The fitted state of the last use, and the estimator that it made.
         cached = getattr(self, "_cached_estimator", None)
         if cached is None or cached[0] is not fitted:

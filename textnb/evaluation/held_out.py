@@ -37,6 +37,7 @@ from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted, check_texts
+from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
 from textnb.scoring.columns import lists_of
 from textnb.scoring.texts import score_batch
@@ -472,7 +473,7 @@ def check_held_out(held: Any) -> None:
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
     if held.link == "sigmoid":
-        raise ParameterError(
+        raise MissingAttributeError(
             "these are scores of lists of labels, and this is for one label per document: "
             "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
 

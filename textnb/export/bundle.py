@@ -24,9 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, label_thresholds
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.bayes.sparse_weights import SparseWeights
-from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, portable
 from textnb.learning.fitted import fitted_texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from textnb.bayes.since_fit import SinceFit
+from textnb.bayes.learned import SinceFit
 from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import LabelledBatches, check_known, count_documents
 from textnb.learning.fitted import Fitted, check_one_label

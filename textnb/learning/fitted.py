@@ -13,9 +13,8 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import LinearForm
-from textnb.bayes.learned import Learned
+from textnb.bayes.learned import Learned, SinceFit
 from textnb.bayes.pruned import Pruned
-from textnb.bayes.since_fit import SinceFit
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
 from textnb.frames.scan import check_kind_of_labels, scan

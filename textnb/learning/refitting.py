@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.counts import Counts
 from textnb.bayes.labels import Labels
-from textnb.bayes.since_fit import SinceFit
+from textnb.bayes.learned import SinceFit, WarmStart
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
 from textnb.learning.fitted import Fitted, check_one_label, keep_choices

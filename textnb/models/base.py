@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transf
 from textnb.errors import ParameterError
 from textnb.models.fields import check_fields
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
-from textnb.models.protocol import derived
+from textnb.models.protocol import MissingAttributeError, derived
 from textnb.runtime.settings import SMOOTHING, NumberOrAuto, setting, with_checked_names
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Model(LinearMixin, ClassWeighted):
     @property
     def term_z(self) -> TermZ | None:
         """How surely terms indicate a class, from counts; None if weights rank them."""
-        raise self._undefined("how its terms are ranked")
+        raise MissingAttributeError(f"{self.name} does not say how its terms are ranked")
 
     @property
     def counts_beside_weights(self) -> bool:

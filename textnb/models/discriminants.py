@@ -160,7 +160,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x without a shift."""
         import numpy as np
 
-        from textnb.bayes.special_forms import GaussianForm
+        from textnb.bayes.forms import GaussianForm
 
         check_fitted(self)
         whiten = self._factor.whiten
@@ -222,6 +222,9 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         self.covariance_ = restricted(pooled * self._correction(statistics), self.covariance)
         self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
                                  self.allow_singular)
+        if not self._factor.rank:
+            raise DataError("no feature varies within a class, so that there is no covariance to "
+                            "measure distances by: take NearestCentroid, or give other features")
         self._set_axes(statistics.mean, self._factor.whiten)
         return linear_gaussian(statistics, self._factor.whiten, prior)
 

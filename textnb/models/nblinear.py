@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats
     from textnb.bayes.labels import Labels
-    from textnb.bayes.learned import Learned
-    from textnb.bayes.warm_start import WarmStart
+    from textnb.bayes.learned import Learned, WarmStart
 
 
 @register_model

@@ -20,6 +20,10 @@ _LONGEST = 700
 _VERSION = "_textnb_version"
 
 
+class MissingAttributeError(ParameterError, AttributeError):
+    """This kind of object has no such attribute: `hasattr` is False, and `dir` works."""
+
+
 class Parameters:
     """Base of the estimators: parameters are those of the constructor, kept as they are."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from textnb.errors import ParameterError
+from textnb.errors import DataError, ParameterError
 from textnb.models.base import register_model
 from textnb.models.learned_rows import TfidfModel
 from textnb.runtime.settings import SMOOTHING_NUMBER, NumberOrAuto, setting
 
 if TYPE_CHECKING:
-
     from textnb.bayes.forms import Floats
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.labels import Labels
@@ -97,6 +96,33 @@ class TfidfComplementNB(TfidfModel):
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
     ) -> Learned:
-        from textnb.bayes.tfidf_complement import learn_from_rows
+        import numpy as np
 
-        return learn_from_rows(self, rows, labels, sample_weight, binary)
+        from textnb.bayes.class_weight import with_class_weight
+        from textnb.bayes.counts import Counts
+        from textnb.bayes.features import canonical, without_zeros
+        from textnb.bayes.formulas import complement_weights
+        from textnb.bayes.learned import Learned
+        from textnb.bayes.ratio import document_statistics
+        from textnb.bayes.statistics import as_smoothing
+        from textnb.runtime.memory import check_room
+
+        rows = without_zeros(canonical(rows))
+        documents = document_statistics(rows, labels, sample_weight)
+        classes = documents.classes
+        if len(classes) < 2:
+            raise DataError("the complement of a class is all other classes: the number of classes "
+                            "in the data has to be greater than one; got one class: "
+                            f"{classes.tolist()}")
+        check_room(len(classes), documents.n_features, 24, "counts, sums and weights", log=True)
+        features = self.feature_map(documents, binary).sparse(rows)
+        if features.nnz and features.data.min() < 0:
+            raise DataError("tf='sublinear' is 1 + log(count), and below 0 for "
+                            f"{rows.data.min():g}: its sums have no logarithm. Give counts of 1 or "
+                            "more, or take tf='count'")
+        sums = with_class_weight(
+            Counts.from_labels(features, labels, sample_weight), self.class_weight)
+        weights = complement_weights(
+            sums.feature_count, as_smoothing(self.l, documents.n_features), bool(self.norm))
+        return Learned(documents, self.form_of_weights(
+            documents, weights.T, np.zeros(len(classes)), binary=binary))

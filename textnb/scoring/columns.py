@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.decision import UNSURE, Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.labels import Link
-from textnb.errors import ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import batches
 from textnb.frames.sources import lazy_frame_from
 from textnb.runtime.threads import map_in_threads
@@ -267,3 +267,14 @@ def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
     if possible.all():
         return values
     return pl.select(pl.when(possible).then(values)).to_series()
+
+
+def share_right(predicted: NDArray[Any], y: ArrayLike, unit: str) -> float:
+    """The share of predicted labels that are the given ones; ``unit`` is a row's name in errors.
+    """
+    # A string of NumPy ends before NUL characters at its end.
+    actual = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
+    if actual.shape != predicted.shape:
+        raise DataError(f"{quantity(len(predicted), unit)} and labels of shape {actual.shape}: "
+                        f"there must be one label per {unit}")
+    return float(np.mean(predicted == actual))

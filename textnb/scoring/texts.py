@@ -24,7 +24,7 @@ from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import Answers, best_class, label_columns
+from textnb.scoring.columns import Answers, best_class, label_columns, share_right
 from textnb.scoring.explain import (
     Explanation,
     LabelExplanation,
@@ -296,12 +296,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
         predicted = labels_of(replace(fitted, indicator=None), X)
         if fitted.is_multilabel:
             return _all_right(predicted, y)
-        actual = np.asarray(y)
-        if actual.shape != predicted.shape:
-            raise DataError(f"{quantity(len(predicted), 'document')} and labels of shape "
-                            f"{actual.shape}: "
-                            "there must be one label per document")
-        return float(np.mean(predicted == actual))
+        return share_right(predicted, y, "document")
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
     label, columns = fitted.label, fitted.columns

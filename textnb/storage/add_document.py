@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import LEARNED_SINCE, Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.since_fit import SinceFit
+from textnb.bayes.learned import SinceFit
 from textnb.files.archive import MAX_BYTES
 from textnb.files.require import Unsupported, reading_errors, require
 from textnb.runtime import __version__

@@ -22,8 +22,8 @@ from textnb.bayes.cells import is_sparse
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.counts import Counts
 from textnb.bayes.labels import check_int64
+from textnb.bayes.learned import SinceFit
 from textnb.bayes.pruned import Pruned
-from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ModelFileError, ParameterError
