@@ -38,9 +38,8 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
-    from textnb.evaluation.class_thresholds import choose_class_thresholds
     from textnb.evaluation.comparison import compare_models
-    from textnb.evaluation.decisions import choose_threshold
+    from textnb.evaluation.decisions import choose_class_thresholds, choose_threshold
     from textnb.evaluation.drift import Drift, DriftMeasure, drift
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.evaluation.evaluate import evaluate, evaluate_roc, mistakes
@@ -128,7 +127,7 @@ _HOME = {
     "UnknownTermsWarning": "errors",
     "VocabularyError": "errors",
     "calibrate": "evaluation.calibration",
-    "choose_class_thresholds": "evaluation.class_thresholds",
+    "choose_class_thresholds": "evaluation.decisions",
     "choose_threshold": "evaluation.decisions",
     "compare_models": "evaluation.comparison",
     "cross_validate": "evaluation.folds",

@@ -16,13 +16,13 @@ from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError
-from textnb.evaluation.held_out import HeldOut, labelled_batches, score_held_out
+from textnb.evaluation.held_out import LABEL, HeldOut, labelled_batches, score_held_out
 from textnb.evaluation.indicators import of_mask, stack
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount, codes_of
 from textnb.evaluation.roc import Roc, check_class
-from textnb.frames.batches import Progress, batches
+from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.scan import scan_table
@@ -33,7 +33,6 @@ from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.labels import lists_of
 from textnb.scoring.texts import coverage_of, predict, predict_lazily, scorer_of
-from textnb.text.counts import null_in_labels
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
 # the classifiers would import scikit-learn.
@@ -41,8 +40,6 @@ AnyModel = Any
 _ACTUAL = "__textnb_actual"
 # Scores that are in memory at a time: documents times labels.
 _CELLS = 1 << 21
-# Beyond so many scores they are computed again each time, from the counts of the documents.
-_MOST_KEPT = 1 << 24
 
 
 def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
@@ -296,17 +293,12 @@ class ScoredLists:
         self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], textless: int
     ) -> None:
         self.fitted, self.actual, self.textless = fitted, actual, textless
-        n_labels = len(fitted.labels)
-        step = max(1, _CELLS // n_labels)
+        step = max(1, _CELLS // len(fitted.labels))
         self._parts = [rows[at:at + step] for rows in counts
                        for at in range(0, rows.shape[0], step)]
-        self._kept = (list(map_in_threads(fitted.form.scores, self._parts))
-                      if len(actual) * n_labels <= _MOST_KEPT else None)
 
     def scores(self) -> Iterable[Floats]:
-        """The scores in blocks, not calibrated."""
-        if self._kept is not None:
-            return self._kept
+        """The scores in blocks, not calibrated; they are computed again each time."""
         return map_in_threads(self.fitted.form.scores, self._parts)
 
     def posterior_scores(self) -> Iterable[Floats]:
@@ -327,8 +319,7 @@ class ScoredLists:
         """The documents of which all labels, and no others, are predicted: (n_documents,)."""
         rows, places = self.predicted.nonzero()
         said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
-        right: NDArray[np.bool_] = (said == self.actual.list.unique().list.sort()).to_numpy()
-        return right
+        return (said == self.actual).to_numpy()
 
     @property
     def evaluation(self) -> LabelEvaluation:
@@ -339,29 +330,19 @@ class ScoredLists:
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
     """Count documents with lists of labels, to be scored: see `evaluate`."""
-    coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
-    counts: list[SparseRows] = []
-    lists = [pl.Series(dtype=kind)]
+    coverage, counts, lists = coverage_of(fitted), list[SparseRows](), list[pl.Series]()
 
-    def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
+    def count(part: tuple[pl.DataFrame, Any]) -> tuple[SparseRows, pl.Series]:
+        batch, _ = part
         rows = fitted.vocabulary.rows(batch, fitted.columns)
         coverage.add(batch, rows)
-        return rows, batch[_ACTUAL]
+        return rows, batch[LABEL]
 
     with reading(frame):
-        rows = fitted.scan(frame)
-        asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
-        for counted, actual in map_in_threads(
-                count, batches(asked, fitted.columns, progress=progress)):
+        for counted, actual in map_in_threads(count, labelled_batches(
+                fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
+                of_lists=True)):
             counts.append(counted)
             lists.append(actual)
-    actual = pl.concat(lists)
-    if not len(actual):
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
-    if faulty.any():
-        raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
     coverage.warn()
-    return ScoredLists(fitted, actual, counts, coverage.textless)
-
-
+    return ScoredLists(fitted, pl.concat(lists), counts, coverage.textless)

@@ -10,7 +10,7 @@ limits are chosen from the difference too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
+from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
@@ -208,30 +209,28 @@ def score_folds(
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(
                 settings, _count_folds(settings, parts, partition), partition)
-            scores, lengths = _score_rows(models, _split_batches(read, names, partition), partition)
+            parts = _split_batches(read, names, partition)
         else:
             collected = read.collect()
             if progress is not None:
                 progress(collected.height)
             models = [recipe.fit(collected.filter(pl.Series(partition.training_rows(fold))))
                       for fold in range(partition.count)]
-            scores, lengths = _score_rows(
-                models, _split_batches(collected, names, partition), partition)
-    tested = partition.folds != LEARNED_ONLY
-    actual = partition.labels.actual
-    link = partition.labels.link
-    if link == "sigmoid":
-        return HeldOut(partition.labels.classes, scores[tested], actual[tested], lengths[tested],
-                       partition.method, partition.folds[tested], link=link)
-    # For each fold and class, whether the fold's model has learned the class.
-    learned = np.stack([np.isin(partition.classes.to_numpy(), fitted.classes[
-        fitted.counts.class_count > 0]) for fitted in models])
-    without = ~learned[partition.folds[tested], actual[tested]]
-    posterior = _calibrate_folds(models, scores, lengths, partition)
-    return HeldOut(partition.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
-                   partition.method, partition.folds[tested],
-                   without_class=without if without.any() else None,
-                   posterior=None if posterior is None else posterior[tested])
+            parts = _split_batches(collected, names, partition)
+        scores, lengths = _score_rows(models, parts, partition)
+    labels = partition.labels
+    held = HeldOut(labels.classes, scores, labels.actual, lengths, partition.method,
+                   partition.folds, link=labels.link)
+    if labels.link == "sigmoid":
+        held = replace(held, answers=_choose_in_folds(models, held, partition))
+    else:
+        # For each fold and class, whether the fold's model has learned the class.
+        learned = np.stack([np.isin(held.classes, fitted.classes[
+            fitted.counts.class_count > 0]) for fitted in models])
+        without = ~learned[held.folds, held.actual] & (held.folds != LEARNED_ONLY)
+        held = replace(held, without_class=without if without.any() else None,
+                       posterior=_calibrate_folds(models, scores, lengths, partition))
+    return held.take(partition.folds != LEARNED_ONLY)
 
 
 def _calibrate_folds(
@@ -249,6 +248,20 @@ def _calibrate_folds(
             cells = rows[:, None], columns
             posterior[cells] = calibration.apply(scores[cells], lengths[rows])
     return posterior
+
+
+def _choose_in_folds(
+    models: list[Fitted], held: HeldOut, partition: Split
+) -> NDArray[np.bool_] | None:
+    """Which labels each fold's model predicts; None where none chose thresholds."""
+    if not any(fitted.decision for fitted in models):
+        return None
+    answers = held.scores > 0
+    for fold, fitted in enumerate(models):
+        rows = np.flatnonzero(partition.folds == fold)
+        cells = rows[:, None], codes_of(fitted.labels, partition.classes)
+        answers[cells] = choose_labels(held.scores[cells], fitted.labels.to_list(), fitted.decision)
+    return answers
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]

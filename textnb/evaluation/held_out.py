@@ -6,7 +6,6 @@ folds, or from leave-one-out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,30 +20,27 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
+from textnb.evaluation.labelled import (
+    LABEL,
+    in_classes,
+    labelled_batches,
+    unknown_labels,
+)
+from textnb.evaluation.labels import evaluation_of_lists, matrices, no_known_label
 from textnb.evaluation.metrics import evaluation
 from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, Novelty, NoveltyCount, codes_of
-from textnb.evaluation.roc import (
-    AgainstRest,
-    Roc,
-    check_class,
-    check_positive,
-    errors_by_threshold,
-    roc,
-)
-from textnb.frames.batches import Progress, batches
+from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
+from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.frames.texts import labels_as
-from textnb.learning.documents import labels_of
+from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
 from textnb.scoring.labels import lists_of
-from textnb.scoring.texts import score_batch
+from textnb.scoring.scorer import Watch
+from textnb.scoring.texts import scorer_of
 
 __all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
 
-# The column of labels in batches: no column of a user's has this name.
-LABEL = "\0label"
 # Scores of lists of labels that are in memory at a time as the measures of their order need them.
 _CELLS = 1 << 21
 
@@ -87,8 +83,12 @@ class HeldOut:
     link : {"softmax", "sigmoid"}
         "sigmoid" of documents that have any number of labels; what is said to be of classes that
         exclude each other raises a ParameterError then.
-    unknown : int
-        Of lists of labels, the labels of documents that are none of the classes.
+    unknown : Series (n_documents,) or None
+        The labels of documents that are none of the classes: null where it is one, or of lists
+        those of each. They count as errors. None if there is no such label, or they are not known.
+    answers : bool (n_documents, n_labels) or None
+        Of lists of labels, which labels the models that scored the documents predict, by the
+        thresholds that they have; None for those whose scores are above 0.
 
     Examples
     --------
@@ -117,20 +117,18 @@ class HeldOut:
     novelty: Novelty | None = None
     posterior: Floats | None = None
     link: Link = "softmax"
-    unknown: int = 0
+    unknown: pl.Series | None = None
+    answers: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
+        what, measure = "class", "accuracy {:.4f}, "
         if self.link == "sigmoid":
-            f1 = f"micro F1 {self.measure()['micro_f1']:.4f}, " if len(self) else ""
-            beyond = (f"{quantity(self.unknown, 'unknown label')} left out, " if self.unknown
-                      else "")
-            return (f"HeldOut({quantity(len(self), 'document')}, "
-                    f"{quantity(len(self.classes), 'label')}, {f1}{beyond}{self.method})")
-        accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
+            what, measure = "label", "micro F1 {:.4f}, "
+        value = "" if not len(self) else measure.format(
+            self.accuracy if self.link == "softmax" else self.measure()["micro_f1"])
         calibrated = ", calibrated" if self.is_calibrated else ""
-        return (f"HeldOut({quantity(len(self), 'document')}, "
-                f"{quantity(len(self.classes), 'class')}, {accuracy}"
-                f"{self.method}{calibrated})")
+        return (f"HeldOut({quantity(len(self), 'document')}, {quantity(len(self.classes), what)}, "
+                f"{value}{self.method}{calibrated})")
 
     def _repr_html_(self) -> str:
         if self.link == "sigmoid":
@@ -153,7 +151,7 @@ class HeldOut:
     def predicted(self) -> NDArray[Any]:
         """Index of the most probable class, -1 for a row that is impossible under every class.
 
-        Of lists of labels, which labels have scores above 0: see `chosen`.
+        Of lists of labels, which labels are predicted: see `chosen`.
         """
         if self.link == "sigmoid":
             return self.chosen()
@@ -165,34 +163,64 @@ class HeldOut:
     def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
         """Which labels are predicted, of lists of labels: bool (n_documents, n_labels).
 
+        Parameters
+        ----------
+        decision : Decision, optional
+            Thresholds; without it, the ``answers`` of the models that scored the documents.
+
         Raises
         ------
         ParameterError
             If documents have one label each.
         """
-        if self.link == "softmax":
-            raise ParameterError("these documents have one label each: `predicted` is their class, "
-                                 "and evaluate(decision) measures a decision")
+        check_held_out(self, of_lists=True)
+        if decision is None and self.answers is not None:
+            return self.answers
         return choose_labels(self.scores, self.classes.tolist(), decision)
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
-        """The measures of `LabelEvaluation`, by name; labels that are not known are left out."""
-        chosen = self.chosen(decision)
-        return measures(of_mask(self.actual), of_mask(chosen))
+        """The measures of `LabelEvaluation`, by name."""
+        said = of_mask(self.chosen(decision))
+        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), said)[1:])
+
+    @property
+    def labels(self) -> pl.Series:
+        """The labels of the documents by their names, also those that are none of the classes."""
+        classes = pl.Series(self.classes.tolist())
+        if self.link == "sigmoid":
+            rows, places = np.nonzero(self.actual)
+            known = lists_of(rows, classes.gather(pl.Series(places)), len(self))
+            return known if self.unknown is None else known.list.set_union(self.unknown)
+        known = classes.gather(pl.Series(self.actual).replace(UNKNOWN, None))
+        return known if self.unknown is None else known.fill_null(self.unknown)
+
+    @property
+    def n_unknown(self) -> int:
+        """The number of labels of documents that are none of the classes."""
+        if self.link == "softmax":
+            return int((self.actual == UNKNOWN).sum())
+        return 0 if self.unknown is None else int(self.unknown.list.len().sum())
 
     @property
     def accuracy(self) -> float:
         """Share of the documents whose most probable class is their label, or all of whose labels
         and no others are predicted."""
-        return float(self._right.mean())
+        return float(self.right.mean())
 
     @property
-    def _right(self) -> NDArray[np.bool_]:
-        right: NDArray[np.bool_] = self.predicted == self.actual
-        return right if right.ndim == 1 else np.asarray(right.all(axis=1))
+    def right(self) -> NDArray[np.bool_]:
+        """Whether the answer is the label, or all labels and no others: (n_documents,)."""
+        right = np.asarray(self.predicted == self.actual)
+        if self.link == "softmax":
+            return np.asarray(right & (self.actual != UNKNOWN))
+        complete = True if self.unknown is None else (self.unknown.list.len() == 0).to_numpy()
+        return np.asarray(right.all(axis=1) & complete)
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
         """The same documents with scores / T; unchanged if ``calibration`` is None.
+
+        Of lists of labels, ``scores`` stay, as thresholds are on them, and `probability_scores`
+        change.
 
         Raises
         ------
@@ -206,8 +234,11 @@ class HeldOut:
                                  "twice: leave calibration= out, or pass the scores before "
                                  "calibration")
         calibration.check_classes(len(self.classes), self.link == "sigmoid")
-        return replace(self, scores=calibration.apply(self.scores, self.lengths),
-                       calibration=calibration, posterior=None)
+        scores = calibration.apply(self.scores, self.lengths)
+        if self.link == "sigmoid":
+            # Thresholds of labels are on scores that are not calibrated.
+            return replace(self, posterior=scores, calibration=calibration)
+        return replace(self, scores=scores, calibration=calibration, posterior=None)
 
     @property
     def is_calibrated(self) -> bool:
@@ -216,8 +247,7 @@ class HeldOut:
 
     @property
     def probability_scores(self) -> Floats:
-        """Scores whose softmax is the probability of each class: (n_documents, n_classes)."""
-        check_held_out(self)
+        """Scores whose softmax (of lists, sigmoid) is the probability: (n_documents, n_classes)."""
         return self.scores if self.posterior is None else self.posterior
 
     @property
@@ -248,6 +278,7 @@ class HeldOut:
 
     def log_probability(self) -> Floats:
         """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
+        check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
         own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
@@ -278,18 +309,18 @@ class HeldOut:
         if self.link == "sigmoid":
             finite = np.isfinite(self.scores)
             signs = np.where(self.actual, -1.0, 1.0)[finite]
-            return float(np.logaddexp(0.0, signs * self.scores[finite]).mean())
+            return float(np.logaddexp(0.0, signs * self.probability_scores[finite]).mean())
         own = self.log_probability()[self.judged]
         return float(-own.mean()) if len(own) else float("nan")
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Select some of the documents, by a mask or by indices."""
-        return replace(self, scores=self.scores[rows], actual=self.actual[rows],
-                       lengths=self.lengths[rows],
-                       posterior=None if self.posterior is None else self.posterior[rows],
-                       folds=None if self.folds is None else self.folds[rows],
-                       without_class=None if self.without_class is None
-                       else self.without_class[rows])
+        parts = {name: getattr(self, name)[rows] for name in (
+            "scores", "actual", "lengths", "folds", "without_class", "posterior", "answers")
+            if getattr(self, name) is not None}
+        unknown = None if self.unknown is None else self.unknown.gather(
+            np.arange(len(self))[rows])
+        return replace(self, **parts, unknown=unknown)
 
     def evaluate(self, decision: Decision | None = None) -> Any:
         """Measure accuracy, precision, recall and confusions, as `textnb.evaluate` does for rows.
@@ -298,7 +329,7 @@ class HeldOut:
         ----------
         decision : Decision, optional
             Its answers are measured too. Of lists of labels, the thresholds by which they are
-            predicted; without it, a label is predicted where its score is above 0.
+            predicted; without it, they are predicted by the models that scored the documents.
 
         Returns
         -------
@@ -307,9 +338,8 @@ class HeldOut:
         Raises
         ------
         DataError
-            If there is no document, or the one label of a document is none of the classes: only
-            `textnb.evaluate`, which reads the labels, can name it. Of lists, such labels are left
-            out.
+            If there is no document, the model knows none of the labels, or a label that it does not
+            know has no name: only `held_out` reads them.
 
         Examples
         --------
@@ -318,31 +348,29 @@ class HeldOut:
         >>> held.evaluate().confusion.tolist()
         [[1, 0, 0], [1, 0, 0]]
         """
-        classes = pl.Series(self.classes.tolist())
-        if self.link == "sigmoid":
-            return self._evaluate_lists(classes, decision)
-        unknown = int((self.actual == UNKNOWN).sum())
-        if unknown:
-            raise DataError(f"{quantity(unknown, 'document', 'has', 'have')} a label that is none "
-                            "of the model's classes; evaluate(model, frame) counts them and names "
-                            "their labels")
+        classes, labels = pl.Series(self.classes.tolist()), self.labels
         if not len(self):
             raise DataError("no documents were scored: there is nothing to measure")
-        codes = {"actual": self.actual, "predicted": self.predicted}
+        if self.link == "sigmoid":
+            scores, step = self.probability_scores, max(1, _CELLS // len(classes))
+            return evaluation_of_lists(
+                labels, classes,
+                lambda: (scores[at:at + step] for at in range(0, len(self), step)),
+                of_mask(self.chosen(decision)))
+        if labels.null_count():
+            raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
+                            "that is none of the model's classes; evaluate(model, frame) counts "
+                            "them and names their labels")
+        if self.n_unknown == len(self):
+            raise no_known_label(labels[0], classes)
+        codes = {"predicted": self.predicted}
         if decision is not None:
             codes["decision"] = decision.decide(log_odds(self.scores), classes.to_list())
-        pairs = pl.DataFrame({
+        pairs = pl.DataFrame({"actual": labels, **{
             name: classes.gather(pl.Series(values).replace(UNKNOWN, None))
-            for name, values in codes.items()}).group_by(*codes).len("n")
+            for name, values in codes.items()}})
+        pairs = pairs.group_by(pairs.columns).len("n")
         return evaluation(pairs, classes).with_decision(pairs, decision)
-
-    def _evaluate_lists(self, classes: pl.Series, decision: Decision | None) -> LabelEvaluation:
-        step = max(1, _CELLS // len(classes))
-        rows, places = np.nonzero(self.actual)
-        return evaluation_of_lists(
-            lists_of(rows, classes.gather(pl.Series(places)), len(self)), classes,
-            lambda: (self.scores[at:at + step] for at in range(0, len(self), step)),
-            of_mask(self.chosen(decision)))
 
     def accuracy_by_fold(self) -> pl.DataFrame:
         """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
@@ -362,7 +390,7 @@ class HeldOut:
         if self.folds is None:
             raise ParameterError(
                 f"these scores are of one model ({self.method}): there are no folds")
-        return pl.DataFrame({"fold": self.folds, "right": self._right}).group_by("fold").agg(
+        return pl.DataFrame({"fold": self.folds, "right": self.right}).group_by("fold").agg(
             documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
     def roc(self, positive: Any) -> Roc:
@@ -401,9 +429,7 @@ class HeldOut:
         >>> textnb.held_out(textnb.TextClassifier().fit(train), train).roca("x")
         0.0
         """
-        sides = self.against_rest(positive)
-        sides.check_both()
-        return roc(sides.positive, sides.own).area_above
+        return roc(*self.against_rest(positive)).area_above
 
     def operating_points(self, positive: Any, *, confidence: float = 0.95) -> pl.DataFrame:
         """The errors and rates of every threshold on the log-odds of one class.
@@ -442,9 +468,7 @@ class HeldOut:
         ([0.693, -0.693], [0, 1])
         """
         check_share("confidence", confidence)
-        sides = self.against_rest(positive)
-        sides.check_both()
-        thresholds, wrong, hits = errors_by_threshold(sides.positive, sides.own)
+        thresholds, wrong, hits = errors_by_threshold(*self.against_rest(positive))
         others = int(wrong[-1])
         return pl.DataFrame({
             "threshold": thresholds, "false_positives": wrong, "true_positives": hits,
@@ -452,29 +476,47 @@ class HeldOut:
             "false_positive_rate_bound": [upper_bound(int(n), others, confidence)
                                           for n in wrong]})
 
-    def against_rest(self, positive: Any) -> AgainstRest:
-        """The log-odds of all classes, and which documents belong to the positive one."""
+    def against_rest(self, positive: Any) -> tuple[NDArray[np.bool_], Floats]:
+        """Which documents belong to a class, and the log-odds of the class: (n_documents,).
+
+        Raises
+        ------
+        ParameterError
+            If ``positive`` is no class of several.
+        DataError
+            If all documents are positive, or none is.
+        """
         check_held_out(self)
         check_positive(self.classes.tolist(), positive)
-        k = self.classes.tolist().index(positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
-        return AgainstRest(
-            self.classes.tolist(), k, self.odds, self.actual == k,
-            int((self.actual == UNKNOWN).sum()),
-            np.asarray(np.isnan(log_odds(self.scores)).any(axis=1)))
+        has = self.actual == self.classes.tolist().index(positive)
+        if has.all() or not has.any():
+            raise DataError(f"documents of {positive!r} and others are needed; all are "
+                            f"{'of it' if has.any() else 'others'}")
+        return has, self.log_odds(positive)
 
 
-def check_held_out(held: Any) -> None:
-    """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake."""
+def check_held_out(held: Any, of_lists: bool | None = False) -> None:
+    """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake.
+
+    Parameters
+    ----------
+    held : object
+    of_lists : bool, optional
+        Whether its documents must have lists of labels; None for either.
+    """
     if not isinstance(held, HeldOut):
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
-    if held.link == "sigmoid":
+    if of_lists is False and held.link == "sigmoid":
         raise ParameterError(
             "these are scores of lists of labels, and this is for one label per document: "
             "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
+    if of_lists and held.link == "softmax":
+        raise ParameterError("these documents have one label each: `predicted` is their class, "
+                             "and evaluate(decision) measures a decision")
 
 
 def held_out(
@@ -514,80 +556,43 @@ def held_out(
     return held
 
 
-def score_held_out(fitted: Fitted, frame: Any, progress: Progress | None = None) -> HeldOut:
-    """Score labelled documents as `held_out` does, without its warning."""
-    parts, unknown, of_lists = [], 0, fitted.is_multilabel
-    # Lists are not judged by their terms: a term is new to some labels of a list.
-    novelty = None if of_lists else NoveltyCount(fitted)
-    with reading(frame):
-        for batch, own in labelled_batches(
-                fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
-                of_lists=of_lists):
-            parts.append((*score_batch(
-                fitted, batch, None if novelty is None else novelty.watch(own)), own))
-            unknown += int(batch[LABEL].list.len().sum() - own.sum()) if of_lists else 0
-    scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if novelty is None:
-        return HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED, link="sigmoid",
-                       unknown=unknown)
-    found = novelty.result
-    return HeldOut(fitted.classes, scores, actual, lengths, found.method,
-                   without_class=in_classes(actual, fitted.counts.class_count == 0),
-                   novelty=found)
-
-
-def known_labels(lists: pl.Series, classes: pl.Series, first_row: int = 0) -> NDArray[np.bool_]:
-    """Which documents have which classes; labels that are none of them are left out."""
-    found = labels_of(lists, first_row)
-    place = codes_of(pl.Series(found.classes.tolist()), classes)[found.codes]
-    actual = np.zeros((len(lists), len(classes)), dtype=np.bool_)
-    actual[found.rows[place >= 0], place[place >= 0]] = True
-    return actual
-
-
-def labelled_batches(
-    rows: pl.LazyFrame, columns: Sequence[str], label: str, classes: pl.Series,
-    progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
-) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
-    """Batches of columns of a test set, and the class of each row: its index, -1 if unknown.
-
-    Of lists of labels, which of the classes each row has: bool (n_rows, n_classes).
+def score_held_out(
+    fitted: Fitted, frame: Any, progress: Progress | None = None, watch: Watch | None = None,
+    labelled: bool = True,
+) -> HeldOut:
+    """Score documents as `held_out` does, without its warning.
 
     Parameters
     ----------
-    rows : LazyFrame
-    columns : sequence of str
-        The columns that a model reads.
-    label : str
-        The label column; batches hold it as `LABEL`.
-    classes : Series
-        The model's classes.
-    progress : callable, optional
-    text : sequence of str, optional
-        Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
-    of_lists : bool
-
-    Raises
-    ------
-    DataError
-        If there are no rows, or a label is null.
+    watch : callable, optional
+        Called with each batch and its counts.
+    labelled : bool
+        Whether there are labels; if not, ``actual`` says nothing.
     """
-    labels_of_rows = pl.col(label) if of_lists else labels_as(label, rows, classes.dtype)
-    selected = rows.select(*columns, labels_of_rows.alias(LABEL))
-    first = 0
-    for batch in batches(selected, columns if text is None else text, progress=progress):
-        labels = batch[LABEL]
-        if labels.null_count() and not of_lists:
-            raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
-        actual = (known_labels(labels.rename(label), classes, first) if of_lists
-                  else codes_of(labels, classes))
-        first += batch.height
-        yield batch, actual
-    if not first:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-
-
-def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Mask of the documents whose label is one of some classes; None if there is no such one."""
-    inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
-    return inside if inside.any() else None
+    parts, unknown = [], []
+    # Lists are not judged by their terms: a term is new to some labels of a list.
+    novelty = NoveltyCount(fitted) if labelled and not fitted.is_multilabel else None
+    with reading(frame):
+        rows = fitted.scan(frame) if labelled else scan(
+            frame, text=fitted.columns, tokens=fitted.token_columns)
+        for batch, own in labelled_batches(
+                rows, fitted.columns, fitted.label if labelled else None, fitted.labels, progress,
+                of_lists=fitted.is_multilabel):
+            counts = fitted.vocabulary.rows(batch, fitted.columns)
+            if novelty is not None:
+                novelty.add(counts, own)
+            if watch is not None:
+                watch(batch, counts)
+            parts.append((fitted.form.scores(counts), scorer_of(fitted).lengths(counts), own))
+            if labelled:
+                unknown.append(unknown_labels(batch[LABEL], fitted.labels))
+    scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
+    held = HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED,
+                   unknown=pl.concat(unknown) if unknown else None)
+    if fitted.is_multilabel:
+        held = replace(held, link="sigmoid", answers=None if fitted.decision is None else
+                       choose_labels(scores, fitted.labels.to_list(), fitted.decision))
+    if novelty is None:
+        return held
+    return replace(held, method=novelty.result.method, novelty=novelty.result,
+                   without_class=in_classes(actual, fitted.counts.class_count == 0))

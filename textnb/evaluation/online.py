@@ -293,9 +293,7 @@ def measured(
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
-    sides = held.against_rest(positive)
-    sides.check_both()
-    odds, spam = sides.own, sides.positive
+    spam, odds = held.against_rest(positive)
     rng = np.random.default_rng(0)
     samples = []
     for _ in range(_SAMPLES):
