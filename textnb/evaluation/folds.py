@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import choose_labels
-from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import HeldOut, codes_of
@@ -217,51 +216,14 @@ def score_folds(
             models = [recipe.fit(collected.filter(pl.Series(partition.training_rows(fold))))
                       for fold in range(partition.count)]
             parts = _split_batches(collected, names, partition)
-        scores, lengths = _score_rows(models, parts, partition)
-    labels = partition.labels
-    held = HeldOut(labels.classes, scores, labels.actual, lengths, partition.method,
-                   partition.folds, link=labels.link)
-    if labels.link == "sigmoid":
-        held = replace(held, answers=_choose_in_folds(models, held, partition))
-    else:
+        held = _score_rows(models, parts, partition)
+    if held.link == "softmax":
         # For each fold and class, whether the fold's model has learned the class.
         learned = np.stack([np.isin(held.classes, fitted.classes[
             fitted.counts.class_count > 0]) for fitted in models])
-        without = ~learned[held.folds, held.actual] & (held.folds != LEARNED_ONLY)
-        held = replace(held, without_class=without if without.any() else None,
-                       posterior=_calibrate_folds(models, scores, lengths, partition))
+        without = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
+        held = replace(held, without_class=without if without.any() else None)
     return held.take(partition.folds != LEARNED_ONLY)
-
-
-def _calibrate_folds(
-    models: list[Fitted], scores: Floats, lengths: Floats, partition: Split
-) -> Floats | None:
-    """The scores, calibrated by each fold's model; None where none chose a calibration."""
-    chosen = [fitted.calibration for fitted in models]
-    if not any(chosen):
-        return None
-    posterior = scores.copy()
-    for fold, (fitted, calibration) in enumerate(zip(models, chosen, strict=True)):
-        if calibration is not None:
-            rows = np.flatnonzero(partition.folds == fold)
-            columns = codes_of(fitted.labels, partition.classes)
-            cells = rows[:, None], columns
-            posterior[cells] = calibration.apply(scores[cells], lengths[rows])
-    return posterior
-
-
-def _choose_in_folds(
-    models: list[Fitted], held: HeldOut, partition: Split
-) -> NDArray[np.bool_] | None:
-    """Which labels each fold's model predicts; None where none chose thresholds."""
-    if not any(fitted.decision for fitted in models):
-        return None
-    answers = held.scores > 0
-    for fold, fitted in enumerate(models):
-        rows = np.flatnonzero(partition.folds == fold)
-        cells = rows[:, None], codes_of(fitted.labels, partition.classes)
-        answers[cells] = choose_labels(held.scores[cells], fitted.labels.to_list(), fitted.decision)
-    return answers
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]
@@ -330,18 +292,30 @@ def _count_folds(
 
 def _score_rows(
     models: list[Fitted], read: Iterator[tuple[Part, ...]], partition: Split
-) -> tuple[Floats, Floats]:
-    scores = np.full((len(partition.folds), len(partition.classes)), -np.inf)
-    lengths = np.zeros(len(partition.folds))
+) -> HeldOut:
+    """Score each row by its fold's model, which has its own calibration and thresholds."""
+    labels = partition.labels
+    scores = np.full((len(labels), len(labels.classes)), -np.inf)
+    lengths = np.zeros(len(labels))
+    posterior = scores.copy() if any(fitted.calibration for fitted in models) else None
+    answers = scores > 0 if labels.link == "sigmoid" and any(
+        fitted.decision for fitted in models) else None
     columns = [codes_of(fitted.labels, partition.classes) for fitted in models]
 
     def score(parts: tuple[Part, ...]) -> None:
         for rows, part in parts:
             fold = int(partition.folds[rows[0]])
-            if fold != LEARNED_ONLY:
-                own, lengths[rows] = score_batch(models[fold], part)
-                scores[rows[:, None], columns[fold]] = own
+            if fold == LEARNED_ONLY:
+                continue
+            fitted, cells = models[fold], (rows[:, None], columns[fold])
+            scores[cells], lengths[rows] = own, sizes = score_batch(fitted, part)
+            if posterior is not None:
+                posterior[cells] = own if fitted.calibration is None else (
+                    fitted.calibration.apply(own, sizes))
+            if answers is not None:
+                answers[cells] = choose_labels(own, fitted.labels.to_list(), fitted.decision)
 
     for _ in map_in_threads(score, read):
         pass
-    return scores, lengths
+    return HeldOut(labels.classes, scores, labels.actual, lengths, partition.method,
+                   partition.folds, posterior=posterior, link=labels.link, answers=answers)

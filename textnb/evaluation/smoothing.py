@@ -10,14 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.choice import (
-    GRID,
-    SmoothingResult,
-    best_smoothing,
-    measure_grid,
-    measure_left_out,
-)
+from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_left_out
 from textnb.bayes.forms import Floats
+from textnb.bayes.labels import Labels
+from textnb.bayes.leave_one_out import LeftOut
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, labelled_batches
 from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open_leave_one_out
@@ -166,11 +162,14 @@ def smoothing_path(
     else:
         counts, codes, novelty = _read_test(fitted, test, progress)
         novelty.warn()
-        countable, scored = codes != UNKNOWN, len(codes)
-        _check_known(fitted, countable)
-        path, method = measure_grid(
-            lambda l: _score(fitted, counts, l), codes, countable, values
-        ), novelty.method
+        labels, countable = Labels.of_codes(fitted.classes, codes), codes != UNKNOWN
+        if not countable.any():
+            raise DataError("the model knows none of the labels of the test set; its classes are "
+                            f"{', '.join(map(repr, fitted.classes.tolist()[:10]))}")
+        left_out = (LeftOut(_score(fitted, counts, l), labels, countable, np.empty(0))
+                    for l in values)
+        path = measure_left_out(left_out, values)
+        scored, method = len(codes), novelty.method
     best = best_smoothing(path, counting.scores_are_log_probabilities)
     return SmoothingPath(_table(path), best, method, scored, scored - path[0].rows)
 
@@ -200,15 +199,6 @@ def _read_test(
             codes.append(own)
             novelty.add(counts[-1], own)
     return counts, np.concatenate(codes), novelty.result
-
-
-def _check_known(fitted: Fitted, countable: NDArray[np.bool_]) -> None:
-    if len(fitted.classes) < 2:
-        raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
-                        "the model has one class")
-    if not countable.any():
-        raise DataError("the model knows none of the labels of the test set; its classes are "
-                        f"{', '.join(map(repr, fitted.classes.tolist()[:10]))}")
 
 
 def _score(fitted: Fitted, counts: list[Any], l: float) -> Floats:
