@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ class DriftMeasure:
     p_value: float
     reference: dict[str, float]
     recent: dict[str, float]
-    drifted: bool
+    drifted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -299,24 +299,20 @@ def compare(
                 found.append(_of_numbers(name, old, new))
     enough = min(len(reference), len(recent)) >= LEAST_DOCUMENTS
     return Drift(
-        tuple(DriftMeasure(name, index, p, old, new, enough and p < LEVEL / len(found)
-                           and _is_large(name, index, old, new))
-              for name, index, p, old, new in found),
+        tuple(replace(one, drifted=enough and one.p_value < LEVEL / len(found) and _is_large(one))
+              for one in found),
         len(reference), len(recent))
 
 
-def _is_large(name: str, index: float, old: dict[str, float], new: dict[str, float]) -> bool:
-    if name == "errors":
-        return new.get("wrong", 0.0) >= _MORE_ERRORS * old.get("wrong", 0.0)
-    return index >= LARGE
-
-
-_Found = tuple[str, float, float, dict[str, float], dict[str, float]]
+def _is_large(one: DriftMeasure) -> bool:
+    if one.name == "errors":
+        return one.recent.get("wrong", 0.0) >= _MORE_ERRORS * one.reference.get("wrong", 0.0)
+    return one.index >= LARGE
 
 
 def _of_categories(
     name: str, reference: NDArray[np.int64], recent: NDArray[np.int64], names: dict[int, str]
-) -> _Found:
+) -> DriftMeasure:
     # Imported where used: its statistics take long to load.
     from scipy.stats import chi2_contingency
 
@@ -327,10 +323,10 @@ def _of_categories(
     shares = counts / counts.sum(axis=1, keepdims=True)
     old, new = ({names[code]: float(share) for code, share in zip(codes, row, strict=True)}
                 for row in shares)
-    return name, stability_index(counts[0], counts[1]), p, old, new
+    return DriftMeasure(name, stability_index(*counts), p, old, new)
 
 
-def _of_numbers(name: str, reference: Floats, recent: Floats) -> _Found:
+def _of_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
     from scipy.stats import ks_2samp
 
     reference, recent = (np.nan_to_num(one) for one in (reference, recent))
@@ -341,7 +337,7 @@ def _of_numbers(name: str, reference: Floats, recent: Floats) -> _Found:
                           minlength=2 * len(edges) + 1) for one in (reference, recent)]
     old, new = ({"median": float(np.median(one)), "upper tenth": float(np.quantile(one, 0.9))}
                 for one in (reference, recent))
-    return name, stability_index(*counts), p, old, new
+    return DriftMeasure(name, stability_index(*counts), p, old, new)
 
 
 def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:

@@ -167,10 +167,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     fitted, classes = fitted_texts(model), _classes(model)
     check_class(classes.to_list(), positive)
     if fitted is not None:
-        # No calibration of a label changes the order of its scores; temperatures that depend on
-        # the length of a text change the order of texts.
-        calibration = None if fitted.is_multilabel else fitted.calibration
-        return score_held_out(fitted, frame).calibrated(calibration).roc(positive)
+        return score_held_out(fitted, frame).calibrated(fitted.calibration).roc(positive)
     with reading(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
