@@ -16,11 +16,7 @@ import numpy as np
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_thresholds import (
-    cheapest_threshold,
-    micro_f1_thresholds,
-    steady_threshold,
-)
+from textnb.bayes.label_thresholds import cheapest_threshold, f1_thresholds
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed, upper_bound
 from textnb.evaluation.goal import Goal
@@ -354,20 +350,16 @@ def _of_precision(
 
 def _of_labels(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
     """A threshold for each label, by F1 or costs."""
-    if goal.by == "micro-f1":
-        return micro_f1_thresholds(held.scores, held.actual)
     if goal.costs is None:
-        chosen = [steady_threshold(*own) for own in zip(held.scores.T, held.actual.T, strict=True)]
-    elif goal.method == "theoretical":
+        return f1_thresholds(str(goal.by), held.scores, held.actual)
+    if goal.method == "theoretical":
         # Where P(label) times the cost of missing it is P(not) times that of predicting it.
         slopes, shifts = (1.0, 0.0) if calibration is None else np.array(calibration.sigmoids).T
         odds = math.log(goal.costs[0] / goal.costs[1])
         return np.broadcast_to((odds - shifts) / slopes, len(held.classes))
-    else:
-        false, missed = map(float, goal.costs)
-        chosen = [cheapest_threshold(*own, false, missed)
-                  for own in zip(held.scores.T, held.actual.T, strict=True)]
-    return np.array(chosen)
+    false, missed = map(float, goal.costs)
+    return np.array([cheapest_threshold(*own, false, missed)
+                     for own in zip(held.scores.T, held.actual.T, strict=True)])
 
 
 def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str, Any]:

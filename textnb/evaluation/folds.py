@@ -28,8 +28,8 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit, fit_from_counts
-from textnb.learning.text_settings import TextSettings, columns_of
-from textnb.models.base import Model
+from textnb.learning.text_settings import TextSettings
+from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
@@ -48,27 +48,21 @@ class Recipe:
 
     Attributes
     ----------
-    columns : list of str
-        The text columns.
-    label : str
-        The label column.
-    tokens : list of str
-        The text columns that hold lists of tokens.
-    summed : TextSettings or None
-        The settings, where sums of counts determine the model.
+    settings : TextSettings
+        Of a search, its columns alone say anything.
+    summed : bool
+        Whether sums of counts determine the model; a parameter that is chosen needs the rows.
     fit : callable
         Gives the model of the rows of a DataFrame.
     """
 
-    columns: list[str]
-    label: str
-    tokens: list[str]
-    summed: TextSettings | None
+    settings: TextSettings
+    summed: bool
     fit: Callable[[pl.DataFrame], Fitted]
 
     @classmethod
     def of(
-        cls, model: TextClassifier | Fitted, user: str, with_scores_left_out: bool = False
+        cls, model: Any, user: str, with_scores_left_out: bool = False
     ) -> Recipe:
         """The present settings of a classifier, or those that a model was fitted with.
 
@@ -85,48 +79,34 @@ class Recipe:
         ParameterError
             If the model is none of texts, or its fit makes no such scores.
         """
+        searches = isinstance(getattr(model, "estimator", None), str)
         if isinstance(model, Fitted):
-            return cls._of_settings(model.settings, with_scores_left_out)
-        if not hasattr(type(model), "text_settings"):
+            settings = model.settings
+        elif not hasattr(type(model), "text_settings"):
             raise ParameterError(
                 f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
                 "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
-        if not isinstance(model.estimator, str):
-            return cls._of_settings(model.text_settings(), with_scores_left_out)
-        if with_scores_left_out:
-            raise _no_scores_left_out("a model that is searched for")
-        columns = columns_of(model.text, model.label)
-        return cls(columns, model.label, model.tokenizer.columns_of_tokens(columns), None,
-                   _search_again(model))
-
-    @classmethod
-    def _of_settings(cls, settings: TextSettings, with_scores: bool) -> Recipe:
-        if with_scores and not settings.model.scores_left_out:
-            raise _no_scores_left_out(settings.model.name or type(settings.model).__name__)
-        summed = settings if _follows_from_sums(settings.model) else None
-        return cls(settings.columns, settings.label, settings.token_columns, summed,
-                   partial(fit, settings, left_out=with_scores))
+        elif searches:
+            settings = TextSettings.of(MultinomialNB(), text=model.text, label=model.label,
+                                       tokenizer=model.tokenizer)
+        else:
+            settings = model.text_settings()
+        own = settings.model
+        if with_scores_left_out and (searches or not own.scores_left_out):
+            name = "a model that is searched for" if searches else own.name or type(own).__name__
+            raise ParameterError(
+                "max_false_positive_rate is for models whose fit scores documents by models of "
+                f"others, as NBLinear's does; got {name}. Leave it out, and choose a threshold "
+                "from the result's scores with choose_threshold")
+        if searches:
+            return cls(settings, False, lambda rows: unfitted(model).fit(rows).fitted_)
+        return cls(settings, own.from_counts and not is_auto(own.l),
+                   partial(fit, settings, left_out=with_scores_left_out))
 
     def scan(self, frame: Any) -> pl.LazyFrame:
         """The rows, with their columns checked."""
-        return scan(frame, text=self.columns, label=self.label, tokens=self.tokens)
-
-
-def _search_again(model: Any) -> Callable[[pl.DataFrame], Fitted]:
-    # The module of the classifier has loaded scikit-learn already.
-    return lambda rows: unfitted(model).fit(rows).fitted_
-
-
-def _no_scores_left_out(model: str) -> ParameterError:
-    return ParameterError(
-        f"max_false_positive_rate is for models whose fit scores documents by models of others, as "
-        f"NBLinear's does; got {model}. Leave it out, and choose a threshold from the result's "
-        "scores with choose_threshold")
-
-
-def _follows_from_sums(model: Model) -> bool:
-    """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
-    return model.from_counts and not is_auto(model.l)
+        return scan(frame, text=self.settings.columns, label=self.settings.label,
+                    tokens=self.settings.token_columns)
 
 
 def cross_validate(
@@ -191,7 +171,8 @@ def cross_validate(
     recipe = Recipe.of(model, "cross_validate")
     with reading(frame):
         rows = recipe.scan(frame)
-        partition = split(rows, recipe.label, folds=folds, groups=groups, time=time, seed=seed)
+        partition = split(rows, recipe.settings.label, folds=folds, groups=groups, time=time,
+                          seed=seed)
         return score_folds(model, rows, partition, progress=progress)
 
 
@@ -201,10 +182,10 @@ def score_folds(
 ) -> Any:
     """Score each document by a model of the other folds, as `cross_validate` does."""
     recipe = Recipe.of(model, "cross_validate")
-    names, settings = recipe.columns, recipe.summed
+    settings, names = recipe.settings, recipe.settings.columns
     with reading(frame):
-        read = recipe.scan(frame).select(*names, recipe.label)
-        if settings is not None:
+        read = recipe.scan(frame).select(*names, settings.label)
+        if recipe.summed:
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(
                 settings, _count_folds(settings, parts, partition), partition)

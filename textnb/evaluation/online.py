@@ -158,7 +158,7 @@ def validate_online(
     _check_settings(block, delay, feedback)
     recipe = Recipe.of(
         model, "validate_online", with_scores_left_out=max_false_positive_rate is not None)
-    names, label = recipe.columns, recipe.label
+    names, label = recipe.settings.columns, recipe.settings.label
     with reading(frame):
         keys = [] if time is None else [time]
         rows = recipe.scan(frame).select(
@@ -210,7 +210,7 @@ def _judge_blocks(
         new, past = (rows[first:upto].filter(pl.Series(learned[first:upto]))
                      for first in (known, 0))
         fitted, known = learner(new, past), upto
-        batch = rows[start:start + block].select(recipe.columns)
+        batch = rows[start:start + block].select(recipe.settings.columns)
         own, length = score_batch(fitted, batch)
         if threshold_of is not None:
             own = own - threshold_of(fitted)
@@ -239,10 +239,9 @@ def _method(
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     """A function of the documents that are new, and of all: it gives the model of all."""
-    settings = recipe.summed
-    if settings is None:
+    if not recipe.summed:
         return lambda _, rows: recipe.fit(rows)
-    total: list[Counts] = []
+    settings, total = recipe.settings, list[Counts]()
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:
@@ -261,20 +260,16 @@ def _first_to_judge(labels: Labels, learned: NDArray[np.bool_], block: int, dela
     # Of each label, the first document that is learned.
     codes, first = np.unique(labels.codes[usable], return_index=True)
     documents = labels.rows[usable][first]
-    if labels.link == "sigmoid":
-        if not len(codes):
-            raise DataError("no document that is learned has a label: there is nothing to judge by")
-        return _begin(int(documents.min()) + 1, len(labels), block, delay, "a label")
-    if len(labels.classes) < 2 or len(codes) < len(labels.classes):
-        raise DataError("the documents that are learned lack a class: there is nothing to judge by")
-    return _begin(int(documents.max()) + 1, len(labels), block, delay, "every class")
-
-
-def _begin(first: int, documents: int, block: int, delay: int, what: str) -> int:
-    """The first document after whole blocks with this number of documents, and a delay."""
-    begin = max(block, -(-first // block) * block) + delay
-    if begin >= documents:
-        raise DataError(f"all {documents:,} documents are needed before {what} was learned "
+    needed = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
+    if len(codes) < needed:
+        what = "have no label" if labels.link == "sigmoid" else "lack a class"
+        raise DataError(f"the documents that are learned {what}: there is nothing to judge by")
+    first, what = ((documents.min(), "a label") if labels.link == "sigmoid"
+                   else (documents.max(), "every class"))
+    # Whole blocks, and the delay.
+    begin = max(block, -(-(int(first) + 1) // block) * block) + delay
+    if begin >= len(labels):
+        raise DataError(f"all {len(labels):,} documents are needed before {what} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
     return begin
 
