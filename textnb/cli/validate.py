@@ -76,7 +76,7 @@ def _show(found: Any) -> None:
     held, answer = found.held, found.to_dict()
     if held.link == "sigmoid":
         show_labels(found.result)
-        out(f"labels with scores above 0, {held.method}")
+        out(f"labels that the models predict, {held.method}")
         return
     show_evaluation(found.result)
     # A calibration that `calibrate` adds to a model later is not among the validated settings.

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import choose_labels
+from textnb.bayes.forms import Floats
+from textnb.bayes.labels import Labels
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import HeldOut, codes_of
@@ -197,7 +199,19 @@ def score_folds(
             models = [recipe.fit(collected.filter(pl.Series(partition.training_rows(fold))))
                       for fold in range(partition.count)]
             parts = _split_batches(collected, names, partition)
-        held = _score_rows(models, parts, partition)
+        scores = ScoresByModels(
+            partition.labels, *(any(getattr(fitted, choice) for fitted in models)
+                                for choice in ("calibration", "decision")))
+
+        def score(parts: tuple[Part, ...]) -> None:
+            for numbers, part in parts:
+                fold = int(partition.folds[numbers[0]])
+                if fold != LEARNED_ONLY:
+                    scores.score(models[fold], numbers, part)
+
+        for _ in map_in_threads(score, parts):
+            pass
+    held = scores.held_out(partition.method, partition.folds)
     if held.link == "softmax":
         # For each fold and class, whether the fold's model has learned the class.
         learned = np.stack([np.isin(held.classes, fitted.classes[
@@ -271,32 +285,41 @@ def _count_folds(
     return counts
 
 
-def _score_rows(
-    models: list[Fitted], read: Iterator[tuple[Part, ...]], partition: Split
-) -> HeldOut:
-    """Score each row by its fold's model, which has its own calibration and thresholds."""
-    labels = partition.labels
-    scores = np.full((len(labels), len(labels.classes)), -np.inf)
-    lengths = np.zeros(len(labels))
-    posterior = scores.copy() if any(fitted.calibration for fitted in models) else None
-    answers = scores > 0 if labels.link == "sigmoid" and any(
-        fitted.decision for fitted in models) else None
-    columns = [codes_of(fitted.labels, partition.classes) for fitted in models]
+class ScoresByModels:
+    """The scores of documents by several models, each with its own classes and choices.
 
-    def score(parts: tuple[Part, ...]) -> None:
-        for rows, part in parts:
-            fold = int(partition.folds[rows[0]])
-            if fold == LEARNED_ONLY:
-                continue
-            fitted, cells = models[fold], (rows[:, None], columns[fold])
-            scores[cells], lengths[rows] = own, sizes = score_batch(fitted, part)
-            if posterior is not None:
-                posterior[cells] = own if fitted.calibration is None else (
-                    fitted.calibration.apply(own, sizes))
-            if answers is not None:
-                answers[cells] = choose_labels(own, fitted.labels.to_list(), fitted.decision)
+    Parameters
+    ----------
+    labels : Labels
+        Of the documents.
+    calibrates, decides : bool
+        Whether a model may have a calibration, and thresholds of labels: `HeldOut.posterior` and
+        `HeldOut.answers` are by those.
+    """
 
-    for _ in map_in_threads(score, read):
-        pass
-    return HeldOut(labels.classes, scores, labels.actual, lengths, partition.method,
-                   partition.folds, posterior=posterior, link=labels.link, answers=answers)
+    def __init__(self, labels: Labels, calibrates: bool, decides: bool) -> None:
+        self._labels, self._classes = labels, pl.Series(labels.classes.tolist())
+        self._scores = np.full((len(labels), len(labels.classes)), -np.inf)
+        self._lengths = np.zeros(len(labels))
+        self._posterior = self._scores.copy() if calibrates else None
+        self._answers = self._scores > 0 if decides and labels.link == "sigmoid" else None
+
+    def score(
+        self, fitted: Fitted, rows: NDArray[np.int64], batch: pl.DataFrame,
+        less: Floats | None = None,
+    ) -> None:
+        """Score documents, by their numbers, less the scores of a threshold."""
+        own, lengths = score_batch(fitted, batch)
+        cells = rows[:, None], codes_of(fitted.labels, self._classes)
+        self._scores[cells], self._lengths[rows] = own if less is None else own - less, lengths
+        if self._posterior is not None:
+            self._posterior[cells] = own if fitted.calibration is None else (
+                fitted.calibration.apply(own, lengths))
+        if self._answers is not None:
+            self._answers[cells] = choose_labels(own, fitted.labels.to_list(), fitted.decision)
+
+    def held_out(self, method: str, folds: NDArray[np.int64]) -> HeldOut:
+        """The scores of all documents."""
+        return HeldOut(self._labels.classes, self._scores, self._labels.actual, self._lengths,
+                       method, folds, posterior=self._posterior, link=self._labels.link,
+                       answers=self._answers)

@@ -23,8 +23,8 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.decisions import threshold_by_fit
-from textnb.evaluation.folds import Recipe
-from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.folds import Recipe, ScoresByModels
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
@@ -32,7 +32,6 @@ from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
 from textnb.runtime.settings import is_number, is_whole
-from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
 
 if TYPE_CHECKING:
@@ -201,31 +200,24 @@ def _judge_blocks(
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    learner, classes = _learner(recipe), pl.Series(labels.classes.tolist())
-    begin, known = _first_to_judge(labels, learned, block, delay), 0
-    scores = np.full((rows.height - begin, len(classes)), -np.inf)
-    lengths, numbers = [], []
+    learner, known = _learner(recipe), 0
+    begin = _first_to_judge(labels, learned, block, delay)
+    scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
+    blocks = np.arange(rows.height - begin) // block
+    numbers = []
     for start in range(begin, rows.height, block):
         upto = max(0, start - delay)
         new, past = (rows[first:upto].filter(pl.Series(learned[first:upto]))
                      for first in (known, 0))
         fitted, known = learner(new, past), upto
         batch = rows[start:start + block].select(recipe.settings.columns)
-        own, length = score_batch(fitted, batch)
-        if threshold_of is not None:
-            own = own - threshold_of(fitted)
-        place = np.arange(batch.height) + (start - begin)
-        scores[place[:, None], codes_of(fitted.labels, classes)] = own
-        lengths.append(length)
+        scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
+                     None if threshold_of is None else threshold_of(fitted))
         numbers.append(past.height)
         if progress is not None:
             progress(batch.height)
-    sizes = [len(length) for length in lengths]
-    held = HeldOut(
-        labels.classes, scores, labels.actual[begin:], np.concatenate(lengths),
-        _method(learned, block, delay, threshold_of is not None),
-        np.repeat(np.arange(len(sizes)), sizes), link=labels.link)
-    return held, np.repeat(numbers, sizes)
+    held = scores.held_out(_method(learned, block, delay, threshold_of is not None), blocks)
+    return held, np.array(numbers)[blocks]
 
 
 def _method(
