@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.evaluation.evaluate import evaluate, evaluate_roc, mistakes
     from textnb.evaluation.folds import cross_validate
-    from textnb.evaluation.held_out import HeldOut, held_out
+    from textnb.evaluation.held_out import HeldOut
+    from textnb.evaluation.labelled import held_out
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.online import OnlineResult, validate_online
     from textnb.evaluation.roc import roc
@@ -138,7 +139,7 @@ _HOME = {
     "export_model": "export.write",
     "find_duplicates": "evaluation.duplicates",
     "fit_calibration": "evaluation.calibration",
-    "held_out": "evaluation.held_out",
+    "held_out": "evaluation.labelled",
     "leave_one_out": "evaluation.leave_one_out",
     "list_labels": "frames.label_lists",
     "load": "classifiers.load",

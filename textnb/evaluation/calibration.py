@@ -30,8 +30,9 @@ from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.temperature import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.folds import cross_validate
-from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
+from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.leave_one_out import leave_one_out
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook

@@ -29,7 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, HeldOut, score_held_out
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import score_held_out
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.decision import choose_labels
+from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.errors import DataError, ParameterError
-from textnb.evaluation.held_out import LABEL, HeldOut, labelled_batches, score_held_out
+from textnb.errors import ParameterError
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.indicators import of_mask, stack
+from textnb.evaluation.labelled import (
+    LABEL,
+    labelled_batches,
+    score_held_out,
+    scored_batches,
+    unknown_labels,
+)
 from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount, codes_of
@@ -32,7 +39,7 @@ from textnb.runtime.settings import is_number
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.labels import lists_of
-from textnb.scoring.texts import coverage_of, predict, predict_lazily, scorer_of
+from textnb.scoring.texts import coverage_of, predict, scorer_of
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
 # the classifiers would import scikit-learn.
@@ -94,26 +101,27 @@ def evaluate(
     if fitted is not None and fitted.is_multilabel:
         return score_lists(fitted, frame, progress).evaluation
     classes = _classes(model)
-    with reading(frame):
-        rows, label = _labelled_rows(model, frame, classes.dtype)
-        watch = None if fitted is None else ScoringWatch(fitted, classes, _ACTUAL)
-        scored = (model.predict(rows, progress=progress) if fitted is None
-                  else predict_lazily(fitted, rows, progress=progress, watch=watch))
-        decision = None if fitted is None else fitted.decision
-        answers = ["predicted"] if decision is None else ["predicted", "decision"]
-        pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
-    if not pairs.height:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    if pairs["actual"].null_count():
-        row = rows.select(pl.col(_ACTUAL).is_null()).collect().to_series().arg_true()[0]
-        raise DataError.null_label(label, row)
+    if fitted is None:
+        pairs = [held.pairs() for held in _scored_tables(model, frame, progress)]
+        return _evaluation(pairs, classes)
+    watch, pairs = ScoringWatch(fitted, classes, LABEL), []
+    for batch, counts, held in scored_batches(fitted, frame, progress):
+        watch(batch, counts)
+        pairs.append(held.calibrated(fitted.calibration).pairs(fitted.decision))
+    result = replace(_evaluation(pairs, classes, fitted.decision), novelty=watch.novelty.result,
+                     textless=watch.coverage.textless)
+    watch.novelty.result.warn()
+    watch.coverage.warn()
+    return result
+
+
+def _evaluation(
+    parts: list[pl.DataFrame], classes: pl.Series, decision: Decision | None = None
+) -> Evaluation:
+    pairs = pl.concat(parts)
     result = evaluation(pairs, classes)
     if len(result.unknown_labels) == pairs["actual"].n_unique():
         raise no_known_label(result.unknown_labels[0], classes)
-    if watch is not None:
-        result = replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
-        watch.novelty.result.warn()
-        watch.coverage.warn()
     return result.with_decision(pairs, decision)
 
 
@@ -168,32 +176,31 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     check_class(classes.to_list(), positive)
     if fitted is not None:
         return score_held_out(fitted, frame).calibrated(fitted.calibration).roc(positive)
+    return HeldOut.joined([*_scored_tables(model, frame)]).roc(positive)
+
+
+def _scored_tables(
+    model: AnyModel, frame: Any, progress: Progress | None = None
+) -> Iterator[HeldOut]:
+    """The scores of batches of a labelled table of features."""
+    classes = _classes(model)
+
+    def score(part: tuple[pl.DataFrame, NDArray[np.int64]]) -> HeldOut:
+        batch, actual = part
+        return HeldOut(
+            model.classes_, model.predict_joint_log_proba(batch.select(columns)), actual,
+            np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes))
+
     with reading(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
-        parts = [(model.predict_joint_log_proba(batch.select(columns)), actual)
-                 for batch, actual in labelled_batches(
-                     rows, columns, model.label_column, classes, text=())]
-    scores, actual = map(np.concatenate, zip(*parts, strict=True))
-    return HeldOut(model.classes_, scores, actual, np.zeros(len(actual)), UNVERIFIED).roc(positive)
+        yield from map_in_threads(score, labelled_batches(
+            rows, columns, model.label_column, classes, progress, text=()))
 
 
 def _classes(model: AnyModel) -> pl.Series:
     fitted = fitted_texts(model)
     return pl.Series((model.classes_ if fitted is None else fitted.classes).tolist())
-
-
-def _labelled_rows(
-    model: AnyModel, frame: Any, dtype: pl.DataType
-) -> tuple[pl.LazyFrame, str]:
-    """Scan the columns that the model reads, and the labels as `_ACTUAL`; with the label column.
-
-    Other columns are left out, as they could have the names of the columns that scoring adds.
-    """
-    rows, fitted = scan_for(model, frame), fitted_texts(model)
-    label, columns = ((model.label_column, model.input_columns(rows)) if fitted is None
-                      else (fitted.label, fitted.columns))
-    return rows.select(*columns, labels_as(label, rows, dtype).alias(_ACTUAL)), label
 
 
 def mistakes(

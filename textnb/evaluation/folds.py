@@ -24,7 +24,8 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan

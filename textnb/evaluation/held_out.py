@@ -6,6 +6,7 @@ folds, or from leave-one-out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,26 +21,12 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
-from textnb.evaluation.labelled import (
-    LABEL,
-    in_classes,
-    labelled_batches,
-    unknown_labels,
-)
 from textnb.evaluation.labels import evaluation_of_lists, matrices, no_known_label
 from textnb.evaluation.metrics import evaluation
-from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, Novelty, NoveltyCount, codes_of
+from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
-from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
-from textnb.frames.scan import scan
-from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
 from textnb.scoring.labels import lists_of
-from textnb.scoring.scorer import Watch
-from textnb.scoring.texts import scorer_of
-
-__all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
 
 # Scores of lists of labels that are in memory at a time as the measures of their order need them.
 _CELLS = 1 << 21
@@ -322,6 +309,16 @@ class HeldOut:
             np.arange(len(self))[rows])
         return replace(self, **parts, unknown=unknown)
 
+    @staticmethod
+    def joined(parts: Sequence[HeldOut]) -> HeldOut:
+        """The documents of all parts, one after the other."""
+        first = parts[0]
+        whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
+                 for name in ("scores", "actual", "lengths", "answers")
+                 if getattr(first, name) is not None}
+        return replace(first, **whole, unknown=None if first.unknown is None else pl.concat(
+            [part.unknown for part in parts if part.unknown is not None]))
+
     def evaluate(self, decision: Decision | None = None) -> Any:
         """Measure accuracy, precision, recall and confusions, as `textnb.evaluate` does for rows.
 
@@ -363,14 +360,22 @@ class HeldOut:
                             "them and names their labels")
         if self.n_unknown == len(self):
             raise no_known_label(labels[0], classes)
-        codes = {"predicted": self.predicted}
+        pairs = self.pairs(decision)
+        return evaluation(pairs, classes).with_decision(pairs, decision)
+
+    def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
+        """The numbers ``n`` of documents by their label and answers, where each has one label.
+
+        ``actual``, ``predicted`` (null where every class is impossible), and ``decision`` (null
+        for "unsure") if there is one.
+        """
+        classes, codes = pl.Series(self.classes.tolist()), {"predicted": self.predicted}
         if decision is not None:
             codes["decision"] = decision.decide(log_odds(self.scores), classes.to_list())
-        pairs = pl.DataFrame({"actual": labels, **{
+        pairs = pl.DataFrame({"actual": self.labels, **{
             name: classes.gather(pl.Series(values).replace(UNKNOWN, None))
             for name, values in codes.items()}})
-        pairs = pairs.group_by(pairs.columns).len("n")
-        return evaluation(pairs, classes).with_decision(pairs, decision)
+        return pairs.group_by(pairs.columns).len("n")
 
     def accuracy_by_fold(self) -> pl.DataFrame:
         """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
@@ -517,82 +522,3 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
     if of_lists and held.link == "softmax":
         raise ParameterError("these documents have one label each: `predicted` is their class, "
                              "and evaluate(decision) measures a decision")
-
-
-def held_out(
-    model: Any, frame: Any, *, progress: Progress | None = None
-) -> HeldOut:
-    """Score labelled documents that the model has not learned.
-
-    Parameters
-    ----------
-    model : TextClassifier
-        Fitted.
-    frame : DataFrame, LazyFrame or path
-        With the model's text and label columns.
-    progress : callable, optional
-
-    Returns
-    -------
-    HeldOut
-
-    Raises
-    ------
-    DataError
-        If there are no rows, or a label is null.
-
-    Warns
-    -----
-    LearnedRowsWarning
-        If the model has probably learned most of the rows: they hold far fewer terms that are new
-        to their classes than new rows would. This shows if about 45 % of the rows or more were
-        learned. ``method`` says so too, and decisions and calibrations from these scores record it.
-        ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
-        and ``method`` is "rows given as held out (can't be verified)".
-    """
-    held = score_held_out(check_texts(model), frame, progress)
-    if held.novelty is not None:
-        held.novelty.warn()
-    return held
-
-
-def score_held_out(
-    fitted: Fitted, frame: Any, progress: Progress | None = None, watch: Watch | None = None,
-    labelled: bool = True,
-) -> HeldOut:
-    """Score documents as `held_out` does, without its warning.
-
-    Parameters
-    ----------
-    watch : callable, optional
-        Called with each batch and its counts.
-    labelled : bool
-        Whether there are labels; if not, ``actual`` says nothing.
-    """
-    parts, unknown = [], []
-    # Lists are not judged by their terms: a term is new to some labels of a list.
-    novelty = NoveltyCount(fitted) if labelled and not fitted.is_multilabel else None
-    with reading(frame):
-        rows = fitted.scan(frame) if labelled else scan(
-            frame, text=fitted.columns, tokens=fitted.token_columns)
-        for batch, own in labelled_batches(
-                rows, fitted.columns, fitted.label if labelled else None, fitted.labels, progress,
-                of_lists=fitted.is_multilabel):
-            counts = fitted.vocabulary.rows(batch, fitted.columns)
-            if novelty is not None:
-                novelty.add(counts, own)
-            if watch is not None:
-                watch(batch, counts)
-            parts.append((fitted.form.scores(counts), scorer_of(fitted).lengths(counts), own))
-            if labelled:
-                unknown.append(unknown_labels(batch[LABEL], fitted.labels))
-    scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
-    held = HeldOut(fitted.classes, scores, actual, lengths, UNVERIFIED,
-                   unknown=pl.concat(unknown) if unknown else None)
-    if fitted.is_multilabel:
-        held = replace(held, link="sigmoid", answers=None if fitted.decision is None else
-                       choose_labels(scores, fitted.labels.to_list(), fitted.decision))
-    if novelty is None:
-        return held
-    return replace(held, method=novelty.result.method, novelty=novelty.result,
-                   without_class=in_classes(actual, fitted.counts.class_count == 0))

@@ -1,19 +1,29 @@
-"""Batches of labelled documents, and which of a model's classes each document has."""
+"""Labelled documents in batches: their classes, and their scores by a model that is given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.decision import choose_labels
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError
-from textnb.evaluation.novelty import UNKNOWN, codes_of
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
+from textnb.learning.fitted import Fitted, check_texts
+from textnb.runtime.threads import map_in_threads
+from textnb.scoring.scorer import Watch
+from textnb.scoring.texts import scorer_of
 
 # The column of labels in batches: no column of a user's has this name.
 LABEL = "\0label"
@@ -105,3 +115,94 @@ def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np
     """Mask of the documents whose label is one of some classes; None if there is no such one."""
     inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
     return inside if inside.any() else None
+
+
+def held_out(
+    model: Any, frame: Any, *, progress: Progress | None = None
+) -> HeldOut:
+    """Score labelled documents that the model has not learned.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+        With the model's text and label columns.
+    progress : callable, optional
+
+    Returns
+    -------
+    HeldOut
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of the rows: they hold far fewer terms that are new
+        to their classes than new rows would. This shows if about 45 % of the rows or more were
+        learned. ``method`` says so too, and decisions and calibrations from these scores record it.
+        ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
+        and ``method`` is "rows given as held out (can't be verified)".
+    """
+    held = score_held_out(check_texts(model), frame, progress)
+    if held.novelty is not None:
+        held.novelty.warn()
+    return held
+
+
+def score_held_out(
+    fitted: Fitted, frame: Any, progress: Progress | None = None, watch: Watch | None = None,
+    labelled: bool = True,
+) -> HeldOut:
+    """Score documents as `held_out` does, without its warning.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Called with each batch and its counts.
+    labelled : bool
+        Whether there are labels; if not, ``actual`` says nothing.
+    """
+    # Lists are not judged by their terms: a term is new to some labels of a list.
+    novelty = NoveltyCount(fitted) if labelled and not fitted.is_multilabel else None
+    parts = []
+    for batch, counts, part in scored_batches(fitted, frame, progress, labelled):
+        if novelty is not None:
+            novelty.add(counts, part.actual)
+        if watch is not None:
+            watch(batch, counts)
+        parts.append(part)
+    held = HeldOut.joined(parts)
+    if novelty is None:
+        return held
+    return replace(held, method=novelty.result.method, novelty=novelty.result,
+                   without_class=in_classes(held.actual, fitted.counts.class_count == 0))
+
+
+def scored_batches(
+    fitted: Fitted, frame: Any, progress: Progress | None = None, labelled: bool = True
+) -> Iterator[tuple[pl.DataFrame, SparseRows, HeldOut]]:
+    """Batches of documents, their counts, and their scores, which are not calibrated."""
+    of_lists, labels = fitted.is_multilabel, fitted.labels.to_list()
+    decision = fitted.decision if of_lists else None
+
+    def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[pl.DataFrame, SparseRows, HeldOut]:
+        batch, own = part
+        counts = fitted.vocabulary.rows(batch, fitted.columns)
+        scores = fitted.form.scores(counts)
+        return batch, counts, HeldOut(
+            fitted.classes, scores, own, scorer_of(fitted).lengths(counts), UNVERIFIED,
+            link="sigmoid" if of_lists else "softmax",
+            unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
+            answers=None if decision is None else choose_labels(scores, labels, decision))
+
+    with reading(frame):
+        rows = fitted.scan(frame) if labelled else scan(
+            frame, text=fitted.columns, tokens=fitted.token_columns)
+        yield from map_in_threads(score, labelled_batches(
+            rows, fitted.columns, fitted.label if labelled else None, fitted.labels, progress,
+            of_lists=of_lists))

@@ -15,9 +15,10 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.leave_one_out import LeftOut
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, score_held_out
+from textnb.evaluation.labelled import score_held_out
 from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open_leave_one_out
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.learning.fitted import Fitted, check_one_label, check_texts

@@ -18,10 +18,11 @@ from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.evaluate import ScoringWatch, scan_for
-from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, in_classes, labelled_batches
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import LABEL, in_classes, labelled_batches
 from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.metrics import Evaluation, evaluation
-from textnb.evaluation.novelty import UNVERIFIED
+from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
 from textnb.evaluation.duplicates import find_duplicates
-from textnb.evaluation.held_out import UNKNOWN
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.report.data import Model, Scored, learned_rows
 from textnb.report.text import names_of, percent
 from textnb.text.tokens import Tokenizer

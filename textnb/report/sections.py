@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
-from textnb.evaluation.held_out import UNKNOWN
 from textnb.evaluation.metrics import Evaluation
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.report.charts import (
     confusion_chart,
     curve_chart,

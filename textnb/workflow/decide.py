@@ -19,7 +19,8 @@ from textnb.evaluation.calibration import (
 )
 from textnb.evaluation.decisions import choose
 from textnb.evaluation.goal import Goal
-from textnb.evaluation.held_out import HeldOut, held_out
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import held_out
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.novelty import evidence_of
 from textnb.frames.batches import Progress
