@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.decision import Decision, choose_labels
+from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError
@@ -25,7 +25,7 @@ from textnb.evaluation.labelled import (
     scored_batches,
     unknown_labels,
 )
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
+from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount, codes_of
 from textnb.evaluation.roc import Roc, check_class
@@ -102,27 +102,17 @@ def evaluate(
         return score_lists(fitted, frame, progress).evaluation
     classes = _classes(model)
     if fitted is None:
-        pairs = [held.pairs() for held in _scored_tables(model, frame, progress)]
-        return _evaluation(pairs, classes)
-    watch, pairs = ScoringWatch(fitted, classes, LABEL), []
+        parts = [held.pairs() for held in _scored_tables(model, frame, progress)]
+        return evaluation(pl.concat(parts), classes)
+    watch, parts = ScoringWatch(fitted, classes, LABEL), []
     for batch, counts, held in scored_batches(fitted, frame, progress):
         watch(batch, counts)
-        pairs.append(held.calibrated(fitted.calibration).pairs(fitted.decision))
-    result = replace(_evaluation(pairs, classes, fitted.decision), novelty=watch.novelty.result,
-                     textless=watch.coverage.textless)
+        parts.append(held.calibrated(fitted.calibration).pairs(fitted.decision))
+    result = replace(evaluation(pl.concat(parts), classes, fitted.decision),
+                     novelty=watch.novelty.result, textless=watch.coverage.textless)
     watch.novelty.result.warn()
     watch.coverage.warn()
     return result
-
-
-def _evaluation(
-    parts: list[pl.DataFrame], classes: pl.Series, decision: Decision | None = None
-) -> Evaluation:
-    pairs = pl.concat(parts)
-    result = evaluation(pairs, classes)
-    if len(result.unknown_labels) == pairs["actual"].n_unique():
-        raise no_known_label(result.unknown_labels[0], classes)
-    return result.with_decision(pairs, decision)
 
 
 class ScoringWatch:

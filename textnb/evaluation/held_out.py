@@ -21,7 +21,7 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
-from textnb.evaluation.labels import evaluation_of_lists, matrices, no_known_label
+from textnb.evaluation.labels import evaluation_of_lists, matrices
 from textnb.evaluation.metrics import evaluation
 from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
@@ -358,10 +358,7 @@ class HeldOut:
             raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
                             "that is none of the model's classes; evaluate(model, frame) counts "
                             "them and names their labels")
-        if self.n_unknown == len(self):
-            raise no_known_label(labels[0], classes)
-        pairs = self.pairs(decision)
-        return evaluation(pairs, classes).with_decision(pairs, decision)
+        return evaluation(self.pairs(decision), classes, decision)
 
     def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
         """The numbers ``n`` of documents by their label and answers, where each has one label.
