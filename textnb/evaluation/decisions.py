@@ -17,7 +17,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_thresholds import cheapest_threshold, f1_thresholds
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, TextnbWarning
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed, upper_bound
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut, check_held_out
@@ -343,7 +343,7 @@ def _of_precision(
         what = "labels are never predicted" if of_lists else "classes are never given"
         more = f" and {len(never) - 10:,} more" if len(never) > 10 else ""
         warn_caller(f"these {what}, as a precision of {precision:g} can't be shown: "
-                    f"{', '.join(map(repr, never[:10]))}{more}")
+                    f"{', '.join(map(repr, never[:10]))}{more}", TextnbWarning)
     return ({entry["label"]: math.inf if entry["threshold"] is None else entry["threshold"]
              for entry in entries}, {"labels" if of_lists else "classes": entries})
 

@@ -79,7 +79,7 @@ class HeldOut:
 
     Examples
     --------
-    >>> from textnb import TextClassifier
+    >>> from textnb import TextClassifier, held_out
     >>> model = TextClassifier().fit(["aa", "bb"], ["x", "y"])
     >>> held = held_out(model, pl.DataFrame({"text": ["aa", "bb bb"], "label": ["x", "x"]}))
     >>> held.actual.tolist(), held.lengths.tolist(), held.predicted.tolist()

@@ -8,12 +8,10 @@ import warnings
 from pathlib import Path
 from types import FrameType
 
-from textnb.errors import TextnbWarning
-
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
-def warn_caller(message: str, category: type[Warning] = TextnbWarning) -> None:
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Give a warning at the nearest line outside the package.
 
     A number of stack levels is right for one way into the package alone. Filters of warnings see
