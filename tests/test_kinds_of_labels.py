@@ -25,10 +25,10 @@ PLACES = {
         "scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
-        "evaluation.comparison evaluation.online report.cards report.data report.findings "
-        "report.page report.sections",
+        "evaluation.comparison evaluation.labelled evaluation.online report.cards report.data "
+        "report.findings report.page report.sections",
     "thresholds of each label, or of classes":
-        "evaluation.class_thresholds workflow.decide workflow.options cli.threshold",
+        "evaluation.decisions evaluation.goal workflow.decide workflow.options cli.threshold",
     "folds: of lists, a label may be missing from one":
         "selection.splits selection.search selection.trials evaluation.folds "
         "evaluation.leave_one_out",

@@ -27,7 +27,7 @@ from textnb.errors import UnknownTermsWarning as UnknownTermsWarning
 from textnb.evaluation.calibration import calibrate as calibrate
 from textnb.evaluation.calibration import fit_calibration as fit_calibration
 from textnb.evaluation.calibration import reliability as reliability
-from textnb.evaluation.class_thresholds import choose_class_thresholds as choose_class_thresholds
+from textnb.evaluation.decisions import choose_class_thresholds as choose_class_thresholds
 from textnb.evaluation.comparison import compare_models as compare_models
 from textnb.evaluation.decisions import choose_threshold as choose_threshold
 from textnb.evaluation.drift import drift as drift
@@ -36,7 +36,7 @@ from textnb.evaluation.evaluate import evaluate as evaluate
 from textnb.evaluation.evaluate import mistakes as mistakes
 from textnb.evaluation.folds import cross_validate as cross_validate
 from textnb.evaluation.held_out import HeldOut as HeldOut
-from textnb.evaluation.held_out import held_out as held_out
+from textnb.evaluation.labelled import held_out as held_out
 from textnb.evaluation.leave_one_out import leave_one_out as leave_one_out
 from textnb.evaluation.online import validate_online as validate_online
 from textnb.evaluation.roc import roc as roc

@@ -14,10 +14,12 @@ from textnb import (
     Calibration,
     ComplementNB,
     DataError,
+    Decision,
     MultinomialNB,
     NBLinear,
     ParameterError,
     TextClassifier,
+    TextnbWarning,
 )
 from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import (
@@ -31,6 +33,11 @@ from textnb.evaluation.held_out import HeldOut
 
 ESTIMATORS = {"multinomial": MultinomialNB(l=0.5), "bernoulli": BernoulliNB(),
               "complement": ComplementNB(), "linear": NBLinear()}
+
+
+def measures(result):
+    return {name: value for name, value in result.to_dict().items()
+            if name not in ("textless", "novelty")}
 
 
 def model_of(name):
@@ -79,10 +86,18 @@ def test_held_out_rows_may_have_labels_that_are_not_known():
     model = TextClassifier().fit(NEWS)
     more = TESTED.with_columns(label=pl.col("label").list.concat(pl.lit(["zinc"])))
     found = textnb.held_out(model, more)
-    assert found.unknown == TESTED.height
+    assert found.unknown is not None
+    assert found.unknown.to_list() == [["zinc"]] * TESTED.height
+    assert found.n_unknown == TESTED.height
     assert np.array_equal(found.actual, textnb.held_out(model, TESTED).actual)
-    assert found.measure()["micro_f1"] == pytest.approx(
-        textnb.evaluate(model, TESTED).micro_f1)
+    # They count as missed, as in the evaluation of the rows.
+    ours, theirs = found.evaluate(), textnb.evaluate(model, more)
+    assert measures(ours) == measures(theirs)
+    assert ours.unknown_labels == ["zinc"]
+    assert found.measure()["micro_f1"] == theirs.micro_f1
+    assert found.accuracy == theirs.subset_accuracy == 0
+    some = found.take(np.array([2, 0]))
+    assert some.evaluate().labels.filter(label="zinc")["documents"].to_list() == [2]
     with pytest.raises(DataError, match="lists of labels"):
         textnb.held_out(model, TESTED.with_columns(label=pl.lit("corn")))
 
@@ -145,7 +160,7 @@ def test_thresholds_by_each_goal():
 
 def test_a_precision_of_each_label_is_shown():
     scored = held()
-    with pytest.warns(UserWarning, match=r"never predicted.*'b'"):
+    with pytest.warns(TextnbWarning, match=r"never predicted.*'b'"):
         decision = textnb.choose_class_thresholds(scored, min_precision=0.85)
     assert decision.thresholds["b"] == np.inf
     said = scored.chosen(decision)
@@ -294,10 +309,58 @@ def test_what_is_of_lists_refuses_scores_of_one_label():
         one.log_odds("c")
 
 
-def test_labels_that_are_left_out_are_seen():
+def test_labels_of_which_none_is_known_have_a_repr():
     rows = pl.DataFrame({"text": ["aa", "bb"], "label": [["a"], ["b"]]})
     model = textnb.TextClassifier().fit(rows)
-    assert "1 unknown label left out" in repr(textnb.held_out(model, rows.with_columns(
-        label=pl.Series([["a", "new"], ["b"]]))))
+    held = textnb.held_out(model, rows.with_columns(label=pl.Series([["new"], ["new"]])))
+    assert "micro F1 0.0000" in repr(held)
+    with pytest.raises(DataError, match="knows none of the labels, such as 'new'"):
+        held.evaluate()
     assert repr(textnb.held_out(model, rows).take(np.array([], dtype=np.int64))).startswith(
         "HeldOut(0 documents, 2 labels,")
+
+
+def test_labels_are_predicted_by_the_thresholds_of_the_models_that_scored_them():
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    assert model.decision_ is not None
+    held = textnb.held_out(model, TESTED)
+    assert measures(held.evaluate()) == measures(textnb.evaluate(model, TESTED))
+    assert not np.array_equal(held.predicted, held.scores > 0)
+    assert np.array_equal(held.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), held.scores > 0)
+    folds = textnb.cross_validate(model, NEWS, folds=3)
+    assert folds.folds is not None
+    for fold in range(3):
+        inside = pl.Series(folds.folds == fold)
+        alone = textnb.held_out(TextClassifier(NBLinear()).fit(NEWS.filter(~inside)),
+                                NEWS.filter(inside))
+        assert np.array_equal(folds.predicted[folds.folds == fold], alone.predicted)
+
+
+def test_a_calibration_of_labels_changes_no_prediction():
+    model = TextClassifier(MultinomialNB()).fit(NEWS)
+    calibration = textnb.calibrate(model, NEWS)
+    held = textnb.held_out(model, TESTED)
+    calibrated = held.calibrated(calibration)
+    assert np.array_equal(held.predicted, calibrated.predicted)
+    assert calibrated.log_loss < held.log_loss
+    # Its order of the labels is that of the model's probabilities.
+    model.set_calibration(calibration)
+    assert measures(calibrated.evaluate()) == measures(textnb.evaluate(model, TESTED))
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid", "bogus"])
+def test_labels_have_one_link(link: str):
+    with pytest.raises(ParameterError, match="link"):
+        textnb.fit_calibration(held(), link=link)
+    assert textnb.fit_calibration(held(), link="labels") == textnb.fit_calibration(held())
+
+
+def test_a_calibration_of_other_documents_is_refused():
+    rows = pl.DataFrame({"text": ["aa", "bb"] * 20, "label": ["a", "b"] * 20})
+    single = textnb.cross_validate(TextClassifier(), rows)
+    with pytest.raises(ParameterError, match="calibration has 3 sigmoids of labels"):
+        textnb.choose_class_thresholds(
+            single, min_precision=0.5, calibration=textnb.fit_calibration(held()))
+    for goal in ({"by": "f1"}, {"costs": (1.0, 1.0), "method": "theoretical"}):
+        with pytest.raises(ParameterError, match="calibration has 0 sigmoids of labels"):
+            textnb.choose_class_thresholds(held(), calibration=Calibration(2.0), **goal)

@@ -213,7 +213,7 @@ def test_every_class(run: Run, model: Path, held: Path) -> None:
     ran = run("threshold", model, held, "--min-precision", 0.9, "-o", "new.textnb").checked()
     assert "'ham' where its log-odds are at least " in ran.out
     assert "'spam' never: its precision can't be shown" in ran.out
-    assert "note: these classes are never given" in ran.err
+    assert "warning: these classes are never given" in ran.err
     assert "decision" in run("describe", "new.textnb").checked().out
 
 

@@ -314,7 +314,7 @@ REFUSING: dict[str, list[str]] = {
 
 def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
     shown = run("validate", "topics.textnb", "news.parquet", "--folds", "3").checked()
-    assert "labels with scores above 0, 3 folds" in shown.out
+    assert "labels that the models predict, 3 folds" in shown.out
     found = json.loads(run("validate", "topics.textnb", "news.parquet", "--folds", "3", "--format",
                            "json").checked().out)
     held = textnb.cross_validate(textnb.load(files / "topics.textnb"), NEWS, folds=3)
@@ -323,10 +323,10 @@ def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
     assert run("validate", "topics.textnb", "news.csv", "--read", "label_separator=,", "--folds",
                "3").checked().out == shown.out
     shown = run("validate", "topics.textnb", "news.parquet", "--leave-one-out").checked().out
-    assert "labels with scores above 0, leave-one-out" in shown
+    assert "labels that the models predict, leave-one-out" in shown
     shown = run("validate", "topics.textnb", "news.parquet", "--online", "--set",
                 "block=20").checked()
-    assert "labels with scores above 0, online, blocks of 20" in shown.out
+    assert "labels that the models predict, online, blocks of 20" in shown.out
     shown = run("validate", "topics.textnb", "news.parquet", "--smoothing", "1,0.1").checked().out
     assert "leave-one-out" in shown
     error = run("validate", "topics.textnb", "news.parquet", "--positive", "corn").checked(2).err

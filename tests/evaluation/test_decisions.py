@@ -19,8 +19,9 @@ import textnb
 from textnb import DataError, Decision, HeldOut, MultinomialNB, ParameterError, TextClassifier
 from textnb.bayes.decision import UNSURE, log_odds
 from textnb.bayes.forms import Floats
+from textnb.bayes.labels import Link
 from textnb.evaluation.binomial import errors_allowed, lower_bound, trials_needed, upper_bound
-from textnb.evaluation.decisions import Goal
+from textnb.evaluation.goal import Goal
 
 Corpora = Callable[[str], pl.LazyFrame]
 
@@ -365,9 +366,10 @@ def test_unknown_labels_are_errors_of_any_class() -> None:
 
 
 @pytest.mark.parametrize(("settings", "told"), [
-    ({}, "nothing is asked for"),
-    ({"max_false_negative_rate": 0.1}, "nothing is asked for"),
-    ({"max_false_positive_rate": 0.1, "costs": (1, 1)}, "exclude each other"),
+    ({}, "give one of max_false_positive_rate and costs; got none"),
+    ({"max_false_negative_rate": 0.1}, "give one of max_false_positive_rate and costs; got none"),
+    ({"max_false_positive_rate": 0.1, "costs": (1, 1)}, "got max_false_positive_rate and costs"),
+    ({"max_false_negative_rate": 0.1, "costs": (1, 1)}, "max_false_negative_rate goes with"),
     ({"max_false_positive_rate": 0.1, "method": "empirical"}, "goes with costs"),
     ({"max_false_positive_rate": 0.0}, "max_false_positive_rate must be a number above 0"),
     ({"max_false_positive_rate": "a"}, "max_false_positive_rate must be a number above 0"),
@@ -411,11 +413,9 @@ def test_classes_are_checked() -> None:
     ({"by": "f1", "costs": (1, 1)}, "labels", "give one of by, min_precision and costs; got by"),
     ({}, "labels", "got none")])
 def test_a_goal_refuses_what_it_is_not_for(goal: dict[str, Any], check: str, refused: str) -> None:
-    checks = {"class": lambda one: one.check_for_class(["ham", "spam"], "spam"),
-              "classes": lambda one: one.check_for_classes(["ham", "spam"]),
-              "labels": Goal.check_for_labels}
+    link: Link = "sigmoid" if check == "labels" else "softmax"
     with pytest.raises(ParameterError, match=refused):
-        checks[check](Goal(**goal))
+        Goal(**goal).check(["ham", "spam"], link, "spam" if check == "class" else None)
 
 
 # Tables

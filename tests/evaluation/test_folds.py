@@ -335,10 +335,15 @@ def test_impossible_rows_and_unknown_labels() -> None:
     assert held.evaluate().to_dict() | {"classes": []} == {
         "documents": 2, "accuracy": 0.5, "macro_f1": pytest.approx(2 / 3), "impossible": 1,
         "unknown_labels": [], "textless": 0, "classes": [], "confusion": [[1, 1]]}
-    strange = held_out(TextClassifier().fit(["aa", "bb"], ["x", "y"]),
-                       pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "z"]}))
+    model = TextClassifier().fit(["aa", "bb"], ["x", "y"])
+    rows = pl.DataFrame({"text": ["aa", "bb", "bb"], "label": ["x", "z", "z"]})
+    strange = held_out(model, rows)
+    assert strange.evaluate().to_dict() == replace(evaluate(model, rows), novelty=None).to_dict()
+    assert strange.evaluate().unknown_labels == ["z"]
+    with pytest.raises(DataError, match="knows none of the labels, such as 'z'"):
+        strange.take(np.array([1, 2])).evaluate()
     with pytest.raises(DataError, match="1 document has a label that is none"):
-        strange.evaluate()
+        HeldOut(strange.classes, strange.scores, np.array([0, -1, 1]), np.ones(3), "x").evaluate()
     with pytest.raises(DataError, match="no documents were scored"):
         held.take(np.zeros(0, dtype=int)).evaluate()
 

@@ -63,15 +63,13 @@ def test_the_order_is_measured_as_scikit_learn_does(n_labels: int, ties: bool) -
         average_precision_score(true[:, k], scores[:, k]) for k in range(n_labels)])
 
 
-@pytest.mark.parametrize("kept", [1 << 24, 0])
 @pytest.mark.parametrize("estimator", [None, NBLinear()])
 def test_blocks_of_a_model_are_measured_as_one(
-    monkeypatch: pytest.MonkeyPatch, kept: int, estimator: Any
+    monkeypatch: pytest.MonkeyPatch, estimator: Any
 ) -> None:
     model = TextClassifier(estimator, min_df=2).fit(NEWS)
     model.set_calibration(textnb.calibrate(model, NEWS))
     monkeypatch.setattr(evaluate_module, "_CELLS", 7 * len(TOPICS))
-    monkeypatch.setattr(evaluate_module, "_MOST_KEPT", kept)
     result = evaluate(model, TESTED)
     true = MultiLabelBinarizer(classes=TOPICS).fit_transform(TESTED["label"].to_list())
     predicted = model.predict(TESTED)["predicted"].to_list()

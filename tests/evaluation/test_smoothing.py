@@ -32,6 +32,8 @@ from textnb import (
     smoothing_path,
 )
 from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_smoothing
+from textnb.bayes.labels import Labels
+from textnb.bayes.leave_one_out import LeftOut
 from textnb.errors import ModelFileError
 from textnb.evaluation.novelty import UNVERIFIED
 from textnb.storage.textmodel import read_model, write_model
@@ -41,6 +43,12 @@ every = pytest.mark.parametrize("kind", KINDS)
 NEWS = pl.DataFrame({
     "text": ["aa aa bb", "aa cc", "bb bb dd", "dd cc", "aa bb dd", "aa ee", "dd dd", "bb", "ee aa"],
     "label": ["x", "x", "y", "y", "y", "x", "y", "z", "x"]})
+
+
+def measure(l: float, scores: Any, codes: Any, countable: Any = None) -> SmoothingResult:
+    labels = Labels.of_codes(np.arange(scores.shape[1]), codes)
+    some = np.ones(len(codes), dtype=bool) if countable is None else countable
+    return measure_smoothing(l, LeftOut(scores, labels, some, np.ones(len(codes))))
 
 
 def of_two_words(n: int = 12) -> pl.DataFrame:
@@ -81,7 +89,7 @@ def test_the_calibrated_loss_is_the_least_of_all_temperatures() -> None:
     rng = np.random.default_rng(0)
     scores, codes = rng.normal(size=(300, 3)) * 8, rng.integers(0, 3, 300)
     scores[np.arange(300), codes] += 6
-    found = measure_smoothing(1.0, scores, codes, np.ones(300, dtype=bool))
+    found = measure(1.0, scores, codes)
 
     def losses(temperature: float) -> Any:
         cold = scores / temperature
@@ -93,7 +101,7 @@ def test_the_calibrated_loss_is_the_least_of_all_temperatures() -> None:
     own = losses(found.temperature)
     assert found.log_loss == pytest.approx(losses(1.0).mean(), rel=1e-12)
     assert found.standard_error == pytest.approx(own.std() / np.sqrt(300), rel=1e-9)
-    doubled = measure_smoothing(1.0, scores * 2, codes, np.ones(300, dtype=bool))
+    doubled = measure(1.0, scores * 2, codes)
     assert doubled.temperature == pytest.approx(2 * found.temperature, rel=1e-3)
 
 
@@ -189,7 +197,7 @@ def test_on_matrices_it_is_chosen_by_refits_of_the_same_columns(kind: Any) -> No
             refit = kind(l=l).fit(counts[others], y[others])
             stay = np.isin(model.classes_, refit.classes_)
             scores[row, stay] = refit.predict_joint_log_proba(counts[[row]])[0]
-        path.append(measure_smoothing(l, scores, np.searchsorted(model.classes_, y), y != "z"))
+        path.append(measure(l, scores, np.searchsorted(model.classes_, y), y != "z"))
     assert model.l_ == best_smoothing(path, kind is not ComplementNB)
 
 

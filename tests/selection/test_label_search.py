@@ -15,13 +15,13 @@ import textnb
 from tests.classifier.test_multilabel import news
 from tests.cli.conftest import Run, run
 from textnb import ComplementNB, MultinomialNB, NBLinear, ParameterError, TextClassifier, Tokenizer
+from textnb.bayes.label_thresholds import f1_thresholds
 from textnb.evaluation.held_out import HeldOut
 from textnb.selection.candidates import Candidate
-from textnb.selection.label_margins import margins_of, thresholds_of
 from textnb.selection.metric import Metric
 from textnb.selection.search import search
 from textnb.selection.splits import split
-from textnb.selection.trials import Trials
+from textnb.selection.trials import Trials, margins_of
 
 __all__ = ["run"]
 
@@ -112,15 +112,15 @@ def test_margins_know_the_other_folds_alone() -> None:
     draw = np.random.default_rng(1)
     scores, actual = draw.normal(size=(30, 2)), draw.random((30, 2)) < 0.4
     folds = np.arange(30) % 3
-    margins = margins_of("macro-f1", scores, actual, folds)
+    margins = margins_of("f1", scores, actual, folds)
     other = actual.copy()
     other[folds == 1] = ~other[folds == 1]
-    assert np.array_equal(margins_of("macro-f1", scores, other, folds)[folds == 1],
+    assert np.array_equal(margins_of("f1", scores, other, folds)[folds == 1],
                           margins[folds == 1])
     others = folds != 2
     np.testing.assert_array_equal(
         margins[folds == 2],
-        scores[folds == 2] - thresholds_of("macro-f1", scores[others], actual[others]))
+        scores[folds == 2] - f1_thresholds("f1", scores[others], actual[others]))
 
 
 @pytest.mark.parametrize(("settings", "message"), [

@@ -16,7 +16,7 @@ from textnb.learning.documents import labels_of
 from textnb.models.nblinear import NBLinear
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
-from textnb.selection.prepared import PreparedFold, PreparedFolds
+from textnb.selection.prepared import PreparedFold, Recent
 from textnb.selection.splits import split
 from textnb.selection.trials import Trials
 
@@ -76,7 +76,7 @@ def test_what_was_used_least_recently_is_dropped(rows: pl.DataFrame) -> None:
         NBLinear(), trials(rows)._counts(Candidate(PAIRS, 1, NBLinear()), 0),
         labels_of(rows["label"]))
     fold = PreparedFold(of_rows, np.ones(of_rows.statistics.n_features, dtype=np.bool_))
-    folds = PreparedFolds(2 * (of_rows.nbytes + fold.kept.nbytes))
+    folds: Recent[PreparedFold] = Recent(lambda one: one.nbytes, 2 * fold.nbytes)
     made: list[str] = []
 
     def get(key: str) -> None:

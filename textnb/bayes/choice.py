@@ -16,7 +16,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,6 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.leave_one_out import LeftOut
 from textnb.errors import DataError
 
-Ints = NDArray[np.int64]
 # Four values to a decade, from 0.001 to 10.
 GRID = tuple(float(f"{10.0 ** (step / 4):.4g}") for step in range(-12, 5))
 # Of log T, base e.
@@ -64,41 +63,55 @@ class SmoothingResult:
     rows: int
 
 
-def measure_smoothing(
-    l: float, scores: Floats, codes: Ints, countable: NDArray[np.bool_]
-) -> SmoothingResult:
+def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
     """Measure losses and accuracy from the scores of rows.
+
+    Each label of several is two classes: "has it, or not". The likelihood of a row is then the
+    product over its labels and those that it lacks, so that the losses of a row add up, and the
+    standard error is that of the rows' sums. One temperature is for all labels, as one ``l`` is.
+    The accuracy is the share of all pairs of a row and a label.
 
     Parameters
     ----------
     l : float
         The smoothing parameter that gave the scores.
-    scores : float64 (n_rows, n_classes)
-        Joint log-probabilities, base e.
-    codes : int64 (n_rows,)
-        Index of each row's class, -1 for none of them.
-    countable : bool (n_rows,)
-        Rows that count in the losses. The others are impossible, whatever ``l`` is.
+    found : LeftOut
+        A code of -1 is a label that is none of the classes. Rows that are not countable have no
+        losses: they are impossible, whatever ``l`` is.
 
     Examples
     --------
     >>> scores = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
-    >>> result = measure_smoothing(1.0, scores, np.array([0, 0, 1]), np.ones(3, dtype=bool))
+    >>> labels = Labels.of_classes(["a", "a", "b"])
+    >>> result = measure_smoothing(1.0, LeftOut(scores, labels, np.ones(3, dtype=bool), np.ones(3)))
     >>> round(result.log_loss, 4), round(result.accuracy, 4)
     (0.5108, 0.6667)
     """
-    possible = ~np.isneginf(scores).all(axis=1)
-    accuracy = float(((scores.argmax(axis=1) == codes) & possible).mean())
-    posterior = log_posterior(scores[countable])
-    own = posterior[np.arange(len(posterior)), codes[countable]]
-    if not np.isfinite(own).all():
-        return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, len(own))
-    behind = posterior - own[:, None]
+    scores, labels, countable = found.scores, found.labels, found.countable
+    if labels.link == "softmax":
+        possible = ~np.isneginf(scores).all(axis=1)
+        accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
+        posterior = log_posterior(scores[countable])
+        own = posterior[np.arange(len(posterior)), labels.codes[countable]]
+        with np.errstate(invalid="ignore"):
+            behind, plain = posterior - own[:, None], -own
+        row, n_rows, is_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
+    else:
+        actual = labels.mask
+        accuracy = float(((scores > 0) == actual).mean())
+        margins = np.where(actual, scores, -scores)[countable]
+        behind = np.stack([np.zeros(len(margins)), -margins], axis=1)
+        row, n_rows = np.nonzero(countable)[0], len(labels)
+        is_finite = not np.isneginf(margins).any()
+        plain = _losses(behind, 0.0) if is_finite else margins
+    if not is_finite:
+        return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
     log_temperature = _best_log_temperature(behind)
-    losses = _losses(behind, log_temperature)
-    error = float(losses.std() / np.sqrt(len(losses)))
-    return SmoothingResult(l, float(-own.mean()), accuracy, float(np.exp(log_temperature)),
-                    float(losses.mean()), error, len(own))
+    before, losses = (np.bincount(row, weights=each, minlength=n_rows)
+                      for each in (plain, _losses(behind, log_temperature)))
+    return SmoothingResult(
+        l, float(before.mean()), accuracy, float(np.exp(log_temperature)), float(losses.mean()),
+        float(losses.std() / np.sqrt(n_rows)), n_rows)
 
 
 def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
@@ -144,60 +157,14 @@ def measure_left_out(
     """
     path = []
     for l, found in zip(grid, left_out, strict=True):
-        labels = found.labels
-        _check_can_choose(labels, found.countable)
-        path.append(measure_smoothing(l, found.scores, labels.codes, found.countable)
-                    if labels.link == "softmax" else
-                    measure_labels(l, found.scores, labels.mask, found.countable))
+        _check_can_choose(found.labels, found.countable)
+        path.append(measure_smoothing(l, found))
     return path
 
 
 def choose_l(left_out: Iterable[LeftOut], probabilistic: bool = True) -> float:
     """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, which gave the scores."""
     return best_smoothing(measure_left_out(left_out, GRID), probabilistic)
-
-
-def measure_labels(
-    l: float, log_odds: Floats, actual: NDArray[np.bool_], countable: NDArray[np.bool_]
-) -> SmoothingResult:
-    """Measure losses of labels, each of which is two classes: "has it, or not".
-
-    The likelihood of a row is the product over its labels and those that it lacks, so that the
-    losses of a row add up, and the standard error is that of the rows' sums. One temperature is for
-    all labels, as one ``l`` is. The accuracy is the share of all pairs of a row and a label.
-
-    Examples
-    --------
-    >>> odds, actual = np.log([[9.0, 0.25], [4.0, 1.0]]), np.array([[True, False], [True, True]])
-    >>> result = measure_labels(1.0, odds, actual, np.ones((2, 2), dtype=bool))
-    >>> round(result.log_loss, 4), result.accuracy  # -log(9/10 4/5 4/5 1/2) / 2
-    (0.6224, 0.75)
-    """
-    accuracy = float(((log_odds > 0) == actual).mean())
-    n_rows = len(actual)
-    margins = np.where(actual, log_odds, -log_odds)[countable]
-    if np.isneginf(margins).any():
-        return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
-    behind = np.stack([np.zeros(len(margins)), -margins], axis=1)
-    log_temperature = _best_log_temperature(behind)
-    row = np.nonzero(countable)[0]
-
-    def of_rows(log_t: float) -> Floats:
-        sums = np.bincount(row, weights=_losses(behind, log_t), minlength=n_rows)
-        return sums.astype(np.float64)
-
-    losses = of_rows(log_temperature)
-    error = float(losses.std() / np.sqrt(n_rows))
-    return SmoothingResult(l, float(of_rows(0.0).mean()), accuracy, float(np.exp(log_temperature)),
-                           float(losses.mean()), error, n_rows)
-
-
-def measure_grid(
-    scores: Callable[[float], Floats], codes: Ints, countable: NDArray[np.bool_],
-    grid: Iterable[float],
-) -> list[SmoothingResult]:
-    """Measure each value of a grid; ``scores(l)`` gives the scores of all rows."""
-    return [measure_smoothing(l, scores(l), codes, countable) for l in grid]
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:

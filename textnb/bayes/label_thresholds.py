@@ -136,6 +136,20 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     return thresholds
 
 
+def f1_thresholds(by: str, scores: Floats, positive: NDArray[np.bool_]) -> Floats:
+    """The thresholds of all labels by the best F1 of each, or of all pairs: float64 (n_labels,).
+
+    Parameters
+    ----------
+    by : {"f1", "micro-f1"}
+    scores : float64 (n_rows, n_labels)
+    positive : bool (n_rows, n_labels)
+    """
+    if by == "micro-f1":
+        return micro_f1_thresholds(scores, positive)
+    return np.array([steady_threshold(*own) for own in zip(scores.T, positive.T, strict=True)])
+
+
 Prefixes = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 

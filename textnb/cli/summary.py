@@ -147,7 +147,7 @@ def validation_lines(found: Validated) -> Iterator[str]:
     """How rows were scored, and their probabilities."""
     held = found.held
     if held.link == "sigmoid":
-        yield f"labels with scores above 0, {held.method}"
+        yield f"labels that the models predict, {held.method}"
         return
     # A calibration that `calibrate` adds to a model later is not among the validated settings.
     how = "calibrated in each fold" if held.is_calibrated else "uncalibrated"

@@ -30,8 +30,9 @@ from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.temperature import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.folds import cross_validate
-from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
+from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.leave_one_out import leave_one_out
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
@@ -154,7 +155,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
 
 
 def fit_calibration(
-    held: HeldOut, *, length_aware: bool = True, link: str = "softmax"
+    held: HeldOut, *, length_aware: bool = True, link: str | None = None
 ) -> Calibration:
     """Fit the temperature under which the labels of held-out documents are most likely.
 
@@ -171,9 +172,9 @@ def fit_calibration(
     length_aware : bool
         Whether T may grow with the length n of a document. If the loss has no minimum at an
         exponent between 0 and 3, the exponent is 0.
-
-    link : {"softmax", "sigmoid"}
-        "sigmoid" for the margins of more than two classes against their rests: the best temperature
+    link : {"softmax", "sigmoid", "labels"}, optional
+        By default "softmax", and "labels" of lists of labels, which have no other. "sigmoid" for
+        the margins of more than two classes against their rests: the best temperature
         and shift of normalised sigmoids, as `NBLinear` chooses them when it learns. See
         `Calibration`.
 
@@ -185,7 +186,7 @@ def fit_calibration(
     Raises
     ------
     ParameterError
-        If there is only one class.
+        If there is only one class, the link is not for these labels, or scores are calibrated.
     DataError
         If no document says anything about the temperature: the model has not learned its label, or
         gives it probability 0.
@@ -215,19 +216,25 @@ def fit_calibration(
     >>> model.set_calibration(calibration).predict_proba(["aa"]).round(6).tolist()
     [[0.75, 0.25]]
     """
-    if isinstance(held, HeldOut) and held.link == "sigmoid":
-        return _fit_labels(held)
-    check_held_out(held)
-    if link == "labels":
-        raise ParameterError("the link 'labels' is for lists of labels, and these documents have "
-                             "one label each")
+    check_held_out(held, of_lists=None)
+    of_lists = held.link == "sigmoid"
+    if link is None:
+        link = "labels" if of_lists else "softmax"
     if link not in LINKS:
         raise ParameterError.unknown_choice("link", link, LINKS)
+    if of_lists != (link == "labels"):
+        raise ParameterError(f"the link {link!r} is not for these documents, which have "
+                             + ("lists of labels: take 'labels'" if of_lists else
+                                "one label each: 'labels' is for lists of labels"))
     if link == "sigmoid" and len(held.classes) < 3:
         raise ParameterError("the link 'sigmoid' is for more than two classes, whose margins are "
                              f"against their rests; these have {len(held.classes)}: take 'softmax'")
     if held.calibration is not None:
         raise ParameterError("these scores are calibrated already: pass the scores before it")
+    if of_lists:
+        sigmoids = label_sigmoids(held.scores, held.actual)
+        return Calibration(documents=len(held), method=held.method, link=link,
+                           sigmoids=tuple(map(tuple, sigmoids.tolist())))
     _check_classes(held)
     used = held.take(_has_finite_loss(held))
     left_out = len(held) - len(used)
@@ -323,12 +330,6 @@ def link_of(model: TextClassifier | Fitted) -> str:
     if fitted.is_multilabel:
         return "labels"
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link
-
-
-def _fit_labels(held: HeldOut) -> Calibration:
-    sigmoids = label_sigmoids(held.scores, held.actual)
-    return Calibration(documents=len(held), method=held.method, link="labels",
-                       sigmoids=tuple((float(slope), float(shift)) for slope, shift in sigmoids))
 
 
 def _fit_sigmoids(used: HeldOut) -> Calibration:

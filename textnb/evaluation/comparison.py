@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
+from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
@@ -126,13 +127,12 @@ def compare_models(
     if left.is_multilabel != right.is_multilabel:
         raise ParameterError("one of the models answers with one class and the other with a list "
                              "of labels: compare models that learned the same kind of labels")
-    terms_a, terms_b = (model.terms.alias("term") for model in (left, right))
+    common = int(left.terms.is_in(right.terms.implode()).sum())
     documents, differing, flipped, examples = _compare_answers(left, right, frame, progress)
     return Comparison(
-        _compare_classes(left, right), _compare_weights(left, right, terms_a, terms_b, k),
-        len(terms_b) - int(terms_b.is_in(terms_a.implode()).sum()),
-        len(terms_a) - int(terms_a.is_in(terms_b.implode()).sum()),
-        documents, differing, flipped, examples)
+        _compare_classes(left, right), _compare_weights(left, right, k),
+        len(right.terms) - common, len(left.terms) - common, documents, differing, flipped,
+        examples)
 
 
 def _texts(model: Any) -> Fitted:
@@ -155,84 +155,56 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
         (pl.col("share_b") - pl.col("share_a")).alias("drift"))
 
 
-def _compare_weights(
-    a: Fitted, b: Fitted, terms_a: pl.Series, terms_b: pl.Series, k: int
-) -> pl.DataFrame:
-    labels = pl.Series("class", [label for label in a.classes.tolist()
-                                 if label in set(b.classes.tolist())], dtype=a.labels.dtype)
-    terms = pl.concat([terms_a, terms_b]).unique().sort()
-    sides = [_Side(model, own, terms, labels) for model, own in ((a, terms_a), (b, terms_b))]
+def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
     # What no document of a class holds, in either model, has not moved.
-    keys = np.union1d(*(side.keys for side in sides))
-    if not len(keys):
-        return pl.DataFrame(schema={
-            "class": labels.dtype, "term": pl.String, "weight_a": pl.Float64,
-            "weight_b": pl.Float64, "change": pl.Float64, "moved": pl.Float64})
-    group, term = (pl.Series(part) for part in np.divmod(keys, len(terms)))
-    (left, has_left, part_a), (right, has_right, part_b) = (side.weights(keys) for side in sides)
-    with np.errstate(invalid="ignore"):
-        # The difference of two equal infinite weights (l = 0) is NaN, and counts as no change.
-        change = right - left
-        change[np.isnan(change)] = 0.0
-        moved = np.abs(change) * np.maximum(part_a, part_b)
+    parts = [_parts(model) for model in (a, b)]
+    common = a.labels.filter(a.labels.is_in(b.labels.implode()))
+    cells = pl.concat([part.select("class", "term") for part in parts]).unique().filter(
+        pl.col("class").is_in(common.implode())).sort("class", "term")
+    for model, part, side in zip((a, b), parts, "ab", strict=True):
+        cells = cells.join(part, on=["class", "term"], how="left", maintain_order="left").rename(
+            {"part": f"part_{side}"})
+        cells = cells.with_columns(_weights(model, cells).alias(f"weight_{side}"))
+    change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
+    # The difference of two equal infinite weights (l = 0) is NaN, and counts as no change.
+    return cells.with_columns(change=change.fill_nan(0.0)).select(
+        "class", "term", "weight_a", "weight_b", "change",
+        moved=pl.col("change").abs() * pl.max_horizontal("part_a", "part_b"),
+    ).filter(pl.col("moved") > 0).sort(
+        "class", "moved", "term", descending=[False, True, False]
+    ).group_by("class", maintain_order=True).head(k)
+
+
+def _parts(model: Fitted) -> pl.DataFrame:
+    """The terms of each class's documents, and their shares of its counts."""
+    counts = model.counts
+    totals = np.maximum(counts.class_totals.astype(np.float64), 1.0)
     return pl.DataFrame({
-        "group": group, "class": labels.gather(group), "term": terms.gather(term),
-        "weight_a": pl.Series(left).set(pl.Series(~has_left), None),
-        "weight_b": pl.Series(right).set(pl.Series(~has_right), None),
-        "change": change, "moved": moved,
-    }).filter(pl.col("moved") > 0).sort(
-        "group", "moved", "term", descending=[False, True, False]
-    ).group_by("group", maintain_order=True).head(k).drop("group")
+        "class": model.labels.gather(pl.Series(counts.codes)),
+        "term": model.terms.gather(pl.Series(counts.columns)),
+        "part": counts.values / totals[counts.codes]})
 
 
-class _Side:
-    """The weights of one of the models for the classes and terms of both.
+def _weights(model: Fitted, cells: pl.DataFrame) -> pl.Series:
+    """The weights of classes and terms; null for a term that has no column."""
+    rows, classes = (codes_of(cells[name], known) for name, known in (
+        ("term", model.terms), ("class", model.labels)))
+    has, found = rows >= 0, np.zeros(len(rows))
+    found[has] = _weights_of_columns(model, rows[has], classes[has])
+    return pl.Series(found).set(pl.Series(~has), None)
 
-    Attributes
-    ----------
-    keys : int64 (n_cells,)
-        Sorted: class * number of terms + term, for the terms of each class's documents.
-    """
 
-    def __init__(self, model: Fitted, own: pl.Series, terms: pl.Series, labels: pl.Series) -> None:
-        self._model = model
-        places = terms.search_sorted(own).to_numpy()
-        self._rows = np.full(len(terms), -1, dtype=np.int64)
-        self._rows[places] = np.arange(len(own))
-        number = {label: k for k, label in enumerate(model.classes.tolist())}
-        self._classes = np.array([number[label] for label in labels], dtype=np.int64)
-        group = np.full(len(number), -1, dtype=np.int64)
-        group[self._classes] = np.arange(len(labels))
-        counts = model.counts
-        totals = np.maximum(counts.class_totals.astype(np.float64), 1.0)
-        keys = group[counts.codes] * len(terms) + places[counts.columns]
-        order = np.argsort(keys, kind="stable")
-        order = order[np.searchsorted(keys[order], 0):]
-        self.keys, self._parts = keys[order], (counts.values / totals[counts.codes])[order]
-
-    def weights(self, keys: Ints) -> tuple[Floats, NDArray[np.bool_], Floats]:
-        """Weights, 0 for terms without a column; whether they have one; shares of the counts."""
-        group, term = np.divmod(keys, len(self._rows))
-        rows, classes = self._rows[term], self._classes[group]
-        has = rows >= 0
-        weights = np.zeros(len(keys))
-        weights[has] = self._weights(rows[has], classes[has])
-        place = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        parts = np.where(self.keys[place] == keys, self._parts[place], 0.0) if len(
-            self.keys) else np.zeros(len(keys))
-        return weights, has, parts
-
-    def _weights(self, rows: Ints, classes: Ints) -> Floats:
-        weights = self._model.form.weights
-        if self._model.is_multilabel:
-            return np.asarray(weights[rows, classes])
-        with np.errstate(invalid="ignore"):
-            if isinstance(weights, SparseWeights):
-                return weights.against_rest(rows, classes)
-            found = np.empty(len(rows))
-            for k in np.unique(classes):
-                found[classes == k] = weights_against_rest(weights, rows[classes == k], int(k))
-            return found
+def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
+    weights = model.form.weights
+    if model.is_multilabel:
+        return np.asarray(weights[rows, classes])
+    with np.errstate(invalid="ignore"):
+        if isinstance(weights, SparseWeights):
+            return weights.against_rest(rows, classes)
+        found = np.empty(len(rows))
+        for k in np.unique(classes):
+            found[classes == k] = weights_against_rest(weights, rows[classes == k], int(k))
+        return found
 
 
 def _compare_answers(

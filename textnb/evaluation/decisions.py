@@ -1,127 +1,40 @@
-"""The choice of a threshold on log-odds, on documents that the model has not learned.
+"""Thresholds, chosen on documents that the model has not learned.
 
-The threshold separates one class from the rest. It keeps rates of errors below a limit, or makes
-the cost of errors least. The result is a `Decision`, with the evidence for it.
+A threshold separates a class from the rest. It holds rates of errors below a limit, shows a
+precision, has the best F1, or makes the cost of errors least. The result is a `Decision`, with the
+evidence for it: of one class, of each class, or of each label where documents have lists of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.decision import UNSURE, Decision
+from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, Mention, ParameterError
-from textnb.evaluation.binomial import (
-    check_share,
-    errors_allowed,
-    lower_bound,
-    trials_needed,
-    upper_bound,
-)
+from textnb.bayes.label_thresholds import cheapest_threshold, f1_thresholds
+from textnb.errors import DataError, ParameterError, TextnbWarning
+from textnb.evaluation.binomial import check_share, lower_bound, trials_needed, upper_bound
+from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.novelty import evidence_of
-from textnb.evaluation.roc import (
-    AgainstRest,
-    check_positive,
-    check_two_classes,
-    errors_by_threshold,
+from textnb.evaluation.roc import check_positive, errors_by_threshold
+from textnb.evaluation.threshold_search import (
+    lowest_threshold_of_precision,
+    lowest_threshold_of_rate,
+    threshold_above,
 )
 from textnb.learning.fitted import Fitted
 from textnb.learning.settings import FALSE_POSITIVES
-from textnb.runtime.settings import is_number
+from textnb.runtime.caller import warn_caller
 
-# The relative distance of a threshold from the score below it: larger than rounding errors.
-_CLEARANCE = 1e-6
 # A bound that is computed and compared may differ in its last bits.
 _ROUNDING = 1e-9
-BY, _METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
-_RATES = ("max_false_positive_rate", "max_false_negative_rate")
-_OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What thresholds are chosen for: a rate of errors, costs, a precision or F1.
-
-    The attributes are parameters of `choose_threshold` and `textnb.choose_class_thresholds`. Each
-    check is of the settings alone, before documents are scored, and raises ParameterError.
-    """
-
-    max_false_positive_rate: float | None = None
-    max_false_negative_rate: float | None = None
-    min_precision: float | None = None
-    by: str | None = None
-    costs: tuple[float, float] | None = None
-    method: str | None = None
-    confidence: float = 0.95
-    at_least: int = 0
-    at_most: int | None = None
-
-    def check_for_class(self, classes: Sequence[Any], positive: Any) -> None:
-        """Check that a threshold for one class can be chosen."""
-        self._refuse(("min_precision", "by", "at_least", "at_most"),
-                     "is for thresholds of every class: see choose_class_thresholds")
-        check_share("confidence", self.confidence)
-        check_positive(classes, positive)
-        for name in _RATES:
-            rate = getattr(self, name)
-            if rate is not None and self.costs is not None:
-                raise ParameterError("costs and a rate of errors exclude each other: give one")
-            if rate is not None:
-                check_share(name, rate)
-        self._check_costs()
-        if self.costs is None and self.max_false_positive_rate is None:
-            raise ParameterError("nothing is asked for: give max_false_positive_rate (and "
-                                 "max_false_negative_rate for an unsure band), or costs")
-
-    def check_for_classes(self, classes: Sequence[Any]) -> None:
-        """Check that thresholds by precision can be chosen for classes that exclude each other."""
-        self._refuse(("by", "costs", "method", "at_least", "at_most"),
-                     "is for lists of labels, and these documents have one label each")
-        self._refuse(_RATES, _OF_ONE_CLASS)
-        check_share("min_precision", self.min_precision)
-        check_share("confidence", self.confidence)
-        check_two_classes(classes)
-
-    def check_for_labels(self) -> None:
-        """Check that thresholds can be chosen where documents have lists of labels."""
-        self._refuse(_RATES, _OF_ONE_CLASS)
-        goals = [name for name in ("by", "min_precision", "costs")
-                 if getattr(self, name) is not None]
-        if len(goals) != 1:
-            raise ParameterError.naming(
-                "give one of {by}, {min_precision} and {costs}; got {got}",
-                got=" and ".join(goals) or "none")
-        check_share("confidence", self.confidence)
-        self._check_costs()
-        if self.min_precision is not None:
-            check_share("min_precision", self.min_precision)
-        elif self.by is not None and self.by not in BY:
-            raise ParameterError.unknown_choice("by", self.by, BY)
-
-    def _refuse(self, names: Sequence[str], reason: str) -> None:
-        for name in names:
-            if getattr(self, name) != getattr(Goal, name):
-                raise ParameterError.naming("{setting} " + reason, setting=Mention(name))
-
-    def _check_costs(self) -> None:
-        if self.method is not None and self.costs is None:
-            raise ParameterError(
-                f"method={self.method!r} goes with costs, and none are given")
-        if self.method not in (None, *_METHODS):
-            raise ParameterError.unknown_choice("method", self.method, _METHODS)
-        pair = (1, 1) if self.costs is None else self.costs
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
-                is_number(cost) and 0 < cost < math.inf for cost in pair):
-            raise ParameterError.out_of_range(
-                "costs", "two numbers above 0, of a false positive and of a false negative", pair)
+_LOWEST = -1e300
 
 
 def choose_threshold(
@@ -218,136 +131,269 @@ def choose_threshold(
     [('ham', 59), ('spam', 1)]
     """
     check_held_out(held)
-    Goal(max_false_positive_rate, max_false_negative_rate, costs=costs, method=method,
-         confidence=confidence).check_for_class(held.classes.tolist(), positive)
-    held = held.calibrated(calibration)
-    sides = held.against_rest(positive)
-    request: dict[str, Any]
-    if costs is not None:
-        costs, rule = (float(costs[0]), float(costs[1])), method or "empirical"
-        least = (math.log(costs[0] / costs[1]) if rule == "theoretical"
-                 else _find_cheapest(sides, *costs))
-        thresholds = _class_thresholds(sides, least, -np.inf)
-        request = {"costs": list(costs), "rule": rule}
+    check_positive(held.classes.tolist(), positive)
+    return choose(held, Goal(max_false_positive_rate, max_false_negative_rate, costs=costs,
+                             method=method, confidence=confidence), positive, calibration)
+
+
+def choose_class_thresholds(
+    held: HeldOut,
+    *,
+    min_precision: float | None = None,
+    confidence: float = 0.95,
+    calibration: Calibration | None = None,
+    by: Literal["f1", "micro-f1"] | None = None,
+    costs: tuple[float, float] | None = None,
+    method: Literal["empirical", "theoretical"] | None = None,
+    at_least: int = 0,
+    at_most: int | None = None,
+) -> Decision:
+    """Choose a threshold for each class, so that its answers have a precision with confidence.
+
+    Of lists of labels: a threshold for each label, by precision, by F1, or by costs.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Not calibrated. For a document whose label is none of the model's classes, every answer is
+        wrong.
+    min_precision : float, optional
+        For each class: the least share of the documents with this answer that have it as label.
+    confidence : float
+        With which the precision of each class holds.
+    calibration : Calibration, optional
+        The model's, if it has one: ``model.calibration_``. Thresholds of labels are on scores that
+        are not calibrated, and only the method "theoretical" asks for it.
+    by : {"f1", "micro-f1"}, optional
+        Of lists of labels, instead of a precision: the thresholds with which each label has its
+        best F1, for the mean of these (macro-F1), or those that have the best F1 of all pairs of a
+        document and a label together.
+    costs : (float, float), optional
+        Of lists of labels, instead: what a label costs that is predicted wrongly, and one that is
+        missed.
+    method : {"empirical", "theoretical"}, optional
+        With ``costs``: the thresholds of least cost on these documents (the default), or those that
+        are best where probabilities are right.
+    at_least, at_most : int
+        Of lists of labels: how many labels each document gets; see `Decision`.
+
+    Returns
+    -------
+    Decision
+        A class whose precision can't be shown has the threshold inf and is never the answer.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range, there is one class, or ``by``, ``costs``, ``method``,
+        ``at_least`` or ``at_most`` are given where documents have one label.
+
+    Notes
+    -----
+    A warning names the classes that are never the answer.
+
+    Of lists of labels, each label's documents are ordered by its score, and the guarantee is for
+    each label by itself; ``at_least`` gives labels that do not pass their thresholds, and which
+    have no guarantee.
+
+    A class is the answer only where it is more probable than all others together, so its answers
+    depend on its own threshold alone. The documents for which it is are ordered by log-odds, and
+    prefixes of this list are tested from short to long, until one fails: a prefix passes if Clopper
+    and Pearson's lower bound on its precision [1]_ is at least ``min_precision``. Tests in an order
+    that is fixed beforehand, up to the first failure, need no correction [2]_; the order here
+    follows from the log-odds, which do not depend on the labels of these documents. One error in a
+    short prefix would end the search, so there are several searches, each beginning with a prefix
+    twice as long as the one before; they share 1 - confidence evenly [3]_. The first prefix is just
+    long enough to show the precision if it holds no error. The longest prefix that passes sets the
+    threshold.
+
+    References
+    ----------
+    .. [1] C. J. Clopper, E. S. Pearson (1934). The use of confidence or fiducial limits illustrated
+       in the case of the binomial. Biometrika 26, 404-413.
+    .. [2] P. Bauer (1991). Multiple testing in clinical trials. Statistics in Medicine 10, 871-890.
+    .. [3] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). Learn then test:
+       calibrating predictive algorithms to achieve risk control. arXiv:2110.01052, section 2.3.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import textnb
+    >>> train = pl.DataFrame({"text": ["goal match", "bank rate"], "label": ["sport", "money"]})
+    >>> test = pl.DataFrame({"text": ["goal"] * 30 + ["bank"] * 10,
+    ...                      "label": ["sport"] * 30 + ["money"] * 5 + ["sport"] * 5})
+    >>> model = textnb.TextClassifier().fit(train)
+    >>> held = textnb.held_out(model, test)
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     decision = textnb.choose_class_thresholds(held, min_precision=0.9)
+    >>> decision.thresholds["money"], decision.evidence["coverage"]
+    (inf, 0.75)
+    """
+    check_held_out(held, of_lists=None)
+    return choose(held, Goal(
+        min_precision=min_precision, confidence=confidence, by=by, costs=costs, method=method,
+        at_least=at_least, at_most=at_most), calibration=calibration)
+
+
+def choose(
+    held: HeldOut, goal: Goal, positive: Any = None, calibration: Calibration | None = None
+) -> Decision:
+    """Choose the thresholds of a goal: of one class against the others, or of all."""
+    classes, of_lists = held.classes.tolist(), held.link == "sigmoid"
+    goal.check(classes, held.link, positive)
+    if calibration is not None:
+        calibration.check_classes(len(classes), of_lists)
+    # Thresholds of labels are on scores that are not calibrated.
+    held = held if of_lists else held.calibrated(calibration)
+    found: dict[str, Any] = {}
+    if positive is not None:
+        thresholds, found = _of_class(held, classes.index(positive), goal)
+    elif goal.min_precision is not None:
+        thresholds, found = _of_precision(held, goal.min_precision, goal.confidence)
     else:
-        assert max_false_positive_rate is not None
-        request, thresholds = _choose_by_rates(
-            sides, max_false_positive_rate, max_false_negative_rate, confidence)
-    decision = Decision(thresholds, positive)
-    results = measure_decision(sides, decision, costs, confidence)
-    return replace(decision, evidence={**request, **results, "scored": held.method,
-                                       "calibrated": held.calibration is not None,
-                                       **evidence_of(held.novelty)})
+        thresholds = dict(zip(classes, _of_labels(held, goal, calibration).tolist(), strict=True))
+    decision = Decision(thresholds, positive, at_least=goal.at_least, at_most=goal.at_most)
+    evidence = {**goal.request, **found, **measure_decision(held, decision, goal),
+                "scored": held.method}
+    if not of_lists:
+        evidence |= {"calibrated": held.calibration is not None, **evidence_of(held.novelty)}
+    return replace(decision, evidence=evidence)
 
 
-def _choose_by_rates(
-    sides: AgainstRest, false_positives: float, false_negatives: float | None, confidence: float
-) -> tuple[dict[str, Any], dict[Any, float]]:
-    name = sides.labels[sides.k]
-    # Where others have thresholds too, ``positive`` may be the answer without being most probable.
-    scores = sides.scores if false_negatives is None else sides.odds[:, sides.k]
-    least, request = _lowest_threshold(
-        scores, ~sides.positive, false_positives, confidence, f"documents that are not {name!r}",
-        "false_positive")
-    least_other = -np.inf
-    if false_negatives is None:
-        if len(sides.labels) == 2:
+def _of_class(
+    held: HeldOut, k: int, goal: Goal
+) -> tuple[dict[Any, float], dict[str, Any]]:
+    """The thresholds for one class, and those of the others; with the evidence for rates."""
+    odds, positive = held.odds, held.actual == k
+    if not len(held):
+        raise DataError.no_rows("the held-out set", "there is nothing to measure")
+    two, name = odds.shape[1] == 2, held.classes.tolist()[k]
+    # With more than two classes, the answer is also the most probable one.
+    scores = odds[:, k] if two else np.where(odds.argmax(axis=1) == k, odds[:, k], -np.inf)
+    found: dict[str, Any] = {}
+    lowest_other = -np.inf
+    if goal.costs is not None:
+        lowest = (math.log(goal.costs[0] / goal.costs[1]) if goal.method == "theoretical"
+                  else _find_cheapest(held, name, scores, *goal.costs))
+    else:
+        assert goal.max_false_positive_rate is not None
+        # Where others have thresholds too, the class may be the answer without being most probable.
+        band = goal.max_false_negative_rate is not None
+        lowest, found = lowest_threshold_of_rate(
+            odds[:, k] if band else scores, ~positive, goal.max_false_positive_rate,
+            goal.confidence, f"documents that are not {name!r}", "false_positive")
+        if goal.max_false_negative_rate is not None:
+            lowest_other, more = lowest_threshold_of_rate(
+                np.delete(odds, k, axis=1).max(axis=1), positive, goal.max_false_negative_rate,
+                goal.confidence, f"documents of {name!r}", "false_negative")
+            found |= more
+        elif two:
             # Where the classes are far apart, the rate alone would allow a negative threshold, at
             # which documents get the less probable class.
-            least = max(least, 0.0)
-    else:
-        least_other, more = _lowest_threshold(
-            sides.highest_other, sides.positive, false_negatives, confidence,
-            f"documents of {name!r}", "false_negative")
-        request |= more
-    request |= {"confidence": confidence, "rule": "order statistic"}
-    return request, _class_thresholds(sides, least, least_other)
+            lowest = max(lowest, 0.0)
+        found |= {"confidence": goal.confidence, "rule": "order statistic"}
+    if two:
+        # The other class is the answer where this one is not, unless its own threshold is higher
+        # and leaves a band of unsure documents.
+        beyond = -np.inf if lowest == np.inf else float(np.nextafter(-lowest, np.inf))
+        lowest_other = max(lowest_other, beyond)
+    return {label: float(lowest if j == k else lowest_other)
+            for j, label in enumerate(held.classes.tolist())}, found
 
 
-def _lowest_threshold(
-    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, what: str, error: str
-) -> tuple[float, dict[str, Any]]:
-    """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
-
-    Documents that are ``wrong`` are errors where their score reaches the threshold.
-    """
-    n = int(wrong.sum())
-    allowed = errors_allowed(n, rate, confidence)
-    if allowed < 0:
-        needed = trials_needed(rate, confidence)
-        raise DataError(
-            f"to show at {confidence:g} confidence that at most {rate:g} of the {what} are "
-            f"answered wrongly takes {needed:,} of them, if none is; there are {n:,}, so "
-            f"{needed - n:,} more are needed. Score more, or allow a higher rate")
-    excluded = float(np.sort(scores[wrong])[n - 1 - allowed])
-    if excluded == np.inf:
-        raise DataError(f"more than {allowed:,} of {n:,} {what} are certain to be answered wrongly "
-                        "(log-odds inf, as l = 0 gives them): no threshold leaves them out")
-    return threshold_above(excluded, scores), {
-        f"max_{error}_rate": rate, f"{error}s_allowed": allowed,
-        f"{error}_rate_bound": upper_bound(allowed, n, confidence)}
-
-
-def threshold_above(excluded: float, scores: Floats) -> float:
-    """A threshold that every score above ``excluded`` reaches, and ``excluded`` does not."""
-    higher = scores[scores > excluded]
-    following = float(higher.min()) if len(higher) else np.inf
-    if excluded == -np.inf:
-        return following - _CLEARANCE * max(1.0, abs(following)) if following < np.inf else 0.0
-    step = min(_CLEARANCE * max(1.0, abs(excluded)), (following - excluded) / 2)
-    return excluded + step if excluded < excluded + step else following
-
-
-def _class_thresholds(sides: AgainstRest, least: float, least_other: float) -> dict[Any, float]:
-    """The threshold of each class.
-
-    Of two classes, the other is the answer where the positive one is not, unless its own threshold
-    is higher and leaves a band of unsure documents.
-    """
-    if len(sides.labels) == 2:
-        beyond = -np.inf if least == np.inf else float(np.nextafter(-least, np.inf))
-        least_other = max(least_other, beyond)
-    return {label: float(least if j == sides.k else least_other)
-            for j, label in enumerate(sides.labels)}
-
-
-def _find_cheapest(sides: AgainstRest, false_positive: float, false_negative: float) -> float:
+def _find_cheapest(
+    held: HeldOut, name: Any, scores: Floats, false_positive: float, false_negative: float
+) -> float:
     """Find the threshold of least cost on these documents, the highest of several."""
-    sides.check_both()
+    positive, _ = held.against_rest(name)
     # No threshold includes a score of -inf.
-    possible = sides.scores > -np.inf
-    scores, wrong, hits = errors_by_threshold(sides.positive[possible], sides.scores[possible])
+    possible = scores > -np.inf
+    distinct, wrong, hits = errors_by_threshold(positive[possible], scores[possible])
     # Each candidate leaves out the scores up to one of the distinct scores.
-    excluded, wrong, hits = np.append(scores, -np.inf), np.append(0, wrong), np.append(0, hits)
-    cost = false_positive * wrong + false_negative * (int(sides.positive.sum()) - hits)
+    excluded, wrong, hits = np.append(distinct, -np.inf), np.append(0, wrong), np.append(0, hits)
+    cost = float(false_positive) * wrong + float(false_negative) * (int(positive.sum()) - hits)
     best = float(excluded[cost.argmin()])
-    return np.inf if best == np.inf else threshold_above(best, sides.scores)
+    return np.inf if best == np.inf else threshold_above(best, scores)
 
 
-def measure_decision(
-    sides: AgainstRest, decision: Decision, costs: tuple[float, float] | None, confidence: float
-) -> dict[str, Any]:
-    """Count the answers and errors of the decision on the documents that it was chosen on."""
-    # A row that is impossible under every class is unsure, whatever the thresholds.
-    answers = np.where(sides.impossible, UNSURE, decision.decide(sides.odds, sides.labels))
-    called, rejected = answers == sides.k, (answers != sides.k) & (answers != UNSURE)
-    positives, negatives = int(sides.positive.sum()), int((~sides.positive).sum())
-    caught = int((called & sides.positive).sum())
-    wrong, missed = int((called & ~sides.positive).sum()), int((rejected & sides.positive).sum())
+def _of_precision(
+    held: HeldOut, precision: float, confidence: float
+) -> tuple[dict[Any, float], dict[str, Any]]:
+    """Thresholds of all classes, or labels, at which a precision can be shown; with the evidence.
+
+    A warning names those that have none.
+    """
+    of_lists = held.link == "sigmoid"
+    entries = []
+    scores = held.scores if of_lists else log_odds(held.scores)
+    for k, label in enumerate(held.classes.tolist()):
+        own, right = scores[:, k], held.actual[:, k] if of_lists else held.actual == k
+        floor = 0.0
+        if of_lists:
+            # Most documents have no chance of the label, and a search among all would cost
+            # confidence. How many are searched must not depend on which of them have the label.
+            number = max(2 * int((own > 0).sum()), trials_needed(1.0 - precision, confidence))
+            floor = max(float(np.sort(own)[-min(number, len(own))]), _LOWEST)
+        entries.append(lowest_threshold_of_precision(
+            label, own, right, precision, confidence, floor))
+    never = [entry["label"] for entry in entries if entry["threshold"] is None]
+    if never:
+        what = "labels are never predicted" if of_lists else "classes are never given"
+        more = f" and {len(never) - 10:,} more" if len(never) > 10 else ""
+        warn_caller(f"these {what}, as a precision of {precision:g} can't be shown: "
+                    f"{', '.join(map(repr, never[:10]))}{more}", TextnbWarning)
+    return ({entry["label"]: math.inf if entry["threshold"] is None else entry["threshold"]
+             for entry in entries}, {"labels" if of_lists else "classes": entries})
+
+
+def _of_labels(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
+    """A threshold for each label, by F1 or costs."""
+    if goal.costs is None:
+        return f1_thresholds(str(goal.by), held.scores, held.actual)
+    if goal.method == "theoretical":
+        # Where P(label) times the cost of missing it is P(not) times that of predicting it.
+        slopes, shifts = (1.0, 0.0) if calibration is None else np.array(calibration.sigmoids).T
+        odds = math.log(goal.costs[0] / goal.costs[1])
+        return np.broadcast_to((odds - shifts) / slopes, len(held.classes))
+    false, missed = map(float, goal.costs)
+    return np.array([cheapest_threshold(*own, false, missed)
+                     for own in zip(held.scores.T, held.actual.T, strict=True)])
+
+
+def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str, Any]:
+    """Count the answers and errors of a decision on the documents that it was chosen on."""
+    common: dict[str, Any] = {"documents": len(held), "unknown_labels": held.n_unknown}
+    if held.link == "sigmoid":
+        said = held.chosen(decision)
+        correct = int((said & held.actual).sum())
+        predicted, actual = int(said.sum()), int(held.actual.sum()) + held.n_unknown
+        return {**held.measure(decision), **common, "predicted": predicted, "correct": correct,
+                "actual": actual, **goal.cost(predicted - correct, actual - correct)}
+    classes = held.classes.tolist()
+    answers = decision.decide(log_odds(held.scores), classes)
+    given = answers != UNSURE
+    common["coverage"] = float(given.mean()) if len(held) else None
+    if decision.positive is None:
+        answered = int(given.sum())
+        right = int((given & (answers == held.actual)).sum())
+        return {**common, "answered": answered, "correct": right,
+                "precision": right / answered if answered else None}
+    k = classes.index(decision.positive)
+    called, positive = answers == k, held.actual == k
+    positives, caught = int(positive.sum()), int((called & positive).sum())
+    wrong, missed = int((called & ~positive).sum()), int((given & ~called & positive).sum())
     # An interval has two bounds, and each may fail with half of 1 - confidence.
-    both = (1.0 + confidence) / 2
-    results = {
-        "documents": len(answers), "positives": positives, "negatives": negatives,
-        "unknown_labels": sides.unknown, "unsure": int((answers == UNSURE).sum()),
-        "coverage": float((answers != UNSURE).mean()),
+    both = (1.0 + goal.confidence) / 2
+    return {
+        **common, "positives": positives, "negatives": len(held) - positives,
+        "unsure": int((~given).sum()),
         "false_positives": wrong, "true_positives": caught, "false_negatives": missed,
         "share_caught": caught / positives if positives else None,
         "share_caught_interval": [lower_bound(caught, positives, both),
                                   upper_bound(caught, positives, both)] if positives else None,
-        "interval_confidence": confidence}
-    if costs is not None:
-        results["cost"] = costs[0] * wrong + costs[1] * missed
-    return results
+        "interval_confidence": goal.confidence, **goal.cost(wrong, missed)}
 
 
 def decide_by_fit(
@@ -397,9 +443,10 @@ def decide_by_fit(
     decision = replace(decision, thresholds={
         label: least if label == spam else max(least, 0.0)
         for label, least in decision.thresholds.items()})
-    sides = held.calibrated(fitted.calibration).against_rest(spam)
+    measured = measure_decision(
+        held.calibrated(fitted.calibration), decision, Goal(confidence=confidence))
     return fitted.with_decision(replace(decision, evidence={
-        **decision.evidence, **measure_decision(sides, decision, None, confidence),
+        **decision.evidence, **measured,
         "max_false_positive_rate": max_false_positive_rate}))
 
 

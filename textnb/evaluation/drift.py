@@ -19,26 +19,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
-from textnb.bayes.labels import Link
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, codes_of, known_labels
-from textnb.evaluation.novelty import NoveltyCount
-from textnb.frames.batches import Progress, batches
+from textnb.errors import ParameterError, quantity
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import score_held_out
+from textnb.evaluation.novelty import UNKNOWN
+from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
-from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.scoring.texts import score_batch
 
 LEVEL = 0.01
 LARGE = 0.2
@@ -80,8 +77,7 @@ class Sample:
 
     @classmethod
     def of(
-        cls, held: HeldOut, tokens: ArrayLike, unknown: ArrayLike, labelled: bool = True,
-        decision: Decision | None = None, others: NDArray[np.bool_] | None = None,
+        cls, held: HeldOut, tokens: ArrayLike, unknown: ArrayLike, labelled: bool = True
     ) -> Sample:
         """The sample of scores, numbers of all tokens, and of those that are unknown.
 
@@ -89,32 +85,17 @@ class Sample:
         ----------
         labelled : bool
             Whether ``held.actual`` says anything.
-        decision, others
-            Of lists of labels: their thresholds, and which documents have labels that are unknown.
         """
         numbers = np.asarray(tokens, dtype=np.float64)
         share = np.full(len(numbers), np.nan)
         np.divide(unknown, numbers, out=share, where=numbers > 0)
+        answers, labels, scores = held.predicted, held.actual, held.scores
         if held.link == "sigmoid":
-            predicted, scores = held.chosen(decision), held.scores
-            answers, labels = _best(scores, predicted), _best(scores, held.actual)
-            wrong = (predicted != held.actual).any(axis=1)
-            wrong = wrong if others is None else wrong | others
+            answers, labels = _best(scores, answers), _best(scores, labels)
         else:
-            scores, labels = held.odds, held.actual
-            possible = np.asarray(~np.isneginf(held.scores).all(axis=1, keepdims=True))
-            answers = _best(scores, possible)
-            wrong = answers != labels
+            scores = held.odds
         return cls(answers, scores.max(axis=1), share,
-                   *((labels, wrong) if labelled else ()))
-
-    @classmethod
-    def concat(cls, parts: Sequence[Sample]) -> Sample:
-        """The sample of all batches."""
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        whole: list[Any] = [
-            None if column[0] is None else np.concatenate(column) for column in columns]
-        return cls(*whole)
+                   *((labels, ~held.right) if labelled else ()))
 
 
 def _best(scores: Floats, among: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -146,7 +127,7 @@ class DriftMeasure:
     p_value: float
     reference: dict[str, float]
     recent: dict[str, float]
-    drifted: bool
+    drifted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -281,51 +262,22 @@ def check_model(model: Any) -> Fitted:
 
 def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> Sample:
     """The sample of a table, whose label column is optional."""
-    parts, novelty = [], NoveltyCount(fitted)
-    with reading(frame):
-        rows = scan(frame, text=fitted.columns, tokens=fitted.token_columns)
-        labelled = fitted.label in rows.collect_schema()
-        if labelled:
-            rows = fitted.scan(frame)
-        label = [labels_as(fitted.label, rows, fitted.label_type).alias(LABEL)] if labelled else []
-        for batch in batches(rows.select(*fitted.columns, *label), fitted.columns,
-                             progress=progress):
-            parts.append(_sample_of(fitted, batch, batch[LABEL] if labelled else None, novelty))
-    if not parts:
-        raise DataError.no_rows("the sample", "there is nothing to compare")
-    # Whether lists were learned can't be told: a term is new to some labels of a list.
-    if labelled and not fitted.is_multilabel:
-        novelty.result.warn()
-    return Sample.concat(parts)
-
-
-def _sample_of(
-    fitted: Fitted, batch: pl.DataFrame, labels: pl.Series | None, novelty: NoveltyCount
-) -> Sample:
-    """The sample of a batch."""
-    others = watch = None
-    link: Link = "sigmoid" if fitted.is_multilabel else "softmax"
-    actual: NDArray[Any] = np.full(batch.height, UNKNOWN)
-    if fitted.is_multilabel:
-        actual = np.zeros((batch.height, len(fitted.labels)), dtype=np.bool_)
-    if labels is not None and fitted.is_multilabel:
-        actual = known_labels(labels.rename(fitted.label), fitted.labels)
-        others = labels.list.len().to_numpy() > actual.sum(axis=1)
-    elif labels is not None:
-        actual = codes_of(labels, fitted.labels)
-        watch = novelty.watch(actual)
+    tokens: list[NDArray[np.int64]] = []
     known: list[NDArray[Any]] = []
+    lengths = fitted.settings.tokenizer.expr(fitted.columns).list.len().cast(pl.Int64)
 
     def count(rows: pl.DataFrame, counts: SparseRows) -> None:
         known.append(counts.sum(axis=1))
-        if watch is not None:
-            watch(rows, counts)
+        tokens.append(rows.select(n=lengths)["n"].to_numpy())
 
-    scores, lengths = score_batch(fitted, batch, count)
-    expression = fitted.settings.tokenizer.expr(fitted.columns)
-    tokens = batch.select(expression.list.len().cast(pl.Int64).alias("n"))["n"].to_numpy()
-    return Sample.of(HeldOut(fitted.classes, scores, actual, lengths, "", link=link), tokens,
-                     tokens - known[0], labels is not None, fitted.decision, others)
+    with reading(frame):
+        labelled = fitted.label in scan(
+            frame, text=fitted.columns, tokens=fitted.token_columns).collect_schema()
+    held = score_held_out(fitted, frame, progress, count, labelled)
+    if held.novelty is not None:
+        held.novelty.warn()
+    numbers = np.concatenate(tokens)
+    return Sample.of(held, numbers, numbers - np.concatenate(known), labelled)
 
 
 def compare(
@@ -349,24 +301,20 @@ def compare(
                 found.append(_of_numbers(name, old, new))
     enough = min(len(reference), len(recent)) >= LEAST_DOCUMENTS
     return Drift(
-        tuple(DriftMeasure(name, index, p, old, new, enough and p < LEVEL / len(found)
-                           and _is_large(name, index, old, new))
-              for name, index, p, old, new in found),
+        tuple(replace(one, drifted=enough and one.p_value < LEVEL / len(found) and _is_large(one))
+              for one in found),
         len(reference), len(recent))
 
 
-def _is_large(name: str, index: float, old: dict[str, float], new: dict[str, float]) -> bool:
-    if name == "errors":
-        return new.get("wrong", 0.0) >= _MORE_ERRORS * old.get("wrong", 0.0)
-    return index >= LARGE
-
-
-_Found = tuple[str, float, float, dict[str, float], dict[str, float]]
+def _is_large(one: DriftMeasure) -> bool:
+    if one.name == "errors":
+        return one.recent.get("wrong", 0.0) >= _MORE_ERRORS * one.reference.get("wrong", 0.0)
+    return one.index >= LARGE
 
 
 def _of_categories(
     name: str, reference: NDArray[np.int64], recent: NDArray[np.int64], names: dict[int, str]
-) -> _Found:
+) -> DriftMeasure:
     # Imported where used: its statistics take long to load.
     from scipy.stats import chi2_contingency
 
@@ -377,10 +325,10 @@ def _of_categories(
     shares = counts / counts.sum(axis=1, keepdims=True)
     old, new = ({names[code]: float(share) for code, share in zip(codes, row, strict=True)}
                 for row in shares)
-    return name, stability_index(counts[0], counts[1]), p, old, new
+    return DriftMeasure(name, stability_index(*counts), p, old, new)
 
 
-def _of_numbers(name: str, reference: Floats, recent: Floats) -> _Found:
+def _of_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
     from scipy.stats import ks_2samp
 
     reference, recent = (np.nan_to_num(one) for one in (reference, recent))
@@ -391,7 +339,7 @@ def _of_numbers(name: str, reference: Floats, recent: Floats) -> _Found:
                           minlength=2 * len(edges) + 1) for one in (reference, recent)]
     old, new = ({"median": float(np.median(one)), "upper tenth": float(np.quantile(one, 0.9))}
                 for one in (reference, recent))
-    return name, stability_index(*counts), p, old, new
+    return DriftMeasure(name, stability_index(*counts), p, old, new)
 
 
 def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.errors import DataError, ParameterError
-from textnb.evaluation.held_out import LABEL, HeldOut, labelled_batches, score_held_out
+from textnb.errors import ParameterError
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.indicators import of_mask, stack
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists, no_known_label
+from textnb.evaluation.labelled import (
+    LABEL,
+    labelled_batches,
+    score_held_out,
+    scored_batches,
+    unknown_labels,
+)
+from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
 from textnb.evaluation.metrics import Evaluation, evaluation
-from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount, codes_of
+from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount
 from textnb.evaluation.roc import Roc, check_class
-from textnb.frames.batches import Progress, batches
+from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.scan import scan_table
@@ -31,9 +38,8 @@ from textnb.learning.fitted import Fitted, check_one_label, check_texts, fitted_
 from textnb.runtime.settings import is_number
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers, lists_of
-from textnb.scoring.scorer import Watch, calibrate_scores
-from textnb.scoring.texts import coverage_of, predict, predict_lazily, score_batch
-from textnb.text.counts import null_in_labels
+from textnb.scoring.scorer import calibrate_scores
+from textnb.scoring.texts import coverage_of, predict
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
 # the classifiers would import scikit-learn.
@@ -41,8 +47,6 @@ AnyModel = Any
 _ACTUAL = "__textnb_actual"
 # Scores that are in memory at a time: documents times labels.
 _CELLS = 1 << 21
-# Beyond so many scores they are computed again each time, from the counts of the documents.
-_MOST_KEPT = 1 << 24
 
 
 def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
@@ -97,54 +101,33 @@ def evaluate(
     if fitted is not None and fitted.is_multilabel:
         return score_lists(fitted, frame, progress).evaluation
     classes = _classes(model)
-    with reading(frame):
-        rows, label = _labelled_rows(model, frame, classes.dtype)
-        watch = None if fitted is None else ScoringWatch(fitted, classes, _ACTUAL)
-        scored = (model.predict(rows, progress=progress) if fitted is None
-                  else predict_lazily(fitted, rows, progress=progress, watch=watch))
-        decision = None if fitted is None else fitted.decision
-        answers = ["predicted"] if decision is None else ["predicted", "decision"]
-        pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
-    if not pairs.height:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    if pairs["actual"].null_count():
-        row = rows.select(pl.col(_ACTUAL).is_null()).collect().to_series().arg_true()[0]
-        raise DataError.null_label(label, row)
-    result = evaluation(pairs, classes)
-    if len(result.unknown_labels) == pairs["actual"].n_unique():
-        raise no_known_label(result.unknown_labels[0], classes)
-    if watch is not None:
-        result = replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
-        watch.novelty.result.warn()
-        watch.coverage.warn()
-    return result.with_decision(pairs, decision)
+    if fitted is None:
+        parts = [held.pairs() for held in _scored_tables(model, frame, progress)]
+        return evaluation(pl.concat(parts), classes)
+    watch, parts = ScoringWatch(fitted), []
+    for batch, counts, held in scored_batches(fitted, frame, progress):
+        watch.add(batch, counts, held.actual)
+        parts.append(held.calibrated(fitted.calibration).pairs(fitted.decision))
+    watch.warn()
+    return replace(evaluation(pl.concat(parts), classes, fitted.decision),
+                   novelty=watch.novelty.result, textless=watch.coverage.textless)
 
 
 class ScoringWatch:
-    """Counts rows while they are scored: those with new terms, and those without a known term.
+    """Counts rows while they are scored: those with new terms, and those without a known term."""
 
-    Parameters
-    ----------
-    fitted : Fitted
-    classes : Series
-        Its classes.
-    label : str
-        The column of labels, or of lists of them, in the rows.
-    """
-
-    def __init__(self, fitted: Fitted, classes: pl.Series, label: str):
+    def __init__(self, fitted: Fitted):
         self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
-        self._classes, self._label = classes, label
 
-    def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
+    def add(self, rows: pl.DataFrame, counts: SparseRows, actual: NDArray[Any]) -> None:
+        """Count a batch: its texts, the counts of its known terms, and its `known_labels`."""
         self.coverage.add(rows, counts)
-        labels = rows.select(pl.row_index("row").cast(pl.Int64), pl.col(self._label).alias("label"))
-        if not isinstance(labels.schema["label"], pl.List):
-            self.novelty.add(counts, codes_of(labels["label"], self._classes))
-            return
-        pairs = labels.explode("label", empty_as_null=False, keep_nulls=False)
-        self.novelty.add(counts, self.novelty.codes_of_lists(
-            pairs["row"].to_numpy(), codes_of(pairs["label"], self._classes), rows.height))
+        self.novelty.add(counts, self.novelty.codes_of(actual))
+
+    def warn(self) -> None:
+        """Give a `LearnedRowsWarning` and an `UnknownTermsWarning` where there is reason."""
+        self.novelty.result.warn()
+        self.coverage.warn()
 
 
 def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
@@ -176,65 +159,46 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     fitted, classes = fitted_texts(model), _classes(model)
     check_class(classes.to_list(), positive)
     if fitted is not None:
-        # No calibration of a label changes the order of its scores; temperatures that depend on
-        # the length of a text change the order of texts.
-        calibration = None if fitted.is_multilabel else fitted.calibration
-        return score_held_out(fitted, frame).calibrated(calibration).roc(positive)
-    return score_classes(model, frame)[0].roc(positive)
+        return score_held_out(fitted, frame).calibrated(fitted.calibration).roc(positive)
+    return HeldOut.joined([*_scored_tables(model, frame)]).roc(positive)
 
 
 def score_classes(
-    model: AnyModel, frame: Any, progress: Progress | None = None, watch: Watch | None = None
-) -> tuple[HeldOut, pl.Series]:
-    """Score rows of one label each by a `TextClassifier` or a `TableClassifier`.
-
-    Parameters
-    ----------
-    watch : callable, optional
-        Of texts; see `score_batch`. The label is in the column `LABEL`.
-
-    Returns
-    -------
-    held : HeldOut
-        Not calibrated, and not judged for whether the rows are new.
-    labels : Series
-        As they are in the rows, also those that the model does not know.
-    """
+    model: AnyModel, frame: Any, progress: Progress | None = None
+) -> tuple[HeldOut, ScoringWatch | None]:
+    """Scores of rows of one label each, not calibrated; and of texts, what was counted of them."""
     fitted = fitted_texts(model)
+    if fitted is None:
+        return HeldOut.joined([*_scored_tables(model, frame, progress)]), None
+    watch, parts = ScoringWatch(fitted), []
+    for batch, counts, held in scored_batches(fitted, frame, progress):
+        watch.add(batch, counts, held.actual)
+        parts.append(held)
+    return HeldOut.joined(parts), watch
 
-    def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[Floats, Floats, Any, pl.Series]:
+
+def _scored_tables(
+    model: AnyModel, frame: Any, progress: Progress | None = None
+) -> Iterator[HeldOut]:
+    """The scores of batches of a labelled table of features."""
+    classes = _classes(model)
+
+    def score(part: tuple[pl.DataFrame, NDArray[np.int64]]) -> HeldOut:
         batch, actual = part
-        if fitted is not None:
-            return *score_batch(fitted, batch, watch), actual, batch[LABEL]
-        scores = model.predict_joint_log_proba(batch.select(columns))
-        return scores, np.zeros(batch.height), actual, batch[LABEL]
+        return HeldOut(
+            model.classes_, model.predict_joint_log_proba(batch.select(columns)), actual,
+            np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes))
 
     with reading(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
-        *parts, labels = zip(*map_in_threads(score, labelled_batches(
-            rows, columns, model.label_column, _classes(model), progress,
-            () if fitted is None else columns)), strict=True)
-    scores, lengths, actual = map(np.concatenate, parts)
-    return HeldOut(model.classes_, scores, actual, lengths, UNVERIFIED), pl.concat(labels)
+        yield from map_in_threads(score, labelled_batches(
+            rows, columns, model.label_column, classes, progress, text=()))
 
 
 def _classes(model: AnyModel) -> pl.Series:
     fitted = fitted_texts(model)
     return pl.Series((model.classes_ if fitted is None else fitted.classes).tolist())
-
-
-def _labelled_rows(
-    model: AnyModel, frame: Any, dtype: pl.DataType
-) -> tuple[pl.LazyFrame, str]:
-    """Scan the columns that the model reads, and the labels as `_ACTUAL`; with the label column.
-
-    Other columns are left out, as they could have the names of the columns that scoring adds.
-    """
-    rows, fitted = scan_for(model, frame), fitted_texts(model)
-    label, columns = ((model.label_column, model.input_columns(rows)) if fitted is None
-                      else (fitted.label, fitted.columns))
-    return rows.select(*columns, labels_as(label, rows, dtype).alias(_ACTUAL)), label
 
 
 def mistakes(
@@ -332,17 +296,12 @@ class ScoredLists:
         self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], watch: ScoringWatch
     ) -> None:
         self.fitted, self.actual, self.watch = fitted, actual, watch
-        n_labels = len(fitted.labels)
-        step = max(1, _CELLS // n_labels)
+        step = max(1, _CELLS // len(fitted.labels))
         self._parts = [rows[at:at + step] for rows in counts
                        for at in range(0, rows.shape[0], step)]
-        self._kept = (list(map_in_threads(fitted.form.scores, self._parts))
-                      if len(actual) * n_labels <= _MOST_KEPT else None)
 
     def scores(self) -> Iterable[Floats]:
-        """The scores in blocks, not calibrated."""
-        if self._kept is not None:
-            return self._kept
+        """The scores in blocks, not calibrated; they are computed again each time."""
         return map_in_threads(self.fitted.form.scores, self._parts)
 
     def posterior_scores(self) -> Iterable[Floats]:
@@ -362,8 +321,7 @@ class ScoredLists:
         """The documents of which all labels, and no others, are predicted: (n_documents,)."""
         rows, places = self.predicted.nonzero()
         said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
-        right: NDArray[np.bool_] = (said == self.actual.list.unique().list.sort()).to_numpy()
-        return right
+        return (said == self.actual).to_numpy()
 
     @property
     def evaluation(self) -> LabelEvaluation:
@@ -375,30 +333,19 @@ class ScoredLists:
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
     """Count documents with lists of labels, to be scored: see `evaluate`."""
-    watch, kind = ScoringWatch(fitted, fitted.labels, _ACTUAL), pl.List(fitted.labels.dtype)
-    counts: list[SparseRows] = []
-    lists = [pl.Series(dtype=kind)]
+    watch, counts, lists = ScoringWatch(fitted), list[SparseRows](), list[pl.Series]()
 
-    def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
+    def count(part: tuple[pl.DataFrame, Any]) -> tuple[SparseRows, pl.Series]:
+        batch, own = part
         rows = fitted.vocabulary.rows(batch, fitted.columns)
-        watch(batch, rows)
-        return rows, batch[_ACTUAL]
+        watch.add(batch, rows, own)
+        return rows, batch[LABEL]
 
     with reading(frame):
-        rows = fitted.scan(frame)
-        asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
-        for counted, actual in map_in_threads(
-                count, batches(asked, fitted.columns, progress=progress)):
+        for counted, actual in map_in_threads(count, labelled_batches(
+                fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
+                of_lists=True)):
             counts.append(counted)
             lists.append(actual)
-    actual = pl.concat(lists)
-    if not len(actual):
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-    faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
-    if faulty.any():
-        raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
-    watch.novelty.result.warn()
-    watch.coverage.warn()
-    return ScoredLists(fitted, actual, counts, watch)
-
-
+    watch.warn()
+    return ScoredLists(fitted, pl.concat(lists), counts, watch)

@@ -10,7 +10,7 @@ limits are chosen from the difference too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +19,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
+from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
+from textnb.bayes.labels import Labels
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit, fit_from_counts
-from textnb.learning.text_settings import TextSettings, columns_of
-from textnb.models.base import Model
+from textnb.learning.text_settings import TextSettings
+from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
@@ -48,27 +51,21 @@ class Recipe:
 
     Attributes
     ----------
-    columns : list of str
-        The text columns.
-    label : str
-        The label column.
-    tokens : list of str
-        The text columns that hold lists of tokens.
-    summed : TextSettings or None
-        The settings, where sums of counts determine the model.
+    settings : TextSettings
+        Of a search, its columns alone say anything.
+    summed : bool
+        Whether sums of counts determine the model; a parameter that is chosen needs the rows.
     fit : callable
         Gives the model of the rows of a DataFrame.
     """
 
-    columns: list[str]
-    label: str
-    tokens: list[str]
-    summed: TextSettings | None
+    settings: TextSettings
+    summed: bool
     fit: Callable[[pl.DataFrame], Fitted]
 
     @classmethod
     def of(
-        cls, model: TextClassifier | Fitted, user: str, with_scores_left_out: bool = False
+        cls, model: Any, user: str, with_scores_left_out: bool = False
     ) -> Recipe:
         """The present settings of a classifier, or those that a model was fitted with.
 
@@ -85,48 +82,34 @@ class Recipe:
         ParameterError
             If the model is none of texts, or its fit makes no such scores.
         """
+        searches = isinstance(getattr(model, "estimator", None), str)
         if isinstance(model, Fitted):
-            return cls._of_settings(model.settings, with_scores_left_out)
-        if not hasattr(type(model), "text_settings"):
+            settings = model.settings
+        elif not hasattr(type(model), "text_settings"):
             raise ParameterError(
                 f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
                 "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
-        if not isinstance(model.estimator, str):
-            return cls._of_settings(model.text_settings(), with_scores_left_out)
-        if with_scores_left_out:
-            raise _no_scores_left_out("a model that is searched for")
-        columns = columns_of(model.text, model.label)
-        return cls(columns, model.label, model.tokenizer.columns_of_tokens(columns), None,
-                   _search_again(model))
-
-    @classmethod
-    def _of_settings(cls, settings: TextSettings, with_scores: bool) -> Recipe:
-        if with_scores and not settings.model.scores_left_out:
-            raise _no_scores_left_out(settings.model.name or type(settings.model).__name__)
-        summed = settings if _follows_from_sums(settings.model) else None
-        return cls(settings.columns, settings.label, settings.token_columns, summed,
-                   partial(fit, settings, left_out=with_scores))
+        elif searches:
+            settings = TextSettings.of(MultinomialNB(), text=model.text, label=model.label,
+                                       tokenizer=model.tokenizer)
+        else:
+            settings = model.text_settings()
+        own = settings.model
+        if with_scores_left_out and (searches or not own.scores_left_out):
+            name = "a model that is searched for" if searches else own.name or type(own).__name__
+            raise ParameterError(
+                "max_false_positive_rate is for models whose fit scores documents by models of "
+                f"others, as NBLinear's does; got {name}. Leave it out, and choose a threshold "
+                "from the result's scores with choose_threshold")
+        if searches:
+            return cls(settings, False, lambda rows: unfitted(model).fit(rows).fitted_)
+        return cls(settings, own.from_counts and not is_auto(own.l),
+                   partial(fit, settings, left_out=with_scores_left_out))
 
     def scan(self, frame: Any) -> pl.LazyFrame:
         """The rows, with their columns checked."""
-        return scan(frame, text=self.columns, label=self.label, tokens=self.tokens)
-
-
-def _search_again(model: Any) -> Callable[[pl.DataFrame], Fitted]:
-    # The module of the classifier has loaded scikit-learn already.
-    return lambda rows: unfitted(model).fit(rows).fitted_
-
-
-def _no_scores_left_out(model: str) -> ParameterError:
-    return ParameterError(
-        f"max_false_positive_rate is for models whose fit scores documents by models of others, as "
-        f"NBLinear's does; got {model}. Leave it out, and choose a threshold from the result's "
-        "scores with choose_threshold")
-
-
-def _follows_from_sums(model: Model) -> bool:
-    """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
-    return model.from_counts and not is_auto(model.l)
+        return scan(frame, text=self.settings.columns, label=self.settings.label,
+                    tokens=self.settings.token_columns)
 
 
 def cross_validate(
@@ -191,7 +174,8 @@ def cross_validate(
     recipe = Recipe.of(model, "cross_validate")
     with reading(frame):
         rows = recipe.scan(frame)
-        partition = split(rows, recipe.label, folds=folds, groups=groups, time=time, seed=seed)
+        partition = split(rows, recipe.settings.label, folds=folds, groups=groups, time=time,
+                          seed=seed)
         return score_folds(model, rows, partition, progress=progress)
 
 
@@ -201,54 +185,41 @@ def score_folds(
 ) -> Any:
     """Score each document by a model of the other folds, as `cross_validate` does."""
     recipe = Recipe.of(model, "cross_validate")
-    names, settings = recipe.columns, recipe.summed
+    settings, names = recipe.settings, recipe.settings.columns
     with reading(frame):
-        read = recipe.scan(frame).select(*names, recipe.label)
-        if settings is not None:
+        read = recipe.scan(frame).select(*names, settings.label)
+        if recipe.summed:
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(
                 settings, _count_folds(settings, parts, partition), partition)
-            scores, lengths = _score_rows(models, _split_batches(read, names, partition), partition)
+            parts = _split_batches(read, names, partition)
         else:
             collected = read.collect()
             if progress is not None:
                 progress(collected.height)
             models = [recipe.fit(collected.filter(pl.Series(partition.training_rows(fold))))
                       for fold in range(partition.count)]
-            scores, lengths = _score_rows(
-                models, _split_batches(collected, names, partition), partition)
-    tested = partition.folds != LEARNED_ONLY
-    actual = partition.labels.actual
-    link = partition.labels.link
-    if link == "sigmoid":
-        return HeldOut(partition.labels.classes, scores[tested], actual[tested], lengths[tested],
-                       partition.method, partition.folds[tested], link=link)
-    # For each fold and class, whether the fold's model has learned the class.
-    learned = np.stack([np.isin(partition.classes.to_numpy(), fitted.classes[
-        fitted.counts.class_count > 0]) for fitted in models])
-    without = ~learned[partition.folds[tested], actual[tested]]
-    posterior = _calibrate_folds(models, scores, lengths, partition)
-    return HeldOut(partition.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
-                   partition.method, partition.folds[tested],
-                   without_class=without if without.any() else None,
-                   posterior=None if posterior is None else posterior[tested])
+            parts = _split_batches(collected, names, partition)
+        scores = ScoresByModels(
+            partition.labels, *(any(getattr(fitted, choice) for fitted in models)
+                                for choice in ("calibration", "decision")))
 
+        def score(parts: tuple[Part, ...]) -> None:
+            for numbers, part in parts:
+                fold = int(partition.folds[numbers[0]])
+                if fold != LEARNED_ONLY:
+                    scores.score(models[fold], numbers, part)
 
-def _calibrate_folds(
-    models: list[Fitted], scores: Floats, lengths: Floats, partition: Split
-) -> Floats | None:
-    """The scores, calibrated by each fold's model; None where none chose a calibration."""
-    chosen = [fitted.calibration for fitted in models]
-    if not any(chosen):
-        return None
-    posterior = scores.copy()
-    for fold, (fitted, calibration) in enumerate(zip(models, chosen, strict=True)):
-        if calibration is not None:
-            rows = np.flatnonzero(partition.folds == fold)
-            columns = codes_of(fitted.labels, partition.classes)
-            cells = rows[:, None], columns
-            posterior[cells] = calibration.apply(scores[cells], lengths[rows])
-    return posterior
+        for _ in map_in_threads(score, parts):
+            pass
+    held = scores.held_out(partition.method, partition.folds)
+    if held.link == "softmax":
+        # For each fold and class, whether the fold's model has learned the class.
+        learned = np.stack([np.isin(held.classes, fitted.classes[
+            fitted.counts.class_count > 0]) for fitted in models])
+        without = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
+        held = replace(held, without_class=without if without.any() else None)
+    return held.take(partition.folds != LEARNED_ONLY)
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]
@@ -315,20 +286,41 @@ def _count_folds(
     return counts
 
 
-def _score_rows(
-    models: list[Fitted], read: Iterator[tuple[Part, ...]], partition: Split
-) -> tuple[Floats, Floats]:
-    scores = np.full((len(partition.folds), len(partition.classes)), -np.inf)
-    lengths = np.zeros(len(partition.folds))
-    columns = [codes_of(fitted.labels, partition.classes) for fitted in models]
+class ScoresByModels:
+    """The scores of documents by several models, each with its own classes and choices.
 
-    def score(parts: tuple[Part, ...]) -> None:
-        for rows, part in parts:
-            fold = int(partition.folds[rows[0]])
-            if fold != LEARNED_ONLY:
-                own, lengths[rows] = score_batch(models[fold], part)
-                scores[rows[:, None], columns[fold]] = own
+    Parameters
+    ----------
+    labels : Labels
+        Of the documents.
+    calibrates, decides : bool
+        Whether a model may have a calibration, and thresholds of labels: `HeldOut.posterior` and
+        `HeldOut.answers` are by those.
+    """
 
-    for _ in map_in_threads(score, read):
-        pass
-    return scores, lengths
+    def __init__(self, labels: Labels, calibrates: bool, decides: bool) -> None:
+        self._labels, self._classes = labels, pl.Series(labels.classes.tolist())
+        self._scores = np.full((len(labels), len(labels.classes)), -np.inf)
+        self._lengths = np.zeros(len(labels))
+        self._posterior = self._scores.copy() if calibrates else None
+        self._answers = self._scores > 0 if decides and labels.link == "sigmoid" else None
+
+    def score(
+        self, fitted: Fitted, rows: NDArray[np.int64], batch: pl.DataFrame,
+        less: Floats | None = None,
+    ) -> None:
+        """Score documents, by their numbers, less the scores of a threshold."""
+        own, lengths = score_batch(fitted, batch)
+        cells = rows[:, None], codes_of(fitted.labels, self._classes)
+        self._scores[cells], self._lengths[rows] = own if less is None else own - less, lengths
+        if self._posterior is not None:
+            self._posterior[cells] = own if fitted.calibration is None else (
+                fitted.calibration.apply(own, lengths))
+        if self._answers is not None:
+            self._answers[cells] = choose_labels(own, fitted.labels.to_list(), fitted.decision)
+
+    def held_out(self, method: str, folds: NDArray[np.int64]) -> HeldOut:
+        """The scores of all documents."""
+        return HeldOut(self._labels.classes, self._scores, self._labels.actual, self._lengths,
+                       method, folds, posterior=self._posterior, link=self._labels.link,
+                       answers=self._answers)

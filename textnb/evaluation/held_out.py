@@ -6,7 +6,7 @@ folds, or from leave-one-out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,31 +21,13 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.indicators import measures, of_mask
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
+from textnb.evaluation.labels import evaluation_of_lists, matrices
 from textnb.evaluation.metrics import evaluation
-from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
-from textnb.evaluation.roc import (
-    AgainstRest,
-    Roc,
-    check_class,
-    check_positive,
-    errors_by_threshold,
-    roc,
-)
-from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
-from textnb.frames.texts import labels_as
-from textnb.learning.documents import labels_of
-from textnb.learning.fitted import Fitted, check_texts
-from textnb.models.protocol import MissingAttributeError
+from textnb.evaluation.novelty import UNKNOWN, Novelty
+from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
 from textnb.runtime import notebook
 from textnb.scoring.columns import lists_of
-from textnb.scoring.texts import score_batch
 
-__all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
-
-# The column of labels in batches: no column of a user's has this name.
-LABEL = "\0label"
 # Scores of lists of labels that are in memory at a time as the measures of their order need them.
 _CELLS = 1 << 21
 
@@ -88,12 +70,16 @@ class HeldOut:
     link : {"softmax", "sigmoid"}
         "sigmoid" of documents that have any number of labels; what is said to be of classes that
         exclude each other raises a ParameterError then.
-    unknown : int
-        Of lists of labels, the labels of documents that are none of the classes.
+    unknown : Series (n_documents,) or None
+        The labels of documents that are none of the classes: null where it is one, or of lists
+        those of each. They count as errors. None if there is no such label, or they are not known.
+    answers : bool (n_documents, n_labels) or None
+        Of lists of labels, which labels the models that scored the documents predict, by the
+        thresholds that they have; None for those whose scores are above 0.
 
     Examples
     --------
-    >>> from textnb import TextClassifier
+    >>> from textnb import TextClassifier, held_out
     >>> model = TextClassifier().fit(["aa", "bb"], ["x", "y"])
     >>> held = held_out(model, pl.DataFrame({"text": ["aa", "bb bb"], "label": ["x", "x"]}))
     >>> held.actual.tolist(), held.lengths.tolist(), held.predicted.tolist()
@@ -118,20 +104,18 @@ class HeldOut:
     novelty: Novelty | None = None
     posterior: Floats | None = None
     link: Link = "softmax"
-    unknown: int = 0
+    unknown: pl.Series | None = None
+    answers: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
+        what, measure = "class", "accuracy {:.4f}, "
         if self.link == "sigmoid":
-            f1 = f"micro F1 {self.measure()['micro_f1']:.4f}, " if len(self) else ""
-            beyond = (f"{quantity(self.unknown, 'unknown label')} left out, " if self.unknown
-                      else "")
-            return (f"HeldOut({quantity(len(self), 'document')}, "
-                    f"{quantity(len(self.classes), 'label')}, {f1}{beyond}{self.method})")
-        accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
+            what, measure = "label", "micro F1 {:.4f}, "
+        value = "" if not len(self) else measure.format(
+            self.accuracy if self.link == "softmax" else self.measure()["micro_f1"])
         calibrated = ", calibrated" if self.is_calibrated else ""
-        return (f"HeldOut({quantity(len(self), 'document')}, "
-                f"{quantity(len(self.classes), 'class')}, {accuracy}"
-                f"{self.method}{calibrated})")
+        return (f"HeldOut({quantity(len(self), 'document')}, {quantity(len(self.classes), what)}, "
+                f"{value}{self.method}{calibrated})")
 
     def _repr_html_(self) -> str:
         if self.link == "sigmoid":
@@ -154,7 +138,7 @@ class HeldOut:
     def predicted(self) -> NDArray[Any]:
         """Index of the most probable class, -1 for a row that is impossible under every class.
 
-        Of lists of labels, which labels have scores above 0: see `chosen`.
+        Of lists of labels, which labels are predicted: see `chosen`.
         """
         if self.link == "sigmoid":
             return self.chosen()
@@ -166,34 +150,64 @@ class HeldOut:
     def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
         """Which labels are predicted, of lists of labels: bool (n_documents, n_labels).
 
+        Parameters
+        ----------
+        decision : Decision, optional
+            Thresholds; without it, the ``answers`` of the models that scored the documents.
+
         Raises
         ------
         ParameterError
             If documents have one label each.
         """
-        if self.link == "softmax":
-            raise ParameterError("these documents have one label each: `predicted` is their class, "
-                                 "and evaluate(decision) measures a decision")
+        check_held_out(self, of_lists=True)
+        if decision is None and self.answers is not None:
+            return self.answers
         return choose_labels(self.scores, self.classes.tolist(), decision)
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
-        """The measures of `LabelEvaluation`, by name; labels that are not known are left out."""
-        chosen = self.chosen(decision)
-        return measures(of_mask(self.actual), of_mask(chosen))
+        """The measures of `LabelEvaluation`, by name."""
+        said = of_mask(self.chosen(decision))
+        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), said)[1:])
+
+    @property
+    def labels(self) -> pl.Series:
+        """The labels of the documents by their names, also those that are none of the classes."""
+        classes = pl.Series(self.classes.tolist())
+        if self.link == "sigmoid":
+            rows, places = np.nonzero(self.actual)
+            known = lists_of(rows, classes.gather(pl.Series(places)), len(self))
+            return known if self.unknown is None else known.list.set_union(self.unknown)
+        known = classes.gather(pl.Series(self.actual).replace(UNKNOWN, None))
+        return known if self.unknown is None else known.fill_null(self.unknown)
+
+    @property
+    def n_unknown(self) -> int:
+        """The number of labels of documents that are none of the classes."""
+        if self.link == "softmax":
+            return int((self.actual == UNKNOWN).sum())
+        return 0 if self.unknown is None else int(self.unknown.list.len().sum())
 
     @property
     def accuracy(self) -> float:
         """Share of the documents whose most probable class is their label, or all of whose labels
         and no others are predicted."""
-        return float(self._right.mean())
+        return float(self.right.mean())
 
     @property
-    def _right(self) -> NDArray[np.bool_]:
-        right: NDArray[np.bool_] = self.predicted == self.actual
-        return right if right.ndim == 1 else np.asarray(right.all(axis=1))
+    def right(self) -> NDArray[np.bool_]:
+        """Whether the answer is the label, or all labels and no others: (n_documents,)."""
+        right = np.asarray(self.predicted == self.actual)
+        if self.link == "softmax":
+            return np.asarray(right & (self.actual != UNKNOWN))
+        complete = True if self.unknown is None else (self.unknown.list.len() == 0).to_numpy()
+        return np.asarray(right.all(axis=1) & complete)
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
         """The same documents with scores / T; unchanged if ``calibration`` is None.
+
+        Of lists of labels, ``scores`` stay, as thresholds are on them, and `probability_scores`
+        change.
 
         Raises
         ------
@@ -207,8 +221,11 @@ class HeldOut:
                                  "twice: leave calibration= out, or pass the scores before "
                                  "calibration")
         calibration.check_classes(len(self.classes), self.link == "sigmoid")
-        return replace(self, scores=calibration.apply(self.scores, self.lengths),
-                       calibration=calibration, posterior=None)
+        scores = calibration.apply(self.scores, self.lengths)
+        if self.link == "sigmoid":
+            # Thresholds of labels are on scores that are not calibrated.
+            return replace(self, posterior=scores, calibration=calibration)
+        return replace(self, scores=scores, calibration=calibration, posterior=None)
 
     @property
     def is_calibrated(self) -> bool:
@@ -217,8 +234,7 @@ class HeldOut:
 
     @property
     def probability_scores(self) -> Floats:
-        """Scores whose softmax is the probability of each class: (n_documents, n_classes)."""
-        check_held_out(self)
+        """Scores whose softmax (of lists, sigmoid) is the probability: (n_documents, n_classes)."""
         return self.scores if self.posterior is None else self.posterior
 
     @property
@@ -249,6 +265,7 @@ class HeldOut:
 
     def log_probability(self) -> Floats:
         """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
+        check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
         own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
@@ -279,18 +296,28 @@ class HeldOut:
         if self.link == "sigmoid":
             finite = np.isfinite(self.scores)
             signs = np.where(self.actual, -1.0, 1.0)[finite]
-            return float(np.logaddexp(0.0, signs * self.scores[finite]).mean())
+            return float(np.logaddexp(0.0, signs * self.probability_scores[finite]).mean())
         own = self.log_probability()[self.judged]
         return float(-own.mean()) if len(own) else float("nan")
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Select some of the documents, by a mask or by indices."""
-        return replace(self, scores=self.scores[rows], actual=self.actual[rows],
-                       lengths=self.lengths[rows],
-                       posterior=None if self.posterior is None else self.posterior[rows],
-                       folds=None if self.folds is None else self.folds[rows],
-                       without_class=None if self.without_class is None
-                       else self.without_class[rows])
+        parts = {name: getattr(self, name)[rows] for name in (
+            "scores", "actual", "lengths", "folds", "without_class", "posterior", "answers")
+            if getattr(self, name) is not None}
+        unknown = None if self.unknown is None else self.unknown.gather(
+            np.arange(len(self))[rows])
+        return replace(self, **parts, unknown=unknown)
+
+    @staticmethod
+    def joined(parts: Sequence[HeldOut]) -> HeldOut:
+        """The documents of all parts, one after the other."""
+        first = parts[0]
+        whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
+                 for name in ("scores", "actual", "lengths", "answers")
+                 if getattr(first, name) is not None}
+        return replace(first, **whole, unknown=None if first.unknown is None else pl.concat(
+            [part.unknown for part in parts if part.unknown is not None]))
 
     def evaluate(self, decision: Decision | None = None) -> Any:
         """Measure accuracy, precision, recall and confusions, as `textnb.evaluate` does for rows.
@@ -299,7 +326,7 @@ class HeldOut:
         ----------
         decision : Decision, optional
             Its answers are measured too. Of lists of labels, the thresholds by which they are
-            predicted; without it, a label is predicted where its score is above 0.
+            predicted; without it, they are predicted by the models that scored the documents.
 
         Returns
         -------
@@ -308,9 +335,8 @@ class HeldOut:
         Raises
         ------
         DataError
-            If there is no document, or the one label of a document is none of the classes: only
-            `textnb.evaluate`, which reads the labels, can name it. Of lists, such labels are left
-            out.
+            If there is no document, the model knows none of the labels, or a label that it does not
+            know has no name: only `held_out` reads them.
 
         Examples
         --------
@@ -319,31 +345,34 @@ class HeldOut:
         >>> held.evaluate().confusion.tolist()
         [[1, 0, 0], [1, 0, 0]]
         """
-        classes = pl.Series(self.classes.tolist())
-        if self.link == "sigmoid":
-            return self._evaluate_lists(classes, decision)
-        unknown = int((self.actual == UNKNOWN).sum())
-        if unknown:
-            raise DataError(f"{quantity(unknown, 'document', 'has', 'have')} a label that is none "
-                            "of the model's classes; evaluate(model, frame) counts them and names "
-                            "their labels")
+        classes, labels = pl.Series(self.classes.tolist()), self.labels
         if not len(self):
             raise DataError("no documents were scored: there is nothing to measure")
-        codes = {"actual": self.actual, "predicted": self.predicted}
+        if self.link == "sigmoid":
+            scores, step = self.probability_scores, max(1, _CELLS // len(classes))
+            return evaluation_of_lists(
+                labels, classes,
+                lambda: (scores[at:at + step] for at in range(0, len(self), step)),
+                of_mask(self.chosen(decision)))
+        if labels.null_count():
+            raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
+                            "that is none of the model's classes; evaluate(model, frame) counts "
+                            "them and names their labels")
+        return evaluation(self.pairs(decision), classes, decision)
+
+    def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
+        """The numbers ``n`` of documents by their label and answers, where each has one label.
+
+        ``actual``, ``predicted`` (null where every class is impossible), and ``decision`` (null
+        for "unsure") if there is one.
+        """
+        classes, codes = pl.Series(self.classes.tolist()), {"predicted": self.predicted}
         if decision is not None:
             codes["decision"] = decision.decide(log_odds(self.scores), classes.to_list())
-        pairs = pl.DataFrame({
+        pairs = pl.DataFrame({"actual": self.labels, **{
             name: classes.gather(pl.Series(values).replace(UNKNOWN, None))
-            for name, values in codes.items()}).group_by(*codes).len("n")
-        return evaluation(pairs, classes).with_decision(pairs, decision)
-
-    def _evaluate_lists(self, classes: pl.Series, decision: Decision | None) -> LabelEvaluation:
-        step = max(1, _CELLS // len(classes))
-        rows, places = np.nonzero(self.actual)
-        return evaluation_of_lists(
-            lists_of(rows, classes.gather(pl.Series(places)), len(self)), classes,
-            lambda: (self.scores[at:at + step] for at in range(0, len(self), step)),
-            of_mask(self.chosen(decision)))
+            for name, values in codes.items()}})
+        return pairs.group_by(pairs.columns).len("n")
 
     def accuracy_by_fold(self) -> pl.DataFrame:
         """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
@@ -363,7 +392,7 @@ class HeldOut:
         if self.folds is None:
             raise ParameterError(
                 f"these scores are of one model ({self.method}): there are no folds")
-        return pl.DataFrame({"fold": self.folds, "right": self._right}).group_by("fold").agg(
+        return pl.DataFrame({"fold": self.folds, "right": self.right}).group_by("fold").agg(
             documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
     def roc(self, positive: Any) -> Roc:
@@ -402,9 +431,7 @@ class HeldOut:
         >>> textnb.held_out(textnb.TextClassifier().fit(train), train).roca("x")
         0.0
         """
-        sides = self.against_rest(positive)
-        sides.check_both()
-        return roc(sides.positive, sides.own).area_above
+        return roc(*self.against_rest(positive)).area_above
 
     def operating_points(self, positive: Any, *, confidence: float = 0.95) -> pl.DataFrame:
         """The errors and rates of every threshold on the log-odds of one class.
@@ -443,9 +470,7 @@ class HeldOut:
         ([0.693, -0.693], [0, 1])
         """
         check_share("confidence", confidence)
-        sides = self.against_rest(positive)
-        sides.check_both()
-        thresholds, wrong, hits = errors_by_threshold(sides.positive, sides.own)
+        thresholds, wrong, hits = errors_by_threshold(*self.against_rest(positive))
         others = int(wrong[-1])
         return pl.DataFrame({
             "threshold": thresholds, "false_positives": wrong, "true_positives": hits,
@@ -453,144 +478,44 @@ class HeldOut:
             "false_positive_rate_bound": [upper_bound(int(n), others, confidence)
                                           for n in wrong]})
 
-    def against_rest(self, positive: Any) -> AgainstRest:
-        """The log-odds of all classes, and which documents belong to the positive one."""
+    def against_rest(self, positive: Any) -> tuple[NDArray[np.bool_], Floats]:
+        """Which documents belong to a class, and the log-odds of the class: (n_documents,).
+
+        Raises
+        ------
+        ParameterError
+            If ``positive`` is no class of several.
+        DataError
+            If all documents are positive, or none is.
+        """
         check_held_out(self)
         check_positive(self.classes.tolist(), positive)
-        k = self.classes.tolist().index(positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
-        return AgainstRest(
-            self.classes.tolist(), k, self.odds, self.actual == k,
-            int((self.actual == UNKNOWN).sum()),
-            np.asarray(np.isnan(log_odds(self.scores)).any(axis=1)))
+        has = self.actual == self.classes.tolist().index(positive)
+        if has.all() or not has.any():
+            raise DataError(f"documents of {positive!r} and others are needed; all are "
+                            f"{'of it' if has.any() else 'others'}")
+        return has, self.log_odds(positive)
 
 
-def check_held_out(held: Any) -> None:
-    """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake."""
+def check_held_out(held: Any, of_lists: bool | None = False) -> None:
+    """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake.
+
+    Parameters
+    ----------
+    held : object
+    of_lists : bool, optional
+        Whether its documents must have lists of labels; None for either.
+    """
     if not isinstance(held, HeldOut):
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
-    if held.link == "sigmoid":
-        raise MissingAttributeError(
+    if of_lists is False and held.link == "sigmoid":
+        raise ParameterError(
             "these are scores of lists of labels, and this is for one label per document: "
             "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
-
-
-def held_out(
-    model: Any, frame: Any, *, progress: Progress | None = None
-) -> HeldOut:
-    """Score labelled documents that the model has not learned.
-
-    Parameters
-    ----------
-    model : TextClassifier
-        Fitted.
-    frame : DataFrame, LazyFrame or path
-        With the model's text and label columns.
-    progress : callable, optional
-
-    Returns
-    -------
-    HeldOut
-
-    Raises
-    ------
-    DataError
-        If there are no rows, or a label is null.
-
-    Warns
-    -----
-    LearnedRowsWarning
-        If the model has probably learned most of the rows: they hold far fewer terms that are new
-        to their classes (of a list, to its label of the fewest documents) than new rows would.
-        This shows if about 45 % of the rows or more were learned. ``method`` says so too, and
-        decisions and calibrations from these scores record it. ``novelty`` has the figures. If
-        there are too few rows for a verdict, there is no warning, and ``method`` is "rows given as
-        held out (can't be verified)".
-    """
-    held = score_held_out(check_texts(model), frame, progress)
-    if held.novelty is not None:
-        held.novelty.warn()
-    return held
-
-
-def score_held_out(fitted: Fitted, frame: Any, progress: Progress | None = None) -> HeldOut:
-    """Score labelled documents as `held_out` does, without its warning."""
-    parts, unknown, of_lists = [], 0, fitted.is_multilabel
-    novelty = NoveltyCount(fitted)
-    with reading(frame):
-        for batch, own in labelled_batches(
-                fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
-                of_lists=of_lists):
-            codes = own
-            if of_lists:
-                rows, labels = np.nonzero(own)
-                codes = novelty.codes_of_lists(rows, labels, len(own))
-            parts.append((*score_batch(fitted, batch, novelty.watch(codes)), own))
-            unknown += int(batch[LABEL].list.len().sum() - own.sum()) if of_lists else 0
-    scores, lengths, actual = (np.concatenate(column) for column in zip(*parts, strict=True))
-    found = novelty.result
-    return HeldOut(
-        fitted.classes, scores, actual, lengths, found.method, novelty=found, unknown=unknown,
-        without_class=(None if of_lists else
-                       in_classes(actual, fitted.counts.class_count == 0)),
-        link="sigmoid" if of_lists else "softmax")
-
-
-def known_labels(lists: pl.Series, classes: pl.Series, first_row: int = 0) -> NDArray[np.bool_]:
-    """Which documents have which classes; labels that are none of them are left out."""
-    found = labels_of(lists, first_row)
-    place = codes_of(pl.Series(found.classes.tolist()), classes)[found.codes]
-    actual = np.zeros((len(lists), len(classes)), dtype=np.bool_)
-    actual[found.rows[place >= 0], place[place >= 0]] = True
-    return actual
-
-
-def labelled_batches(
-    rows: pl.LazyFrame, columns: Sequence[str], label: str, classes: pl.Series,
-    progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
-) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
-    """Batches of columns of a test set, and the class of each row: its index, -1 if unknown.
-
-    Of lists of labels, which of the classes each row has: bool (n_rows, n_classes).
-
-    Parameters
-    ----------
-    rows : LazyFrame
-    columns : sequence of str
-        The columns that a model reads.
-    label : str
-        The label column; batches hold it as `LABEL`.
-    classes : Series
-        The model's classes.
-    progress : callable, optional
-    text : sequence of str, optional
-        Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
-    of_lists : bool
-
-    Raises
-    ------
-    DataError
-        If there are no rows, or a label is null.
-    """
-    labels_of_rows = pl.col(label) if of_lists else labels_as(label, rows, classes.dtype)
-    selected = rows.select(*columns, labels_of_rows.alias(LABEL))
-    first = 0
-    for batch in batches(selected, columns if text is None else text, progress=progress):
-        labels = batch[LABEL]
-        if labels.null_count() and not of_lists:
-            raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
-        actual = (known_labels(labels.rename(label), classes, first) if of_lists
-                  else codes_of(labels, classes))
-        first += batch.height
-        yield batch, actual
-    if not first:
-        raise DataError.no_rows("the test set", "there is nothing to measure")
-
-
-def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Mask of the documents whose label is one of some classes; None if there is no such one."""
-    inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
-    return inside if inside.any() else None
+    if of_lists and held.link == "softmax":
+        raise ParameterError("these documents have one label each: `predicted` is their class, "
+                             "and evaluate(decision) measures a decision")

@@ -139,14 +139,10 @@ def evaluation_of_lists(
     textless : int
     novelty : Novelty, optional
     """
-    found = actual.explode(empty_as_null=False, keep_nulls=False)
-    found = found.cast(known.dtype).alias(known.name)
-    if len(found) and not found.is_in(known.implode()).any():
-        raise no_known_label(found[0], known)
-    labels = pl.concat([known, found]).unique().sort()
-    true = indicator(*_places(actual, labels), len(labels))
+    labels, true, said = matrices(actual, known, predicted)
     place = _place_of(known, labels)
-    said = indicator(place[predicted.indices], np.diff(predicted.indptr), len(labels))
+    if true.nnz and not true[:, place].nnz:
+        raise no_known_label(labels[int(true.indices[0])], known)
 
     def all_labels() -> Iterator[Floats]:
         for scores in blocks():
@@ -177,18 +173,24 @@ def evaluation_of_lists(
         **measures(true, said))
 
 
+def matrices(
+    actual: pl.Series, known: pl.Series, predicted: Any
+) -> tuple[pl.Series, Any, Any]:
+    """All labels, sorted; which of them documents have, and which are predicted."""
+    found = actual.explode(empty_as_null=False, keep_nulls=False)
+    found = found.cast(known.dtype).alias(known.name)
+    labels = pl.concat([known, found]).unique().sort()
+    sizes = actual.list.len().cast(pl.Int64).to_numpy()
+    said = indicator(_place_of(known, labels)[predicted.indices], np.diff(predicted.indptr),
+                     len(labels))
+    return labels, indicator(_place_of(found, labels), sizes, len(labels)), said
+
+
 def _place_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
     """The places of values among sorted labels."""
     if labels.dtype == pl.Boolean:
         labels, values = labels.cast(pl.Int8), values.cast(pl.Int8)
     return labels.search_sorted(values).to_numpy().astype(np.int64)
-
-
-def _places(lists: pl.Series, labels: pl.Series) -> tuple[Any, Any]:
-    """The places of all documents' labels among the sorted ones, and how many each document has."""
-    lists = lists.cast(pl.List(labels.dtype)).list.unique(maintain_order=True)
-    flat = lists.explode(empty_as_null=False, keep_nulls=False)
-    return _place_of(flat, labels), lists.list.len().cast(pl.Int64).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)

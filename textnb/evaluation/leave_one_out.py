@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
-from textnb.evaluation.held_out import HeldOut, in_classes
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as

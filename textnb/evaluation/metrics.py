@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.decision import Decision
 from textnb.errors import ParameterError, quantity
+from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.novelty import Novelty
 from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
@@ -151,7 +152,9 @@ class Evaluation:
         }
 
 
-def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
+def evaluation(
+    pairs: pl.DataFrame, known: pl.Series, decision: Decision | None = None
+) -> Evaluation:
     """Compute the measures of a table of counts.
 
     Parameters
@@ -160,6 +163,13 @@ def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
         ``actual``, ``predicted`` (null where a row was impossible), ``n``.
     known : polars.Series
         The model's classes.
+    decision : Decision, optional
+        Whose answers are the column ``decision``.
+
+    Raises
+    ------
+    DataError
+        If the model knows none of the labels.
 
     Examples
     --------
@@ -169,7 +179,11 @@ def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
     >>> result.accuracy, result.confusion.tolist()
     (0.875, [[3, 1, 0], [0, 4, 0]])
     """
-    names = pl.concat([pairs["actual"], pairs["predicted"].drop_nulls()]).unique().sort()
+    found = pairs["actual"].unique().sort()
+    unknown = found.filter(~found.is_in(known.implode())).to_list()
+    if len(unknown) == len(found):
+        raise no_known_label(unknown[0], known)
+    names = pl.concat([found, pairs["predicted"].drop_nulls()]).unique().sort()
     codes = range(len(names))
     actual = names.search_sorted(pairs["actual"]).to_numpy().astype(np.int64)
     predicted = (pairs["predicted"].replace_strict(names, pl.Series(codes), default=len(names),
@@ -192,9 +206,8 @@ def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
         per_class=per_class,
         macro_f1=float(np.nan_to_num(f1).mean()),
         confusion=confusion,
-        unknown_labels=[name for name in pairs["actual"].unique().sort().to_list()
-                        if name not in set(known.to_list())],
-    )
+        unknown_labels=unknown,
+    ).with_decision(pairs, decision)
 
 
 def _divide(part: Counts, whole: Counts) -> NDArray[np.float64]:

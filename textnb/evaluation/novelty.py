@@ -43,7 +43,6 @@ from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
-from textnb.scoring.scorer import Watch
 
 # The index of a label that is none of the model's classes.
 UNKNOWN = -1
@@ -189,26 +188,22 @@ class NoveltyCount:
             unseen = find(self._keys, wanted) < 0
         return unseen
 
-    def codes_of_lists(
-        self, rows: NDArray[np.int64], codes: NDArray[np.int64], n_rows: int
-    ) -> NDArray[np.int64]:
-        """The label by which each row of several is judged: that of the fewest documents.
+    def codes_of(self, actual: NDArray[Any]) -> NDArray[np.int64]:
+        """The label by which each row is judged: of several, that of the fewest documents.
 
         Parameters
         ----------
-        rows, codes : int64 (n_pairs,)
-            Pairs of a row and one of its labels, -1 for a label that the model does not know.
-        n_rows : int
+        actual : int64 (n_rows,) or bool (n_rows, n_labels)
+            The label of each row, -1 for one that the model does not know; or which it has.
         """
-        chosen = np.full(n_rows, UNKNOWN, dtype=np.int64)
+        if actual.ndim == 1:
+            return actual
+        rows, codes = np.nonzero(actual)
+        chosen = np.full(len(actual), UNKNOWN, dtype=np.int64)
         # Of several labels of a row, the last one stays.
-        order = np.argsort(-np.where(codes < 0, np.inf, self._classes[codes]), kind="stable")
+        order = np.argsort(-self._classes[codes], kind="stable")
         chosen[rows[order]] = codes[order]
         return chosen
-
-    def watch(self, codes: NDArray[np.int64]) -> Watch:
-        """A function that scoring calls with a batch and its counts, and that adds them."""
-        return lambda rows, counts: self.add(counts, codes)
 
     @property
     def result(self) -> Novelty:

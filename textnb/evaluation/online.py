@@ -23,8 +23,8 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.decisions import threshold_by_fit
-from textnb.evaluation.folds import Recipe
-from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.folds import Recipe, ScoresByModels
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
@@ -32,7 +32,6 @@ from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
 from textnb.runtime.settings import is_number, is_whole
-from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def validate_online(
     _check_settings(block, delay, feedback)
     recipe = Recipe.of(
         model, "validate_online", with_scores_left_out=max_false_positive_rate is not None)
-    names, label = recipe.columns, recipe.label
+    names, label = recipe.settings.columns, recipe.settings.label
     with reading(frame):
         keys = [] if time is None else [time]
         rows = recipe.scan(frame).select(
@@ -201,31 +200,24 @@ def _judge_blocks(
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    learner, classes = _learner(recipe), pl.Series(labels.classes.tolist())
-    begin, known = _first_to_judge(labels, learned, block, delay), 0
-    scores = np.full((rows.height - begin, len(classes)), -np.inf)
-    lengths, numbers = [], []
+    learner, known = _learner(recipe), 0
+    begin = _first_to_judge(labels, learned, block, delay)
+    scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
+    blocks = np.arange(rows.height - begin) // block
+    numbers = []
     for start in range(begin, rows.height, block):
         upto = max(0, start - delay)
         new, past = (rows[first:upto].filter(pl.Series(learned[first:upto]))
                      for first in (known, 0))
         fitted, known = learner(new, past), upto
-        batch = rows[start:start + block].select(recipe.columns)
-        own, length = score_batch(fitted, batch)
-        if threshold_of is not None:
-            own = own - threshold_of(fitted)
-        place = np.arange(batch.height) + (start - begin)
-        scores[place[:, None], codes_of(fitted.labels, classes)] = own
-        lengths.append(length)
+        batch = rows[start:start + block].select(recipe.settings.columns)
+        scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
+                     None if threshold_of is None else threshold_of(fitted))
         numbers.append(past.height)
         if progress is not None:
             progress(batch.height)
-    sizes = [len(length) for length in lengths]
-    held = HeldOut(
-        labels.classes, scores, labels.actual[begin:], np.concatenate(lengths),
-        _method(learned, block, delay, threshold_of is not None),
-        np.repeat(np.arange(len(sizes)), sizes), link=labels.link)
-    return held, np.repeat(numbers, sizes)
+    held = scores.held_out(_method(learned, block, delay, threshold_of is not None), blocks)
+    return held, np.array(numbers)[blocks]
 
 
 def _method(
@@ -239,10 +231,9 @@ def _method(
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     """A function of the documents that are new, and of all: it gives the model of all."""
-    settings = recipe.summed
-    if settings is None:
+    if not recipe.summed:
         return lambda _, rows: recipe.fit(rows)
-    total: list[Counts] = []
+    settings, total = recipe.settings, list[Counts]()
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:
@@ -261,20 +252,16 @@ def _first_to_judge(labels: Labels, learned: NDArray[np.bool_], block: int, dela
     # Of each label, the first document that is learned.
     codes, first = np.unique(labels.codes[usable], return_index=True)
     documents = labels.rows[usable][first]
-    if labels.link == "sigmoid":
-        if not len(codes):
-            raise DataError("no document that is learned has a label: there is nothing to judge by")
-        return _begin(int(documents.min()) + 1, len(labels), block, delay, "a label")
-    if len(labels.classes) < 2 or len(codes) < len(labels.classes):
-        raise DataError("the documents that are learned lack a class: there is nothing to judge by")
-    return _begin(int(documents.max()) + 1, len(labels), block, delay, "every class")
-
-
-def _begin(first: int, documents: int, block: int, delay: int, what: str) -> int:
-    """The first document after whole blocks with this number of documents, and a delay."""
-    begin = max(block, -(-first // block) * block) + delay
-    if begin >= documents:
-        raise DataError(f"all {documents:,} documents are needed before {what} was learned "
+    needed = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
+    if len(codes) < needed:
+        what = "have no label" if labels.link == "sigmoid" else "lack a class"
+        raise DataError(f"the documents that are learned {what}: there is nothing to judge by")
+    first, what = ((documents.min(), "a label") if labels.link == "sigmoid"
+                   else (documents.max(), "every class"))
+    # Whole blocks, and the delay.
+    begin = max(block, -(-(int(first) + 1) // block) * block) + delay
+    if begin >= len(labels):
+        raise DataError(f"all {len(labels):,} documents are needed before {what} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
     return begin
 
@@ -293,9 +280,7 @@ def measured(
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
-    sides = held.against_rest(positive)
-    sides.check_both()
-    odds, spam = sides.own, sides.positive
+    spam, odds = held.against_rest(positive)
     rng = np.random.default_rng(0)
     samples = []
     for _ in range(_SAMPLES):

@@ -153,66 +153,6 @@ def errors_by_threshold(
     return distinct[::-1] + 0.0, others, positives
 
 
-@dataclass(frozen=True, eq=False)
-class AgainstRest:
-    """One class against the rest of them.
-
-    Attributes
-    ----------
-    labels : list
-        The classes.
-    k : int
-        Index of the positive class.
-    odds : float64 (n_documents, n_classes)
-        Log-odds, base e; -inf in rows that are impossible under every class.
-    positive : bool (n_documents,)
-        Documents labelled with the positive class.
-    unknown : int
-        How many documents have a label that is none of the classes.
-    impossible : bool (n_documents,)
-    """
-
-    labels: list[Any]
-    k: int
-    odds: Floats
-    positive: NDArray[np.bool_]
-    unknown: int
-    impossible: NDArray[np.bool_]
-
-    @property
-    def own(self) -> Floats:
-        """The log-odds of the positive class: (n_documents,)."""
-        return self.odds[:, self.k]
-
-    @property
-    def scores(self) -> Floats:
-        """The scores that are compared with the threshold of the positive class: (n_documents,).
-
-        They are its log-odds; with more than two classes, -inf where another class is more
-        probable.
-
-        >>> sides = AgainstRest(["a", "b", "c"], 0, np.array([[0.1, -2, -3], [-1, 0, -3.]]),
-        ...                     np.array([True, False]), 0, np.zeros(2, dtype=bool))
-        >>> sides.scores.tolist(), sides.highest_other.tolist()
-        ([0.1, -inf], [-2.0, 0.0])
-        """
-        if len(self.labels) == 2:
-            return self.own
-        return np.where(self.odds.argmax(axis=1) == self.k, self.own, -np.inf)
-
-    @property
-    def highest_other(self) -> Floats:
-        """The highest log-odds of another class: (n_documents,)."""
-        highest: Floats = np.delete(self.odds, self.k, axis=1).max(axis=1)
-        return highest
-
-    def check_both(self) -> None:
-        """Raises DataError if all documents are positive, or none is."""
-        if self.positive.all() or not self.positive.any():
-            raise DataError(f"documents of {self.labels[self.k]!r} and others are needed; all are "
-                            f"{'of it' if self.positive.any() else 'others'}")
-
-
 def check_two_classes(classes: Sequence[Any]) -> None:
     """Raises ParameterError unless there are two classes or more."""
     if len(classes) < 2:

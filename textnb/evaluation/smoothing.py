@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from textnb.bayes.choice import (
-    GRID,
-    SmoothingResult,
-    best_smoothing,
-    measure_grid,
-    measure_left_out,
-)
+from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_left_out
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.held_out import UNKNOWN, labelled_batches
+from textnb.bayes.labels import Labels
+from textnb.bayes.leave_one_out import LeftOut
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.errors import ParameterError, quantity
+from textnb.evaluation.labelled import score_held_out
+from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open_leave_one_out
-from textnb.evaluation.novelty import Novelty, NoveltyCount
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.learning.fitted import Fitted, check_one_label, check_texts
@@ -164,13 +161,18 @@ def smoothing_path(
             path = measure_left_out(reader.leave_out(documents, values), values)
         scored, method = reader.statistics.documents, "leave-one-out"
     else:
-        counts, codes, novelty = _read_test(fitted, test, progress)
-        novelty.warn()
-        countable, scored = codes != UNKNOWN, len(codes)
-        _check_known(fitted, countable)
-        path, method = measure_grid(
-            lambda l: _score(fitted, counts, l), codes, countable, values
-        ), novelty.method
+        counts: list[SparseRows] = []
+        held = score_held_out(fitted, test, progress, lambda _, rows: counts.append(rows))
+        if held.novelty is not None:
+            held.novelty.warn()
+        countable = held.actual != UNKNOWN
+        if not countable.any():
+            raise no_known_label(held.labels[0], fitted.labels)
+        labels, scored, method = (
+            Labels.of_codes(fitted.classes, held.actual), len(held), held.method)
+        left_out = (LeftOut(_score(fitted, counts, l), labels, countable, held.lengths)
+                    for l in values)
+        path = measure_left_out(left_out, values)
     best = best_smoothing(path, counting.scores_are_log_probabilities)
     return SmoothingPath(_table(path), best, method, scored, scored - path[0].rows)
 
@@ -186,32 +188,7 @@ def _check_grid(grid: Iterable[Any]) -> list[float]:
     return sorted(float(l) for l in values)
 
 
-def _read_test(
-    fitted: Fitted, test: Any, progress: Progress | None
-) -> tuple[list[Any], NDArray[np.int64], Novelty]:
-    """Count the terms of each batch; with the class of each document, and their novelty."""
-    names, label = fitted.columns, fitted.label
-    counts, codes, novelty = [], [], NoveltyCount(fitted)
-    with reading(test):
-        rows = fitted.scan(test)
-        for batch, own in labelled_batches(
-                rows, names, label, pl.Series(fitted.classes.tolist()), progress):
-            counts.append(fitted.vocabulary.counts(batch, names))
-            codes.append(own)
-            novelty.add(counts[-1], own)
-    return counts, np.concatenate(codes), novelty.result
-
-
-def _check_known(fitted: Fitted, countable: NDArray[np.bool_]) -> None:
-    if len(fitted.classes) < 2:
-        raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
-                        "the model has one class")
-    if not countable.any():
-        raise DataError("the model knows none of the labels of the test set; its classes are "
-                        f"{', '.join(map(repr, fitted.classes.tolist()[:10]))}")
-
-
-def _score(fitted: Fitted, counts: list[Any], l: float) -> Floats:
+def _score(fitted: Fitted, counts: list[SparseRows], l: float) -> Floats:
     form = replace(fitted.model, l=l).learn_counts(
         fitted.counts, binary=fitted.settings.binary).form
     return np.concatenate([form.scores(batch) for batch in counts])

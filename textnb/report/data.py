@@ -18,20 +18,15 @@ from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
-from textnb.evaluation.evaluate import ScoringWatch, scan_for, score_classes, score_lists
-from textnb.evaluation.held_out import (
-    LABEL,
-    UNKNOWN,
-    HeldOut,
-    in_classes,
-    known_labels,
-)
-from textnb.evaluation.labels import LabelEvaluation, no_known_label
+from textnb.evaluation.evaluate import scan_for, score_classes, score_lists
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import in_classes, known_labels
+from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates, errors_by_threshold
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.scoring.columns import where_possible
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
@@ -230,15 +225,9 @@ def score_rows(model: Model, frame: Any, progress: Progress | None = None) -> Sc
     LearnedRowsWarning, UnknownTermsWarning
         As `textnb.evaluate` does.
     """
-    if not isinstance(model, TextClassifier):
-        return _score_classes(model, frame, progress)
-    if model.fitted_.is_multilabel:
+    if isinstance(model, TextClassifier) and model.fitted_.is_multilabel:
         return _score_lists(model, frame, progress)
-    watch = ScoringWatch(model.fitted_, model.fitted_.labels, LABEL)
-    scored = _score_classes(model, frame, progress, watch)
-    watch.novelty.result.warn()
-    watch.coverage.warn()
-    return scored
+    return _score_classes(model, frame, progress)
 
 
 def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -> Scored:
@@ -260,28 +249,21 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
                   lists.watch.coverage)
 
 
-def _score_classes(
-    model: Model, frame: Any, progress: Progress | None, watch: ScoringWatch | None = None
-) -> Scored:
-    held, labels = score_classes(model, frame, progress, watch)
-    classes, predicted = pl.Series(model.classes_.tolist()), held.predicted
-    if (held.actual == UNKNOWN).all():
-        raise no_known_label(labels[0], classes)
-    novelty = None if watch is None else watch.novelty.result
+def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Scored:
+    held, watch = score_classes(model, frame, progress)
+    classes, novelty = pl.Series(model.classes_.tolist()), None
+    if watch is not None:
+        watch.warn()
+        novelty = watch.novelty.result
     held = replace(held, novelty=novelty,
                    without_class=in_classes(held.actual, learned_rows(model) == 0))
     posterior = held.calibrated(getattr(model, "calibration_", None))
     decision = getattr(model, "decision_", None)
-    codes = {"predicted": predicted} if decision is None else {
-        "predicted": predicted,
-        "decision": decision.decide(log_odds(posterior.scores), classes.to_list())}
-    pairs = pl.DataFrame({"actual": labels, **{
-        name: where_possible(classes.gather(pl.Series(np.maximum(some, 0))), pl.Series(some >= 0))
-        for name, some in codes.items()}}).group_by("actual", *codes).len("n")
-    result = replace(evaluation(pairs, classes), novelty=novelty,
+    result = replace(evaluation(posterior.pairs(decision), classes, decision), novelty=novelty,
                      textless=0 if watch is None else watch.coverage.textless)
-    return Scored(model, result.with_decision(pairs, decision), held, posterior,
-                  codes.get("decision", predicted), predicted == held.actual,
+    answers = held.predicted if decision is None else decision.decide(
+        log_odds(posterior.scores), classes.to_list())
+    return Scored(model, result, held, posterior, answers, held.predicted == held.actual,
                   None if watch is None else watch.coverage)
 
 

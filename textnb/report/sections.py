@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from textnb.bayes.decision import Decision
 from textnb.errors import quantity
-from textnb.evaluation.held_out import UNKNOWN
 from textnb.evaluation.metrics import Evaluation
+from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates
 from textnb.report.cards import Card, Mistake, cards_of, mistakes_of
 from textnb.report.charts import (

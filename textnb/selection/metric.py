@@ -93,6 +93,11 @@ class Metric:
         """Whether the metric needs calibrated probabilities, and not only the order of scores."""
         return self.name == "log-loss"
 
+    @property
+    def goal(self) -> str:
+        """What thresholds of labels are chosen by: "f1" of each, or "micro-f1" of all."""
+        return "f1" if self.name == "macro-f1" else "micro-f1"
+
     def gain(self, value: float) -> float:
         """The value, negated if lower values of this metric are better."""
         return -value if self.name == "log-loss" else value

@@ -1,4 +1,4 @@
-"""Keeps what the folds of `Linear` are learned from, for trials that differ in C, l or power alone.
+"""What trials share: counts of terms, and the rows that the folds of `Linear` are learned from.
 
 A trial has the same bits with it as without it: nothing that was learned is kept. So a solver
 begins anew in each trial, and not from the weights of the trial before. Its weights would be others
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from textnb.bayes.linear import PreparedRows
 
 # Most bytes to keep.
 _MOST_BYTES = 1 << 30
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,28 +35,39 @@ class PreparedFold:
     rows: PreparedRows
     kept: NDArray[np.bool_]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self.rows.nbytes + self.kept.nbytes
 
-class PreparedFolds:
-    """The folds that were used last, as far as they fit in memory."""
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._folds: OrderedDict[Hashable, PreparedFold] = OrderedDict()
+class Recent(Generic[Item]):
+    """The items that were used last, as far as they fit in memory.
 
-    def get(self, key: Hashable, prepare: Callable[[], PreparedFold]) -> PreparedFold:
-        """The fold of a key; it is prepared where it is not kept. Threads may call it at once."""
-        fold = self._folds.get(key)
-        if fold is None:
-            fold = prepare()
-        self._folds[key] = fold
-        self._folds.move_to_end(key)
-        return fold
+    Parameters
+    ----------
+    size : callable
+        The bytes of an item.
+    """
+
+    def __init__(self, size: Callable[[Item], int], most_bytes: int = _MOST_BYTES) -> None:
+        self._size, self._most_bytes = size, most_bytes
+        self._items: OrderedDict[Hashable, Item] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
+        """The item of a key; it is made where it is not kept. Threads may call it at once."""
+        item = self._items.get(key)
+        if item is None:
+            item = make()
+        self._items[key] = item
+        self._items.move_to_end(key)
+        return item
 
     def drop_oldest(self) -> None:
-        """Drop what was used least recently until the rest fits; call it from one thread alone."""
-        while sum(_bytes(fold) for fold in self._folds.values()) > self._most_bytes:
-            self._folds.popitem(last=False)
+        """Drop what was used least recently until the rest fits, or is one item.
 
-
-def _bytes(fold: PreparedFold) -> int:
-    return fold.rows.nbytes + fold.kept.nbytes
+        Call it from one thread alone.
+        """
+        while len(self._items) > 1 and sum(
+                map(self._size, self._items.values())) > self._most_bytes:
+            self._items.popitem(last=False)

@@ -54,7 +54,6 @@ from textnb.selection.candidates import (
     is_spaceless,
     neighbours,
 )
-from textnb.selection.label_margins import code_of_thresholds, goal_of
 from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, Trials
@@ -252,10 +251,11 @@ def search(
     fitted = fit(candidate.settings(names, label), table)
     code = _code(candidate, calibration, names, label)
     if of_lists:
-        by = {"groups": groups, "time": time, "seed": seed or None}
         fitted = _with_thresholds(fitted, candidate, table, goal, seed, groups=groups, time=time)
-        code = code_of_thresholds(
-            code, goal.name, {name: value for name, value in by.items() if value})
+        by = {"groups": groups, "time": time, "seed": seed}
+        arguments = "".join(f", {name}={value!r}" for name, value in by.items() if value)
+        code = (f"import textnb\n{code}\nheld = textnb.cross_validate(model, rows{arguments})\n"
+                f"model.set_decision(textnb.choose_class_thresholds(held, by={goal.goal!r}))")
     elif calibration is not None:
         fitted = fitted.with_calibration(calibration)
     return Tuned(fitted, goal, estimate, default_estimate, log, code, candidate, lead,
@@ -275,7 +275,7 @@ def _with_thresholds(
         raise DataError(f"the labels' thresholds can't be chosen: {judge.failure}")
     return fitted.with_decision(Decision(
         dict(zip(fitted.classes.tolist(), found.tolist(), strict=True)),
-        evidence={"by": goal_of(goal.name), "documents": int((partition.folds >= 0).sum()),
+        evidence={"by": goal.goal, "documents": int((partition.folds >= 0).sum()),
                   "scored": partition.method}))
 
 

@@ -7,7 +7,6 @@ to those of a model that is fitted on these rows.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
+from textnb.bayes.label_thresholds import f1_thresholds
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.linear import PreparedRows
@@ -32,9 +32,8 @@ from textnb.models.nblinear import NBLinear
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import map_in_threads
 from textnb.selection.candidates import Candidate
-from textnb.selection.label_margins import margins_of, thresholds_of
 from textnb.selection.metric import Metric
-from textnb.selection.prepared import PreparedFold, PreparedFolds
+from textnb.selection.prepared import PreparedFold, Recent
 from textnb.selection.splits import Split
 from textnb.text.matrix import CountMatrix
 
@@ -43,8 +42,6 @@ Ints = NDArray[np.int64]
 _SHARES = (1 / 9, 1 / 3, 1.0)
 # A rung with fewer rows than this says too little, and is left out.
 _MIN_ROWS = 1_000
-# Most bytes of matrices to keep for further trials with the same tokenizer.
-_CACHE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +103,9 @@ class Trials:
         check_room(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
         shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
         self._rungs = _nested_rows(partition.folds, partition.strata, shares, seed)
-        self._matrices: OrderedDict[object, tuple[CountMatrix, int]] = OrderedDict()
-        self._prepared = PreparedFolds()
+        self._matrices: Recent[CountMatrix] = Recent(
+            lambda counts: counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes)
+        self._prepared: Recent[PreparedFold] = Recent(lambda fold: fold.nbytes)
         self.failure = ""
 
     @property
@@ -156,10 +154,11 @@ class Trials:
     def _with_thresholds(
         self, scores: Floats, actual: NDArray[np.bool_], folds: Ints
     ) -> TrialResult:
-        margins = margins_of(self.metric.name, scores, actual, folds)
+        by = self.metric.goal
+        margins = margins_of(by, scores, actual, folds)
         return TrialResult(
             self.metric.value(margins, actual, self._classes), margins, actual, None,
-            thresholds_of(self.metric.name, scores, actual))
+            f1_thresholds(by, scores, actual))
 
     def _held_out_scores(
         self, candidate: Candidate, rung: int, counts: CountMatrix, partition: Split,
@@ -201,20 +200,15 @@ class Trials:
         return scores
 
     def _counts(self, candidate: Candidate, rung: int) -> CountMatrix:
-        key = candidate.tokenizer, rung
-        if key in self._matrices:
-            self._matrices.move_to_end(key)
-            return self._matrices[key][0]
-        # All terms are counted (min_df is 1): which of them to keep depends on the rows of a fold.
-        settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
-            self.text, self.label)
-        batches = labelled_batches(settings, self._frame[self._rungs[rung]])
-        counts = document_term_matrix(batches).counts
-        size = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
-        while self._matrices and (
-                size + sum(other for _, other in self._matrices.values()) > _CACHE_BYTES):
-            self._matrices.popitem(last=False)
-        self._matrices[key] = counts, size
+        def count() -> CountMatrix:
+            # All terms are counted (min_df is 1): which to keep depends on the rows of a fold.
+            settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
+                self.text, self.label)
+            batches = labelled_batches(settings, self._frame[self._rungs[rung]])
+            return document_term_matrix(batches).counts
+
+        counts = self._matrices.get((candidate.tokenizer, rung), count)
+        self._matrices.drop_oldest()
         return counts
 
 
@@ -229,6 +223,29 @@ def learn(
     features = columns if above is None else presence(columns, above)
     model.check(features.shape[1], 2)
     return model.learn_counts(Counts.from_labels(features, labels)), kept
+
+
+def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) -> Floats:
+    """Scores less thresholds that the documents of the other folds chose.
+
+    Parameters
+    ----------
+    by, scores, actual
+        As in `f1_thresholds`.
+    folds : int64 (n_documents,)
+
+    Examples
+    --------
+    >>> scores = np.array([[2.0], [1.0], [-1.0], [-3.0]])
+    >>> actual = np.array([[True], [True], [True], [False]])
+    >>> margins_of("f1", scores, actual, np.array([0, 1, 0, 1])).round(1).tolist()
+    [[3.2], [2.4], [0.2], [-1.6]]
+    """
+    margins = np.empty(scores.shape)
+    for fold in np.unique(folds):
+        own = folds == fold
+        margins[own] = scores[own] - f1_thresholds(by, scores[~own], actual[~own])
+    return margins
 
 
 def _frequent_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from textnb.evaluation.calibration import (
     reliability,
     scores_by_folds,
 )
-from textnb.evaluation.class_thresholds import choose_class_thresholds
-from textnb.evaluation.decisions import Goal, choose_threshold
-from textnb.evaluation.held_out import HeldOut, held_out
+from textnb.evaluation.decisions import choose
+from textnb.evaluation.goal import Goal
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.labelled import held_out
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.novelty import evidence_of
 from textnb.frames.batches import Progress
@@ -96,18 +97,12 @@ def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
 def check_decision(fitted: Fitted, options: DecideOptions) -> None:
     """Raises ParameterError for a goal that can't be, before rows are scored."""
     options.check_labels(is_multilabel=fitted.is_multilabel)
-    classes = fitted.classes.tolist()
     if options.min_probability is not None:
         check_share("min_probability", options.min_probability)
-    elif fitted.is_multilabel:
-        Goal(by=options.by, min_precision=options.min_precision, confidence=options.confidence,
-             costs=options.costs, method=options.method).check_for_labels()
-    elif options.min_precision is not None:
-        Goal(min_precision=options.min_precision,
-             confidence=options.confidence).check_for_classes(classes)
     else:
-        Goal(**_rates(options)).check_for_class(
-            classes, class_named(options.positive, fitted.classes, "positive"))
+        _goal(options).check(
+            fitted.classes.tolist(), "sigmoid" if fitted.is_multilabel else "softmax",
+            _positive(fitted, options))
 
 
 def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
@@ -130,23 +125,19 @@ def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
                                   "calibrated": calibration is not None})
     if held is None:
         return _with_ranks(fitted, options)
-    if fitted.is_multilabel:
-        of_labels: dict[str, Any] = {"by": options.by, "method": options.method, **options.ranks}
-        return choose_class_thresholds(
-            held, calibration=calibration, min_precision=options.min_precision,
-            confidence=options.confidence, costs=options.costs, **of_labels)
-    if options.min_precision is not None:
-        return choose_class_thresholds(
-            held, min_precision=options.min_precision, confidence=options.confidence,
-            calibration=calibration)
-    return choose_threshold(
-        held, class_named(options.positive, fitted.classes, "positive"), calibration=calibration,
-        **_rates(options))
+    return choose(held, _goal(options), _positive(fitted, options), calibration)
 
 
-def _rates(options: DecideOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in (
-        "max_false_positive_rate", "max_false_negative_rate", "confidence", "costs", "method")}
+def _goal(options: DecideOptions) -> Goal:
+    named: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Goal)}
+    return Goal(**named | {"at_least": options.at_least or 0})
+
+
+def _positive(fitted: Fitted, options: DecideOptions) -> Any:
+    """The class whose threshold is chosen; None where all have one."""
+    if fitted.is_multilabel or options.min_precision is not None:
+        return None
+    return class_named(options.positive, fitted.classes, "positive")
 
 
 def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:

@@ -92,7 +92,7 @@ def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
         return {}
     # Imported here, as it takes SciPy.
     from textnb.evaluation.calibration import reliability
-    from textnb.evaluation.held_out import held_out
+    from textnb.evaluation.labelled import held_out
 
     held, calibration = held_out(model, frame), model.calibration
     calibrated = held.calibrated(calibration)

@@ -1,0 +1,122 @@
+"""What thresholds are chosen for, and whether it can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textnb.bayes.labels import Link
+from textnb.errors import Mention, ParameterError
+from textnb.evaluation.binomial import check_share
+from textnb.evaluation.roc import check_class, check_two_classes
+from textnb.runtime.settings import is_number
+
+BY, METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
+_OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
+_OF_CLASSES = "is for thresholds of every class: see choose_class_thresholds"
+_OF_LISTS = "is for lists of labels, and these documents have one label each"
+# What is chosen for one class, for classes that exclude each other, and for labels of lists: the
+# goals of which one is given; and why other settings are refused.
+_GOALS = {"class": ("max_false_positive_rate", "costs"), "classes": ("min_precision",),
+          "labels": ("by", "min_precision", "costs")}
+_REFUSED = {
+    "class": dict.fromkeys(("min_precision", "by", "at_least", "at_most"), _OF_CLASSES),
+    "classes": dict.fromkeys(("by", "costs", "method", "at_least", "at_most"), _OF_LISTS),
+    "labels": {}}
+for _kind in ("classes", "labels"):
+    _REFUSED[_kind] |= dict.fromkeys(
+        ("max_false_positive_rate", "max_false_negative_rate"), _OF_ONE_CLASS)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What thresholds are chosen for: a rate of errors, costs, a precision or F1.
+
+    The attributes are parameters of `choose_threshold` and `textnb.choose_class_thresholds`.
+    """
+
+    max_false_positive_rate: float | None = None
+    max_false_negative_rate: float | None = None
+    min_precision: float | None = None
+    by: str | None = None
+    costs: tuple[float, float] | None = None
+    method: str | None = None
+    confidence: float = 0.95
+    at_least: int = 0
+    at_most: int | None = None
+
+    def check(self, classes: Sequence[Any], link: Link, positive: Any = None) -> None:
+        """Raises ParameterError for what can't be chosen, before documents are scored.
+
+        Parameters
+        ----------
+        classes : sequence of labels
+        link : {"softmax", "sigmoid"}
+            Of documents that have one label each, or any number of them.
+        positive : label, optional
+            The class whose threshold is chosen; None for thresholds of all.
+        """
+        kind = "labels" if link == "sigmoid" else "classes" if positive is None else "class"
+        for name, reason in _REFUSED[kind].items():
+            if getattr(self, name) != getattr(Goal, name):
+                raise ParameterError.naming("{setting} " + reason, setting=Mention(name))
+        if link == "softmax":
+            check_two_classes(classes)
+        if positive is not None:
+            check_class(classes, positive)
+        check_share("confidence", self.confidence)
+        for name in ("max_false_positive_rate", "max_false_negative_rate", "min_precision"):
+            if getattr(self, name) is not None:
+                check_share(name, getattr(self, name))
+        self._check_costs()
+        if self.by not in (None, *BY):
+            raise ParameterError.unknown_choice("by", self.by, BY)
+        names = [name for name in _GOALS[kind] if getattr(self, name) is not None]
+        if len(names) != 1:
+            one = "" if len(_GOALS[kind]) == 1 else "one of "
+            raise ParameterError.naming(
+                f"give {one}{_listed(['{' + name + '}' for name in _GOALS[kind]])}; got {{got}}",
+                got=_listed(names) or "none")
+        if self.max_false_negative_rate is not None and self.max_false_positive_rate is None:
+            raise ParameterError.naming(
+                "{max_false_negative_rate} goes with {max_false_positive_rate}, and none is given")
+
+    def _check_costs(self) -> None:
+        if self.method is not None and self.costs is None:
+            raise ParameterError(
+                f"method={self.method!r} goes with costs, and none are given")
+        if self.method not in (None, *METHODS):
+            raise ParameterError.unknown_choice("method", self.method, METHODS)
+        pair = (1, 1) if self.costs is None else self.costs
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
+                is_number(cost) and 0 < cost < math.inf for cost in pair):
+            raise ParameterError.out_of_range(
+                "costs", "two numbers above 0, of a false positive and of a false negative", pair)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What evidence says was asked for."""
+        if self.costs is not None:
+            return {"costs": [float(cost) for cost in self.costs],
+                    "rule": self.method or "empirical"}
+        if self.min_precision is not None:
+            return {"min_precision": self.min_precision, "confidence": self.confidence}
+        return {} if self.by is None else {"by": self.by}
+
+    def cost(self, false_positives: int, false_negatives: int) -> dict[str, float]:
+        """What errors cost, for evidence; nothing without costs."""
+        if self.costs is None:
+            return {}
+        wrong, missed = map(float, self.costs)
+        return {"cost": wrong * false_positives + missed * false_negatives}
+
+
+def _listed(names: list[str]) -> str:
+    """Names in words.
+
+    >>> _listed(["by", "min_precision", "costs"])
+    'by, min_precision and costs'
+    """
+    return " and ".join([", ".join(names[:-1]), *names[-1:]] if len(names) > 1 else names)

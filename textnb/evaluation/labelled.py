@@ -1,0 +1,208 @@
+"""Labelled documents in batches: their classes, and their scores by a model that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.decision import choose_labels
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.errors import DataError
+from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, NoveltyCount, codes_of
+from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
+from textnb.frames.texts import labels_as
+from textnb.learning.documents import labels_of
+from textnb.learning.fitted import Fitted, check_texts
+from textnb.runtime.threads import map_in_threads
+from textnb.scoring.scorer import Watch, lengths
+
+# The column of labels in batches: no column of a user's has this name.
+LABEL = "\0label"
+
+
+def known_labels(
+    labels: pl.Series, classes: pl.Series, first_row: int = 0
+) -> NDArray[Any]:
+    """The class of each document, -1 for another; of lists, which documents have which classes.
+
+    Raises
+    ------
+    DataError
+        If a label is null; its row is named.
+    """
+    found = labels_of(labels, first_row)
+    names = pl.Series(found.classes.tolist(), dtype=classes.dtype)
+    # Without a label, the codes have no type.
+    place = codes_of(names, classes)[found.codes.astype(np.int64)]
+    if found.link == "softmax":
+        return place
+    actual = np.zeros((len(labels), len(classes)), dtype=np.bool_)
+    actual[found.rows[place >= 0], place[place >= 0]] = True
+    return actual
+
+
+def unknown_labels(labels: pl.Series, classes: pl.Series) -> pl.Series:
+    """The labels that are none of the classes: of each document one, or null, or a list.
+
+    Examples
+    --------
+    >>> unknown_labels(pl.Series(["a", "c"]), pl.Series(["a", "b"])).to_list()
+    [None, 'c']
+    >>> unknown_labels(pl.Series([["a", "c"], []]), pl.Series(["a", "b"])).to_list()
+    [['c'], []]
+    """
+    known = pl.lit(classes.implode())
+    return labels.to_frame("label").select(
+        pl.col("label").list.eval(pl.element().filter(~pl.element().is_in(classes.implode())))
+        if isinstance(labels.dtype, pl.List)
+        else pl.when(~pl.col("label").is_in(known)).then("label")).to_series()
+
+
+def labelled_batches(
+    rows: pl.LazyFrame, columns: Sequence[str], label: str | None, classes: pl.Series,
+    progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
+) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
+    """Batches of columns of a test set, and their `known_labels`.
+
+    Parameters
+    ----------
+    rows : LazyFrame
+    columns : sequence of str
+        The columns that a model reads.
+    label : str or None
+        The label column; batches hold it as `LABEL`. None if there is none.
+    classes : Series
+        The model's classes.
+    progress : callable, optional
+    text : sequence of str, optional
+        Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
+    of_lists : bool
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+    """
+    if label is not None:
+        kind = pl.List(classes.dtype) if of_lists else classes.dtype
+        own = [labels_as(label, rows, kind).alias(LABEL)]
+    else:
+        own = []
+    first = 0
+    for batch in batches(rows.select(*columns, *own),
+                         columns if text is None else text, progress=progress):
+        if label is not None:
+            yield batch, known_labels(batch[LABEL].rename(label), classes, first)
+        elif of_lists:
+            yield batch, np.zeros((batch.height, len(classes)), dtype=np.bool_)
+        else:
+            yield batch, np.full(batch.height, UNKNOWN)
+        first += batch.height
+    if not first:
+        raise DataError.no_rows("the test set", "there is nothing to measure")
+
+
+def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Mask of the documents whose label is one of some classes; None if there is no such one."""
+    inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
+    return inside if inside.any() else None
+
+
+def held_out(
+    model: Any, frame: Any, *, progress: Progress | None = None
+) -> HeldOut:
+    """Score labelled documents that the model has not learned.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+        With the model's text and label columns.
+    progress : callable, optional
+
+    Returns
+    -------
+    HeldOut
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of the rows: they hold far fewer terms that are new
+        to their classes (of a list, to its label of the fewest documents) than new rows would.
+        This shows if about 45 % of the rows or more were learned. ``method`` says so too, and
+        decisions and calibrations from these scores record it. ``novelty`` has the figures. If
+        there are too few rows for a verdict, there is no warning, and ``method`` is "rows given as
+        held out (can't be verified)".
+    """
+    held = score_held_out(check_texts(model), frame, progress)
+    if held.novelty is not None:
+        held.novelty.warn()
+    return held
+
+
+def score_held_out(
+    fitted: Fitted, frame: Any, progress: Progress | None = None, watch: Watch | None = None,
+    labelled: bool = True,
+) -> HeldOut:
+    """Score documents as `held_out` does, without its warning.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Called with each batch and its counts.
+    labelled : bool
+        Whether there are labels; if not, ``actual`` says nothing.
+    """
+    novelty = NoveltyCount(fitted) if labelled else None
+    parts = []
+    for batch, counts, part in scored_batches(fitted, frame, progress, labelled):
+        if novelty is not None:
+            novelty.add(counts, novelty.codes_of(part.actual))
+        if watch is not None:
+            watch(batch, counts)
+        parts.append(part)
+    held = HeldOut.joined(parts)
+    if novelty is None:
+        return held
+    return replace(held, method=novelty.result.method, novelty=novelty.result,
+                   without_class=None if fitted.is_multilabel else
+                   in_classes(held.actual, fitted.counts.class_count == 0))
+
+
+def scored_batches(
+    fitted: Fitted, frame: Any, progress: Progress | None = None, labelled: bool = True
+) -> Iterator[tuple[pl.DataFrame, SparseRows, HeldOut]]:
+    """Batches of documents, their counts, and their scores, which are not calibrated."""
+    of_lists, labels = fitted.is_multilabel, fitted.labels.to_list()
+    decision = fitted.decision if of_lists else None
+
+    def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[pl.DataFrame, SparseRows, HeldOut]:
+        batch, own = part
+        counts = fitted.vocabulary.rows(batch, fitted.columns)
+        scores = fitted.form.scores(counts)
+        return batch, counts, HeldOut(
+            fitted.classes, scores, own, lengths(fitted, counts), UNVERIFIED,
+            link="sigmoid" if of_lists else "softmax",
+            unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
+            answers=None if decision is None else choose_labels(scores, labels, decision))
+
+    with reading(frame):
+        rows = fitted.scan(frame) if labelled else scan(
+            frame, text=fitted.columns, tokens=fitted.token_columns)
+        yield from map_in_threads(score, labelled_batches(
+            rows, fitted.columns, fitted.label if labelled else None, fitted.labels, progress,
+            of_lists=of_lists))

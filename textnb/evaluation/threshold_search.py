@@ -1,0 +1,115 @@
+"""Searches for the lowest threshold of a class that holds a rate of errors, or a precision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.errors import DataError
+from textnb.evaluation.binomial import errors_allowed, lower_bound, trials_needed, upper_bound
+
+# The relative distance of a threshold from the score below it: larger than rounding errors.
+_CLEARANCE = 1e-6
+# In the search for a precision, each prefix is this many times as long as the one before.
+_GROWTH = 1.1
+
+
+def lowest_threshold_of_rate(
+    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, what: str, error: str
+) -> tuple[float, dict[str, Any]]:
+    """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
+
+    Documents that are ``wrong`` are errors where their score reaches the threshold.
+    """
+    n = int(wrong.sum())
+    allowed = errors_allowed(n, rate, confidence)
+    if allowed < 0:
+        needed = trials_needed(rate, confidence)
+        raise DataError(
+            f"to show at {confidence:g} confidence that at most {rate:g} of the {what} are "
+            f"answered wrongly takes {needed:,} of them, if none is; there are {n:,}, so "
+            f"{needed - n:,} more are needed. Score more, or allow a higher rate")
+    excluded = float(np.sort(scores[wrong])[n - 1 - allowed])
+    if excluded == np.inf:
+        raise DataError(f"more than {allowed:,} of {n:,} {what} are certain to be answered wrongly "
+                        "(log-odds inf, as l = 0 gives them): no threshold leaves them out")
+    return threshold_above(excluded, scores), {
+        f"max_{error}_rate": rate, f"{error}s_allowed": allowed,
+        f"{error}_rate_bound": upper_bound(allowed, n, confidence)}
+
+
+def threshold_above(excluded: float, scores: Floats) -> float:
+    """A threshold that every score above ``excluded`` reaches, and ``excluded`` does not."""
+    higher = scores[scores > excluded]
+    following = float(higher.min()) if len(higher) else np.inf
+    if excluded == -np.inf:
+        return following - _CLEARANCE * max(1.0, abs(following)) if following < np.inf else 0.0
+    step = min(_CLEARANCE * max(1.0, abs(excluded)), (following - excluded) / 2)
+    return excluded + step if excluded < excluded + step else following
+
+
+def lowest_threshold_of_precision(
+    label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float,
+    floor: float = 0.0,
+) -> dict[str, Any]:
+    """Find the lowest threshold at which the precision of a class can be shown.
+
+    Parameters
+    ----------
+    label : label
+    odds : float64 (n_documents,)
+    right : bool (n_documents,)
+        Which documents have the label.
+    least : float
+        The precision.
+    confidence : float
+    floor : float
+        No threshold is below this.
+
+    Returns
+    -------
+    dict
+        ``label``, ``threshold`` (None if it can't be shown), ``answered``, ``correct``,
+        ``precision_bound``, ``candidates``, ``starts``.
+    """
+    own = odds >= floor
+    order = np.argsort(-odds[own], kind="stable")
+    scores, hits = odds[own][order], right[own][order].cumsum()
+    starts, level = _start_lengths(len(scores), least, confidence)
+    entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
+             "precision_bound": None, "candidates": len(scores), "starts": starts}
+    for start in starts:
+        length = start
+        while True:
+            # No threshold separates equal scores, so a prefix holds all or none of them.
+            n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
+            bound = lower_bound(int(hits[n - 1]), n, level)
+            if bound < least:
+                break
+            if n > int(entry["answered"]):
+                left_out = float(scores[n]) if n < len(scores) else -np.inf
+                entry |= {"threshold": max(floor, threshold_above(left_out, scores)), "answered": n,
+                          "correct": int(hits[n - 1]), "precision_bound": bound}
+            if n == len(scores):
+                break
+            length = min(len(scores), max(n + 1, math.ceil(length * _GROWTH)))
+    return entry
+
+
+def _start_lengths(n: int, least: float, confidence: float) -> tuple[list[int], float]:
+    """The lengths of the first prefixes, and the confidence of each of their tests.
+
+    >>> _start_lengths(300, 0.95, 0.95)
+    ([80, 160], 0.9833333333333333)
+    """
+    fewest = trials_needed(1.0 - least, confidence)
+    if n < fewest:
+        return [], confidence
+    shares = 1 + int(math.log2(n / fewest))
+    level = 1.0 - (1.0 - confidence) / shares
+    first = trials_needed(1.0 - least, level)
+    return [length for j in range(shares) if (length := first << j) <= n], level
