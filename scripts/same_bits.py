@@ -41,12 +41,15 @@ def first_difference(before: Any, now: Any) -> str:
     if before == now:
         return ""
     if isinstance(before, bytes) or isinstance(now, bytes):
-        return f"bytes, {len(before):,} and {len(now):,}"
+        return f"{len(before):,} bytes, now {len(now):,}"
     for old, new in zip_longest(leaves(before[0]), leaves(now[0]), fillvalue=("", "nothing")):
         if old != new:
-            return f"{old[0] or new[0] or 'it'} was {str(old[1])[:150]}, is {str(new[1])[:150]}"
+            place = " / ".join(dict.fromkeys(filter(None, (old[0], new[0])))) or "it"
+            return f"{place} was {str(old[1])[:150]}, is {str(new[1])[:150]}"
     old, new = np.frombuffer(before[1]), np.frombuffer(now[1])
     other = np.flatnonzero(old.view(np.int64) != new.view(np.int64))
+    if not len(other):
+        return "an empty part is of another kind"
     at = other[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         worst = np.nanmax(np.abs(new[other] - old[other]) / np.abs(old[other]))
@@ -55,7 +58,7 @@ def first_difference(before: Any, now: Any) -> str:
 
 
 def leaves(value: Any, where: str = "") -> Items:
-    """The parts of a nest, each with its place; of floats a nest has the number."""
+    """The parts of a nest, each with its place."""
     if isinstance(value, (list, dict)):
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(part, f"{where}[{key!r}]")
