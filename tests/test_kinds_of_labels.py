@@ -39,9 +39,9 @@ PLACES = {
         "export.targets.python export.targets.sql export.targets.sql_answers",
     "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",
     "words for people, and refusals":
-        "cli.calibrate cli.evidence cli.predict cli.summary cli.tune export.describe "
-        "learning.fitting filter.mailfilter filter.quick workflow.job workflow.run "
-        "workflow.validate",
+        "classifiers.text cli.calibrate cli.evidence cli.predict cli.summary cli.tune "
+        "export.describe learning.fitting filter.mailfilter filter.quick workflow.evaluate "
+        "workflow.job workflow.run workflow.validate",
 }
 NAMES = {"is_multilabel", "of_lists", "_of_lists"}
 
