@@ -41,6 +41,7 @@ def test_parquet_ndjson_and_csv_learn_the_same(run: Run, files: Path) -> None:
     assert "5 labels" in result.err
 
 
+@pytest.mark.filterwarnings("always::textnb.errors.LearnedRowsWarning")
 def test_columns_of_labels(run: Run, files: Path) -> None:
     names = sorted({name for labels in NEWS["label"] for name in labels})
     NEWS.with_columns(pl.col("label").list.contains(name).alias(name) for name in names).drop(
