@@ -42,7 +42,6 @@ from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
-from textnb.scoring.scorer import Watch
 
 # The index of a label that is none of the model's classes.
 UNKNOWN = -1
@@ -187,10 +186,6 @@ class NoveltyCount:
             wanted = columns.astype(np.int64) * len(self._classes) + codes
             unseen = find(self._keys, wanted) < 0
         return unseen
-
-    def watch(self, codes: NDArray[np.int64]) -> Watch:
-        """A function that scoring calls with a batch and its counts, and that adds them."""
-        return lambda rows, counts: self.add(counts, codes)
 
     @property
     def result(self) -> Novelty:
