@@ -25,6 +25,7 @@ from textnb.evaluation.labels import evaluation_of_lists, matrices
 from textnb.evaluation.metrics import evaluation
 from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
+from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
 from textnb.scoring.columns import lists_of
 
@@ -513,7 +514,7 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
     if of_lists is False and held.link == "sigmoid":
-        raise ParameterError(
+        raise MissingAttributeError(
             "these are scores of lists of labels, and this is for one label per document: "
             "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
     if of_lists and held.link == "softmax":
