@@ -90,8 +90,8 @@ def from_0_1_page() -> str:
         "Keys of jobs": gone.KEYS,
         "Targets of exports": gone.TARGETS}
     parts = ["# From 0.1\n\nWhat 0.1, or an earlier state of 0.2, had and this release has not. "
-             "The program answers each old spelling with the same words, for one release. What else "
-             "changed is in [the changelog](../changelog.md).\n"]
+             "The program answers each old spelling with the same words, for one release. What "
+             "else changed is in [the changelog](../changelog.md).\n"]
     for title, entries in tables.items():
         parts.append(f"\n## {title}\n\n| old | now |\n|---|---|\n")
         parts += [f"| {old if '`' in old else f'`{old}`'} | {_as_cell(advice)} |\n"

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
+# Of a Maildir's messages, those without a verdict.
+_BEFORE, _GONE, _FAILED = "judged before", "gone meanwhile", "could not be judged or filed"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerdictOptions:
     """Verdict."""
@@ -115,8 +119,8 @@ def filter_mail(
             raise ParameterError(f"{name} belongs to --maildir")
 
     def judge(message: bytes) -> tuple[Verdict, Judging]:
-        judging = _load(model, settings)
-        return judging.judge(message), judging.judging
+        mail_filter = _load(model, settings)
+        return mail_filter.judge(message), mail_filter.judging
 
     stream = click.get_current_context().find_object(Stream) or Stream()
     raise click.exceptions.Exit(answer_one(
@@ -155,8 +159,7 @@ def _file(
         status for status, folder in folders.items() if folder is not None)})
     judge = _load(model, settings)
     judged = JudgedMessages(maildir, key)
-    counts, reasons = dict.fromkeys(CODES, 0), set()
-    failures = before = gone = 0
+    counts, reasons = dict.fromkeys((*CODES, _BEFORE, _GONE, _FAILED), 0), set()
     try:
         try:
             paths, skipped = new_messages(maildir)
@@ -167,7 +170,7 @@ def _file(
             if stopped:
                 break
             if path in judged:
-                before += 1
+                counts[_BEFORE] += 1
                 continue
             try:
                 verdict = judge.judge(read_content(path, MAX_MESSAGE + 1))
@@ -179,14 +182,14 @@ def _file(
                 else:
                     file_message(path, target)
             except MessageMoved:
-                gone += 1
+                counts[_GONE] += 1
                 continue
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
                 # One message never stops the others, and none is lost. BaseException, because the
                 # engine's panics are no Exception.
-                failures += 1
+                counts[_FAILED] += 1
                 reason = getattr(error, "strerror", None) or first_line(error)
                 note(printable(f"note: {path} stays where it is: {reason}"))
                 continue
@@ -206,14 +209,11 @@ def _file(
     if stopped:
         note("interrupted; what was filed stays where it was put")
         raise click.exceptions.Exit(FAILED)
-    note(", ".join([f"{n:,} {name}" for name, n in counts.items()] + [
-        f"{n:,} {what}" for n, what in (
-            (before, "judged before"), (gone, "gone meanwhile"),
-            (failures, "could not be judged or filed"),
-            *((n, what) for what, n in skipped.items())) if n]))
+    note(", ".join(f"{number:,} {what}" for what, number in (counts | skipped).items()
+                   if number or what in CODES))
     for line in notes_on(judge.judging, sorted(reasons)):
         note(line)
-    if failures:
+    if counts[_FAILED]:
         raise click.exceptions.Exit(FAILED)
 
 

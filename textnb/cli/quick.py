@@ -75,8 +75,8 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
     settings = {name: options.pop(name) for name in _OF_JUDGING if name in options}
 
     def judge(message: bytes) -> tuple[Verdict, Judging]:
-        with QuickFilter(model, **judging_settings(**settings)) as judging:
-            return judging.judge(message), judging.judging
+        with QuickFilter(model, **judging_settings(**settings)) as mail_filter:
+            return mail_filter.judge(message), mail_filter.judging
 
     try:
         return answer_one(stream, judge, tell, **options)

@@ -13,7 +13,7 @@ from textnb.runtime.settings import Setting, declared, type_of
 TAKEN = frozenset({
     "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
-    "label", "label_columns", "label_separator", "lowercase", "lowercase_az", "lowercase_tr",
+    "label", "label_columns", "label_separator", "lowercase",
     "max_df", "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
     "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator", "set",
     "sklearn", "spam_class", "stop_words", "storage_options", "strip_accents",
