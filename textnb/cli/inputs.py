@@ -99,7 +99,7 @@ class Inputs(LabelledRowOptions):
 
     inputs: list[str] = argument(f"{_KINDS_OF_INPUT} Several are read one after the other.")
 
-    def check(self) -> None:
+    def check_inputs(self) -> None:
         """Raise ParameterError for an input that is named twice."""
         named: set[str] = set()
         for input in self.inputs:

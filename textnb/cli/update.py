@@ -64,7 +64,7 @@ def update(
 ) -> None:
     """Learn more labelled rows: the model is that of one training on all rows."""
     target = done.target(file.model, *source.inputs)
-    source.check()
+    source.check_inputs()
     by_ledger = uses_ledger(file.model, done.output, kept.ledger)
     how.check(has_ledger=by_ledger)
     if not (how.new_class or how.on_error) and _learn_message(
@@ -86,7 +86,7 @@ def forget(
     from textnb.workflow import update as steps
 
     target = done.target(file.model, *source.inputs)
-    source.check()
+    source.check_inputs()
     _change(file.model, source, done, target, uses_ledger(file.model, done.output, kept.ledger),
             "forgetting", "forgot", steps.forget, forgets=True)
 
