@@ -59,13 +59,13 @@ class ChangedModel(ModelOutput):
 
 @verb
 def update(
-    file: ModelFile, source: LabelledRows, how: UpdateOptions, kept: LedgerOption,
+    file: ModelFile, source: LabelledRows, how: UpdateOptions, ledger: LedgerOption,
     done: ChangedModel,
 ) -> None:
     """Learn more labelled rows: the model is that of one training on all rows."""
     target = done.target(file.model, *source.inputs)
     source.check_inputs()
-    by_ledger = uses_ledger(file.model, done.output, kept.ledger)
+    by_ledger = uses_ledger(file.model, done.output, ledger.ledger)
     how.check(has_ledger=by_ledger)
     if not (how.new_class or how.on_error) and _learn_message(
             file.model, source, done, target, by_ledger):
@@ -80,14 +80,14 @@ def update(
 
 @verb
 def forget(
-    file: ModelFile, source: LabelledRows, kept: LedgerOption, done: ChangedModel
+    file: ModelFile, source: LabelledRows, ledger: LedgerOption, done: ChangedModel
 ) -> None:
     """Take learned rows out again: the model is that of a training without them."""
     from textnb.workflow import update as steps
 
     target = done.target(file.model, *source.inputs)
     source.check_inputs()
-    _change(file.model, source, done, target, uses_ledger(file.model, done.output, kept.ledger),
+    _change(file.model, source, done, target, uses_ledger(file.model, done.output, ledger.ledger),
             "forgetting", "forgot", steps.forget, forgets=True)
 
 
