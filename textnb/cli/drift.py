@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import LabelledRowOptions, ModelFile, Quiet, Results, note_malformed, rows_of
+from textnb.cli.inputs import LabelledRowOptions, ModelFile, QuietResults, note_malformed, rows_of
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, quantity
 
@@ -30,13 +30,8 @@ class DriftInput(LabelledRowOptions):
         "Rows of --reference for which this SQL condition holds.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DriftOutput(Quiet, Results):
-    """Output."""
-
-
 @verb
-def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
+def drift(file: ModelFile, source: DriftInput, done: QuietResults) -> None:
     """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
     from textnb.evaluation.drift import AGAIN, TOO_FEW
     from textnb.storage.textmodel import load_fitted
