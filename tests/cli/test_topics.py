@@ -347,6 +347,13 @@ def test_verbs_that_do_not_know_lists_refuse_the_model(run: Run, files: Path, na
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
 
 
+def test_columns_and_a_separator_exclude_each_other_for_every_verb(run: Run, files: Path) -> None:
+    for verb in ("update", "test"):
+        ran = run(verb, "topics.textnb", "tested.ndjson", "--read", "label_separator=,", "--read",
+                  "label_columns=a")
+        assert "label_columns does not go with --read label_separator" in ran.checked(2).err
+
+
 def test_drift_of_lists_names_labels(run: Run, files: Path) -> None:
     found = json.loads(run("drift", "topics.textnb", "tested.ndjson", "--reference",
                            "tested.ndjson", "--format", "json").checked().out)

@@ -227,3 +227,9 @@ def test_a_secret_is_in_no_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(ParameterError) as told:
         job(tmp_path, text)
     assert "SECRET" not in str(told.value)
+
+
+def test_a_secret_in_place_of_a_file_is_in_no_error() -> None:
+    with pytest.raises(SourceError) as told:
+        read_job("postgresql://u:SECRET@host/news")
+    assert "SECRET" not in str(told.value)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
-from textnb.cli.console import note, out
-from textnb.cli.inputs import LabelledRowOptions, ModelFile, Quiet, Results, rows_of, work_on
+from textnb.cli.console import note, out, progress
+from textnb.cli.inputs import LabelledRowOptions, ModelFile, QuietResults, note_malformed, rows_of
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, quantity
 
 if TYPE_CHECKING:
-    from textnb.evaluation.drift import Drift, Sample
-    from textnb.learning.fitted import Fitted
+    from textnb.evaluation.drift import Drift
 
 AGAIN_CODE, TOO_FEW_CODE = 3, 4
 
@@ -31,27 +30,30 @@ class DriftInput(LabelledRowOptions):
         "Rows of --reference for which this SQL condition holds.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DriftOutput(Quiet, Results):
-    """Output."""
-
-
 @verb
-def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
+def drift(file: ModelFile, source: DriftInput, done: QuietResults) -> None:
     """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
-    from textnb.evaluation.drift import AGAIN, TOO_FEW, check_model, compare
+    from textnb.evaluation.drift import AGAIN, TOO_FEW
     from textnb.storage.textmodel import load_fitted
-    from textnb.workflow.rows import check_storage
+    from textnb.workflow.evaluate import drift
+    from textnb.workflow.rows import check_storage, for_place
 
     if source.input is None or source.reference is None:
         raise ParameterError("drift compares recent rows with rows like those that the thresholds "
-                             "were chosen on: textnb drift MODEL RECENT --reference EARLIER")
+                             "were chosen on: textnb drift MODEL INPUT --reference FILE")
     check_storage(source, source.input, source.reference)
-    fitted = check_model(load_fitted(file.model))
-    reference = _sample(fitted, source.reference, source, source.reference_where,
-                        "--reference-where", done.quiet)
-    recent = _sample(fitted, source.input, source, source.where, "--where", done.quiet)
-    result = compare(reference, recent, fitted.classes.tolist(), fitted.is_multilabel)
+    fitted = load_fitted(file.model)
+    label = fitted.label if source.of_lists else None
+    reference, recent = (rows_of(
+        fitted, place, replace(for_place(place, source), where=where), label, option)
+        for place, where, option in (
+            (source.reference, source.reference_where, "--reference-where"),
+            (source.input, source.where, "--where")))
+    with progress("scoring", "scored", done.quiet) as advance:
+        result = drift(fitted, reference, recent, advance)
+    if not done.quiet:
+        note_malformed(reference)
+        note_malformed(recent)
     if not done.wrote_json(result.to_dict):
         _show(result)
     if not done.quiet and result.verdict != AGAIN and result.measures:
@@ -61,20 +63,6 @@ def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
         raise click.exceptions.Exit(AGAIN_CODE)
     if result.verdict == TOO_FEW:
         raise click.exceptions.Exit(TOO_FEW_CODE)
-
-
-def _sample(
-    fitted: Fitted, input: str, source: DriftInput, where: str | None, option: str, quiet: bool
-) -> Sample:
-    from dataclasses import replace
-
-    from textnb.evaluation.drift import sample_of
-    from textnb.workflow.rows import for_place
-
-    table = rows_of(fitted, input, replace(for_place(input, source), where=where),
-                    fitted.label if source.of_lists else None, option)
-    with work_on(table, "scoring", "scored", quiet) as advance:
-        return sample_of(fitted, table.frame, advance)
 
 
 def _show(result: Drift) -> None:

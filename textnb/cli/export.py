@@ -9,7 +9,7 @@ import click
 
 from textnb.cli.console import note, out, steps
 from textnb.cli.evidence import note_stale
-from textnb.cli.inputs import ModelFile, Quiet, Results, RowOptions, rows
+from textnb.cli.inputs import ModelFile, Quiet, QuietResults, Results, RowOptions, rows
 from textnb.cli.options import argument, verb
 from textnb.errors import ParameterError, quantity
 from textnb.runtime.settings import setting
@@ -57,13 +57,8 @@ class VerifyInput(RowOptions):
     input: str | None = argument("File of rows to compare on, instead of the golden rows.", None)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class VerifyOutput(Quiet, Results):
-    """Output."""
-
-
 @verb
-def verify(source: VerifyInput, done: VerifyOutput) -> None:
+def verify(source: VerifyInput, done: QuietResults) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
     from textnb.export.verify import verify_export
     from textnb.frames.failures import reading

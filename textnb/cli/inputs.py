@@ -37,7 +37,7 @@ class ModelFile:
 
 
 _WHERE = "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\"."
-_KINDS_OF_INPUT = (
+KINDS_OF_INPUT = (
     "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
     "folder per class, URL (s3://...), Delta or Iceberg table, database with --read query=..., or "
     "- for standard input.")
@@ -61,14 +61,14 @@ class LabelledRowOptions(LabelledOptions):
 class InputRows(RowOptions):
     """Input."""
 
-    input: str = argument(_KINDS_OF_INPUT)
+    input: str = argument(KINDS_OF_INPUT)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledInput(LabelledRowOptions):
     """Input."""
 
-    input: str = argument(_KINDS_OF_INPUT)
+    input: str = argument(KINDS_OF_INPUT)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -94,20 +94,8 @@ class Results:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Inputs(LabelledRowOptions):
-    """Input."""
-
-    inputs: list[str] = argument(f"{_KINDS_OF_INPUT} Several are read one after the other.")
-
-    def check(self) -> None:
-        """Raise ParameterError for an input that is named twice."""
-        named: set[str] = set()
-        for input in self.inputs:
-            place = os.path.realpath(input)
-            if place in named:
-                raise ParameterError(f"{input} is named twice, and its rows would count twice: "
-                                     "name it once")
-            named.add(place)
+class QuietResults(Quiet, Results):
+    """Output."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

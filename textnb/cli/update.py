@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from textnb.cli.console import note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
-    Inputs,
+    KINDS_OF_INPUT,
+    LabelledRowOptions,
     ModelFile,
     ModelOutput,
     NewModel,
@@ -23,7 +25,7 @@ from textnb.cli.inputs import (
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
-from textnb.errors import quantity
+from textnb.errors import ParameterError, quantity
 from textnb.workflow.one_message import learn_message, uses_ledger
 from textnb.workflow.options import UpdateOptions
 
@@ -35,11 +37,22 @@ _KNOWN = "learned before, or twice in the input: changed nothing"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class LabelledRows(Inputs):
+class LabelledRows(LabelledRowOptions):
     """Input."""
 
     as_class: str | None = option("Class of all rows, for an input without a label column.",
-                               "--as", metavar="CLASS")
+                                  "--as", metavar="CLASS")
+    inputs: list[str] = argument(f"{KINDS_OF_INPUT} Several are read one after the other.")
+
+    def check_inputs(self) -> None:
+        """Raise ParameterError for an input that is named twice."""
+        named: set[str] = set()
+        for input in self.inputs:
+            place = os.path.realpath(input)
+            if place in named:
+                raise ParameterError(f"{input} is named twice, and its rows would count twice: "
+                                     "name it once")
+            named.add(place)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -52,20 +65,15 @@ class LedgerOption:
         "without this option.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ChangedModel(ModelOutput):
-    """Output."""
-
-
 @verb
 def update(
-    file: ModelFile, source: LabelledRows, how: UpdateOptions, kept: LedgerOption,
-    done: ChangedModel,
+    file: ModelFile, source: LabelledRows, how: UpdateOptions, ledger: LedgerOption,
+    done: ModelOutput,
 ) -> None:
     """Learn more labelled rows: the model is that of one training on all rows."""
     target = done.target(file.model, *source.inputs)
-    source.check()
-    by_ledger = uses_ledger(file.model, done.output, kept.ledger)
+    source.check_inputs()
+    by_ledger = uses_ledger(file.model, done.output, ledger.ledger)
     how.check(has_ledger=by_ledger)
     if not (how.new_class or how.on_error) and _learn_message(
             file.model, source, done, target, by_ledger):
@@ -80,19 +88,19 @@ def update(
 
 @verb
 def forget(
-    file: ModelFile, source: LabelledRows, kept: LedgerOption, done: ChangedModel
+    file: ModelFile, source: LabelledRows, ledger: LedgerOption, done: ModelOutput
 ) -> None:
     """Take learned rows out again: the model is that of a training without them."""
     from textnb.workflow import update as steps
 
     target = done.target(file.model, *source.inputs)
-    source.check()
-    _change(file.model, source, done, target, uses_ledger(file.model, done.output, kept.ledger),
+    source.check_inputs()
+    _change(file.model, source, done, target, uses_ledger(file.model, done.output, ledger.ledger),
             "forgetting", "forgot", steps.forget, forgets=True)
 
 
 def _learn_message(
-    model: str, source: LabelledRows, done: ChangedModel, target: str, by_ledger: bool
+    model: str, source: LabelledRows, done: ModelOutput, target: str, by_ledger: bool
 ) -> bool:
     """Learn one message without Polars; whether that was possible."""
     from textnb.files.lock import lock_path
@@ -121,7 +129,7 @@ def _learn_message(
 
 
 def _change(
-    model: str, source: LabelledRows, done: ChangedModel, target: str, by_ledger: bool,
+    model: str, source: LabelledRows, done: ModelOutput, target: str, by_ledger: bool,
     what: str, verbed: str, step: Callable[..., Changes], *, forgets: bool = False,
 ) -> Changes:
     """Change a model file by a step, and say what it has become."""
@@ -166,7 +174,6 @@ class ModelFiles:
 @verb
 def merge(files: ModelFiles, done: NewModel) -> None:
     """Add models: the result is that of one training on the documents of all."""
-    from textnb.errors import ParameterError
     from textnb.learning import merging
     from textnb.learning.fitting import counts_that_add
     from textnb.storage.textmodel import load_fitted, save_fitted
@@ -215,7 +222,6 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     import polars as pl
 
     from textnb.cli.tables import frame_table, note_infinite, show
-    from textnb.errors import ParameterError
     from textnb.evaluation.comparison import compare_models
     from textnb.storage.textmodel import load_fitted
 

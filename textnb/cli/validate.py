@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textnb.cli.console import note, out
-from textnb.cli.inputs import LabelledInput, ModelFile, Quiet, Results, rows_of, work_on
+from textnb.cli.inputs import LabelledInput, ModelFile, QuietResults, rows_of, work_on
 from textnb.cli.options import verb
 from textnb.errors import quantity
 from textnb.workflow.options import ValidateOptions
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValidateOutput(Quiet, Results):
-    """Output."""
-
-
 @verb
 def validate(
-    file: ModelFile, source: LabelledInput, how: ValidateOptions, done: ValidateOutput
+    file: ModelFile, source: LabelledInput, how: ValidateOptions, done: QuietResults
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
     import polars as pl

@@ -1,10 +1,10 @@
-"""The step that tests a model on labelled rows."""
+"""The steps that judge a model on rows: a test, and whether documents have drifted."""
 
 from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,6 +15,10 @@ from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
 from textnb.workflow.models import AnyModel, check_one_label, class_named, classes_of, text_columns
 from textnb.workflow.options import TestOptions
+
+if TYPE_CHECKING:
+    from textnb.evaluation.drift import Drift
+    from textnb.workflow.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,19 @@ def evaluate_model(
     area = None if positive is None else evaluate_roc(model, frame, positive).auc
     return Tested(result, positive, area,
                   measure_probabilities(model, frame) if with_probabilities else {})
+
+
+def drift(
+    model: AnyModel, reference: Rows, recent: Rows, progress: Progress | None = None
+) -> Drift:
+    """Tell whether recent rows are of another kind than those of a choice: see `textnb.drift`."""
+    from textnb.evaluation.drift import check_model, compare, sample_of
+
+    fitted, samples = check_model(model), []
+    for rows in (reference, recent):
+        with rows.reading():
+            samples.append(sample_of(fitted, rows.frame, progress))
+    return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 
 
 def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:

@@ -242,15 +242,17 @@ def labelled_rows(
             raise
         if may_lack_labels:
             return open_with(None)
-        raise SchemaError(f"{error.problem}; where all rows are of one class, say "
-                          "--as CLASS") from None
+        raise SchemaError.naming(
+            "{problem}; where all rows are of one class, say {as_class=CLASS}",
+            problem=error.problem) from None
     known, schema = classes_of(model).tolist(), rows.frame.collect_schema()
     dtype = pl.Series(known).dtype
     if as_class is not None:
         if column in schema:
-            raise ParameterError(
-                f"--as is for rows without labels, and the input has a column {column!r}: leave "
-                "out --as, or choose the rows with --where and write them without that column")
+            raise ParameterError.naming(
+                "{as_class} is for rows without labels, and the input has a column {column!r}: "
+                "leave out {as_class}, or choose the rows with {where} and write them without that "
+                "column", column=column)
         label = pl.lit(label_as(as_class, type(known[0])), dtype=dtype)
         labels = pl.concat_list(label) if holds_lists(model) else label
     elif isinstance(schema[column], pl.List):

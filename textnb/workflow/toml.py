@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from textnb.errors import ParameterError, SourceError, first_line
+from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
 from textnb.runtime.gone import KEYS, SETTINGS, gone
 from textnb.runtime.settings import Setting, check_json, declared, type_of
@@ -46,7 +47,7 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
     ParameterError
         If a setting is not ``key=value``, or has no place in the file.
     """
-    name = os.fspath(path)
+    name = hide_secrets(os.fspath(path))
     try:
         text = Path(path).read_bytes().decode("utf-8")
         values = tomllib.loads(text)
