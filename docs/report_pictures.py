@@ -22,7 +22,7 @@ from textnb import MultinomialNB, TextClassifier, write_report
 
 FOLDER = Path(__file__).parent / "pictures"
 # Section of the page, and the height at which its picture is cut.
-PARTS = {"confusion": 420, "curves": 440, "mistakes": 720, "terms": 480}
+PARTS = {"confusion": 420, "curves": 580, "mistakes": 720, "terms": 720}
 
 
 def _chrome(options: Any) -> Any:

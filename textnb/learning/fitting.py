@@ -212,31 +212,24 @@ def fit_from_counts(
     """
     size = len(statistics.classes), statistics.n_features
     with clear_memory_errors(lambda: size):
-        return _fit_from_counts(settings, statistics, l, before, labels_beside)
-
-
-def _fit_from_counts(
-    settings: TextSettings, statistics: Counts, l: float | None, before: Fitted | None,
-    labels_beside: bool,
-) -> Fitted:
-    if settings.memory_limit is not None:
-        statistics = keep_within(statistics, settings.memory_limit)
-    chosen, model = settings.with_column(statistics), settings.model
-    model.presence_above(settings.binary)
-    model.check(chosen.n_features, len(chosen.classes))
-    if l is None and before is not None:
-        l = before.chosen_l
-    if not is_auto(model.l):
-        l = None
-    learned = model.learn_counts(chosen.as_columns(), l=l, binary=settings.binary)
-    classes = learned.form.classes.tolist()
-    if len(classes) == 1 and not learned.counts.is_multilabel:
-        warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
-    fitted = Fitted(
-        settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
-        None if l is None else float(l),
-        labels_beside=labels_beside if before is None else before.labels_beside)
-    return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
+        if settings.memory_limit is not None:
+            statistics = keep_within(statistics, settings.memory_limit)
+        chosen, model = settings.with_column(statistics), settings.model
+        model.presence_above(settings.binary)
+        model.check(chosen.n_features, len(chosen.classes))
+        if not is_auto(model.l):
+            l = None
+        elif l is None and before is not None:
+            l = before.chosen_l
+        learned = model.learn_counts(chosen.as_columns(), l=l, binary=settings.binary)
+        classes = learned.form.classes.tolist()
+        if len(classes) == 1 and not learned.counts.is_multilabel:
+            warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
+        fitted = Fitted(
+            settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
+            None if l is None else float(l),
+            labels_beside=labels_beside if before is None else before.labels_beside)
+        return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
 def fit_from_file(

@@ -20,6 +20,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
 from textnb.learning.fitted import Fitted, check_one_label, keep_choices
+from textnb.learning.leave_one_out import columns_among
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import CountMatrix, Vocabulary
@@ -57,10 +58,7 @@ def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, most: int) ->
 
 def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
     """The weights of a model as a start for one with these terms."""
-    place = np.full(len(terms), -1, dtype=np.int64)
-    known = terms.is_in(start.terms.implode())
-    place[known.to_numpy()] = start.terms.search_sorted(terms.filter(known)).to_numpy()
-    return WarmStart(start.form, place)
+    return WarmStart(start.form, columns_among(terms, start.terms))
 
 
 def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:

@@ -77,13 +77,14 @@ def percent(value: float | None) -> str:
 
     Examples
     --------
-    >>> [percent(value) for value in (0.5, 0.99987, 0.0002, 1.0, None)]
-    ['50.0 %', '99.99 %', '0.02 %', '100 %', '–']
+    >>> [percent(value) for value in (0.5, 0.99987, 0.0002, 1 - 1e-9, 1.0, None)]
+    ['50.0 %', '99.99 %', '0.02 %', '99.9999 %', '100 %', '–']
     """
     if value is None or np.isnan(value):
         return "–"
     if value in (0, 1):
         return f"{value * 100:.0f} %"
+    value = min(max(value, 1e-6), 1 - 1e-6)
     digits = 1 if 0.001 <= value <= 0.999 else 2 if 0.0001 <= value <= 0.9999 else 4
     return f"{value * 100:.{digits}f} %"
 

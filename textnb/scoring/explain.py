@@ -121,7 +121,7 @@ def label_explanation(
     Parameters
     ----------
     explained : DataFrame
-        From `Scorer.explain_labels`.
+        From `textnb.scoring.scorer.explain_labels`.
     predicted : bool (n_labels,)
     thresholds : float64 (n_labels,)
         Of the same labels.
