@@ -34,7 +34,7 @@ from textnb import (
 from textnb.bayes.features import presence_map
 from textnb.export import golden
 from textnb.export.bundle import Bundle, Reads, bundle_of
-from textnb.export.targets import onnx_graph, onnx_split
+from textnb.export.targets import onnx_graph
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
@@ -346,12 +346,12 @@ def test_what_onnx_cannot_split(
 
 def test_the_separator_is_in_no_term() -> None:
     used = tuple(map(chr, range(0x20)))
-    assert onnx_split.unused_character(()) == "\x1f"
-    assert onnx_split.unused_character((*used[::2], "\x1f")) == "\x1d"
-    assert onnx_split.unused_character(used) == "\ue000"
+    assert onnx_graph.unused_character(()) == "\x1f"
+    assert onnx_graph.unused_character((*used[::2], "\x1f")) == "\x1d"
+    assert onnx_graph.unused_character(used) == "\ue000"
     private = tuple(map(chr, [*range(0xE000, 0xF900), *range(0xF0000, 0x110000)]))
     with pytest.raises(ExportError, match="none is left to separate"):
-        onnx_split.unused_character((*used, "".join(private)))
+        onnx_graph.unused_character((*used, "".join(private)))
 
 
 def test_too_large_a_model_is_refused(

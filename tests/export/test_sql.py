@@ -41,12 +41,11 @@ from textnb import (
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
-from textnb.export.targets.sql import Sql, user_tables
+from textnb.export.targets.sql import Sql, WeightRows, user_tables
 from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
-from textnb.export.targets.sql_weights import WeightRows
 
 Corpus = Callable[[str], pl.LazyFrame]
 

@@ -19,7 +19,7 @@ from textnb.export.golden import rows_of
 from textnb.export.portable import portable
 from textnb.export.targets.base import EngineMissing
 from textnb.export.targets.known import TARGETS
-from textnb.export.targets.onnx_split import split_of
+from textnb.export.targets.onnx_graph import split_of
 from textnb.export.targets.polars_code import source_of
 from textnb.filter.mailfilter import MailFilter
 from textnb.text.compiled import usable_kernel, why_expressions

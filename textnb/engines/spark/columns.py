@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'textnb[spark]'"
 Batches = Iterator["pa.RecordBatch"]
+Columns = Mapping[str, Any]
+# Rows of a batch of answers.
+_ROWS = 1 << 16
 # Bytes of Arrow data that are counted or scored at a time.
 _BYTES = 32 << 20
 
@@ -211,23 +214,51 @@ def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
     return frame.rename(dict(zip(frame.columns, columns, strict=True)))
 
 
-def arrow_rows(frame: pl.DataFrame, schema: pa.Schema, rows: int) -> Batches:
-    """Convert a frame to batches with Spark's Arrow types."""
-    for part in frame.iter_slices(rows):
+def map_rows(
+    frame: DataFrame, run: Callable[[Batches], Iterator[pl.DataFrame]], columns: Columns
+) -> DataFrame:
+    """Run a task on each partition of a frame; what it gives are rows with some of the columns.
+
+    Its DataError becomes a row with an ``error``, as Spark would retry after an exception.
+    """
+    def safe(batches: Batches) -> Batches:
+        try:
+            for rows in run(batches):
+                yield from arrow_rows(rows, columns)
+        except DataError as error:
+            yield from arrow_rows(pl.DataFrame({"error": [str(error)]}), columns)
+
+    return frame.mapInArrow(safe, spark_schema(columns))
+
+
+def spark_schema(columns: Columns) -> str:
+    """Write the types of columns for Spark."""
+    names = {pl.String: "string", pl.Int64: "long", pl.Boolean: "boolean",
+             pl.List(pl.Float64): "array<double>"}
+    return ", ".join(f"{name} {names[dtype]}" for name, dtype in columns.items())
+
+
+def arrow_rows(rows: pl.DataFrame, columns: Columns) -> Batches:
+    """Convert rows to batches for Spark; columns that they lack are null."""
+    import pyarrow as pa
+
+    kinds = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Boolean: pa.bool_(),
+             pl.List(pl.Float64): pa.list_(pa.float64())}
+    schema = pa.schema([(name, kinds[dtype]) for name, dtype in columns.items()])
+    full = rows.select(pl.col(name).cast(dtype) if name in rows.columns
+                       else pl.lit(None, dtype).alias(name) for name, dtype in columns.items())
+    for part in full.iter_slices(_ROWS):
         yield from part.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
 
 
-def errors_as_rows(
-    run: Callable[[Batches], Batches], error_row: Callable[[str], pa.RecordBatch]
-) -> Callable[[Batches], Batches]:
-    """Wrap a task so that its DataError becomes a row; Spark would retry after an exception."""
-    def safe(batches: Batches) -> Batches:
-        try:
-            yield from run(batches)
-        except DataError as error:
-            yield error_row(str(error))
-
-    return safe
+def collect(rows: DataFrame) -> pl.DataFrame:
+    """The rows in this process; DataError if one of them is an error."""
+    collected = pl.from_arrow(rows.toArrow())
+    assert isinstance(collected, pl.DataFrame)
+    errors = collected["error"].drop_nulls().sort()
+    if len(errors):
+        raise DataError(errors[0])
+    return collected
 
 
 def typed_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:

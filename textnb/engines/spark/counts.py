@@ -26,9 +26,9 @@ from textnb.bayes.counts import Counts
 from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
-    arrow_rows,
-    errors_as_rows,
+    collect,
     has_lists,
+    map_rows,
     polars_rows,
     reference,
     select_numbered,
@@ -44,9 +44,6 @@ from textnb.text.vocabulary import Limits, given_vocabulary
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SCHEMA = ("label string, term string, count long, occurrences long, error string, "
-           "whole boolean")
-_ROWS = 1 << 16
 _COLUMNS = {"label": pl.String, "term": pl.String, "count": pl.Int64, "occurrences": pl.Int64,
             "error": pl.String, "whole": pl.Boolean}
 _KEYS = ["label", "term", "error", "whole"]
@@ -84,32 +81,30 @@ def term_statistics(
 
     lists = has_lists(frame, model.label)
 
-    def count(batches: Batches) -> Batches:
+    def count(batches: Batches) -> Iterator[pl.DataFrame]:
         return count_rows(batches, model, estimator, columns, vocabulary)
 
-    rows = select_numbered(frame, columns).mapInArrow(errors_as_rows(count, _error_row), _SCHEMA)
+    rows = map_rows(select_numbered(frame, columns), count, _COLUMNS)
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
                                     F.sum("occurrences").alias("occurrences"))
     if prune and vocabulary is None:
         # The sums are used twice: to choose the terms that are kept, and to collect their counts.
         sums.persist()
         try:
-            collected = _collect(_apply_limits(sums, model, lists))
+            collected = collect(_apply_limits(sums, model, lists))
             _check_kept(collected, sums, model)
         finally:
             sums.unpersist()
     else:
-        collected = _collect(sums)
+        collected = collect(sums)
     return _assemble(collected, model, frame, estimator, vocabulary)
 
 
 def count_rows(
     batches: Batches, model: TextClassifier, estimator: CountModel, columns: list[str],
     vocabulary: pl.Series | None,
-) -> Batches:
+) -> Iterator[pl.DataFrame]:
     """Count one partition, and yield the counts as rows for Spark; none if it is empty."""
-    import pyarrow as pa
-
     unlabelled = 0
 
     def labelled() -> Iterator[pl.DataFrame]:
@@ -128,48 +123,25 @@ def count_rows(
         chain([first], rows), CountSpec(
             model.tokenizer, columns[:-1], columns[-1], _limits(model),
             estimator.presence_above(model.binary), model.binary)))
-    schema = _arrow_schema(pa)
     if unlabelled:
-        yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
+        yield pl.DataFrame({"count": [unlabelled]})
     elif total is not None:
-        kept = total if vocabulary is None else total.over(vocabulary)
-        yield from arrow_rows(_statistics_rows(kept), schema, _ROWS)
+        yield from _statistics_rows(total if vocabulary is None else total.over(vocabulary))
 
 
-def _arrow_schema(pa: Any) -> Any:
-    kinds = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Boolean: pa.bool_()}
-    return pa.schema([(name, kinds[dtype]) for name, dtype in _COLUMNS.items()])
-
-
-def _error_row(message: str) -> Any:
-    import pyarrow as pa
-
-    return next(arrow_rows(_rows(error=[message]), _arrow_schema(pa), 1))
-
-
-def _rows(**columns: Any) -> pl.DataFrame:
-    """Make rows for Spark; the other columns are null."""
-    frame = pl.DataFrame(columns, schema={name: _COLUMNS[name] for name in columns})
-    return frame.select(pl.col(name) if name in columns else pl.lit(None, dtype).alias(name)
-                        for name, dtype in _COLUMNS.items())
-
-
-def _statistics_rows(counts: Counts) -> pl.DataFrame:
+def _statistics_rows(counts: Counts) -> Iterator[pl.DataFrame]:
     labels = pl.Series(counts.classes.tolist()).cast(pl.String)
-    parts = [
-        _rows(label=labels, count=counts.class_count),
-        _rows(label=labels.gather(counts.codes), term=counts.terms.gather(counts.columns),
-              count=counts.values)]
+    yield pl.DataFrame({"label": labels, "count": counts.class_count})
+    yield pl.DataFrame({"label": labels.gather(counts.codes),
+                        "term": counts.terms.gather(counts.columns), "count": counts.values})
     kept = {name: values for name, values in (
         ("count", counts.document_frequency), ("occurrences", counts.occurrences))
         if values is not None}
     if kept:
-        parts.append(_rows(term=counts.terms, **kept))
+        yield pl.DataFrame({"term": counts.terms, **kept})
     if counts.is_multilabel:
-        parts += [_rows(count=[counts.rows], whole=[True]),
-                  _rows(term=counts.terms, count=counts.total,
-                        whole=[True] * counts.n_features)]
-    return pl.concat(parts)
+        yield pl.DataFrame({"count": [counts.rows], "whole": [True]})
+        yield pl.DataFrame({"term": counts.terms, "count": counts.total}).with_columns(whole=True)
 
 
 def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFrame:
@@ -216,20 +188,11 @@ def _limits(model: TextClassifier) -> Limits:
     return Limits(model.min_df, model.max_df, model.max_features)
 
 
-def _collect(sums: DataFrame) -> pl.DataFrame:
-    collected = pl.from_arrow(sums.select(*_COLUMNS).toArrow())
-    assert isinstance(collected, pl.DataFrame)
-    return collected
-
-
 def _assemble(
     collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: CountModel,
     vocabulary: pl.Series | None,
 ) -> Counts:
     label, term = pl.col("label"), pl.col("term")
-    errors = collected["error"].drop_nulls().sort()
-    if len(errors):
-        raise DataError(errors[0])
     whole = collected.filter(pl.col("whole"))
     collected = collected.filter(pl.col("whole").is_null())
     unlabelled = collected.filter(label.is_null() & term.is_null())

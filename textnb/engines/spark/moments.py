@@ -21,9 +21,12 @@ from numpy.typing import NDArray
 from textnb.bayes.moments import MomentStatistics
 from textnb.engines.spark.columns import (
     Batches,
-    errors_as_rows,
+    arrow_rows,
+    collect,
+    map_rows,
     polars_rows,
     select_numbered,
+    spark_schema,
     typed_labels,
 )
 from textnb.engines.spark.counts import missing_labels
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-_SCHEMA = ("part long, label string, rows long, mean array<double>, scatter array<double>, "
-           "error string")
+_COLUMNS = {"part": pl.Int64, "label": pl.String, "rows": pl.Int64,
+            "mean": pl.List(pl.Float64), "scatter": pl.List(pl.Float64), "error": pl.String}
 # 32 neighbouring parts are merged into one, twice: 1,024 partitions become one row per class.
 _MERGED, _TIMES = 32, 2
 _ROWS = 8192
@@ -58,7 +61,7 @@ def moment_statistics(
 
     columns = [*features, label]
 
-    def count(batches: Batches) -> Batches:
+    def count(batches: Batches) -> Iterator[pl.DataFrame]:
         return moment_rows(batches, columns, diagonal)
 
     def merge(table: pa.Table) -> pa.Table:
@@ -66,17 +69,12 @@ def moment_statistics(
         # The session decides between two Arrow types of strings, and Spark expects the same one.
         return rows.cast(table.select(rows.column_names).schema)
 
-    parts = select_numbered(frame, columns).mapInArrow(errors_as_rows(count, _error_row), _SCHEMA)
+    parts = map_rows(select_numbered(frame, columns), count, _COLUMNS)
     for _ in range(_TIMES):
         group = F.floor(F.col("part") / _MERGED).cast("long")
         parts = parts.withColumn("part_group", group).groupBy("part_group", "label").applyInArrow(
-            merge, _SCHEMA)
-    rows = pl.from_arrow(parts.toArrow())
-    assert isinstance(rows, pl.DataFrame)
-    rows = rows.sort("part", "label")
-    errors = rows.filter(pl.col("error").is_not_null())
-    if errors.height:
-        raise DataError(errors["error"][0])
+            merge, spark_schema(_COLUMNS))
+    rows = collect(parts).sort("part", "label")
     unlabelled = rows.filter(pl.col("label").is_null())
     if unlabelled.height:
         raise missing_labels(label, sum(unlabelled["rows"].to_list()))
@@ -86,7 +84,9 @@ def moment_statistics(
     return _add_up(rows.with_columns(labels.alias("label")), diagonal)
 
 
-def moment_rows(batches: Batches, columns: list[str], diagonal: bool) -> Batches:
+def moment_rows(
+    batches: Batches, columns: list[str], diagonal: bool
+) -> Iterator[pl.DataFrame]:
     """Compute the moments of one partition as rows for Spark; none if it is empty."""
     part, label = _partition(), columns[-1]
     unlabelled = 0
@@ -105,9 +105,9 @@ def moment_rows(batches: Batches, columns: list[str], diagonal: bool) -> Batches
     first = next(rows, None)
     statistics = None if first is None else moments(chain([first], rows), diagonal)
     if unlabelled:
-        yield _row(part, rows=unlabelled)
+        yield pl.DataFrame({"part": [part], "rows": [unlabelled]})
     elif statistics is not None:
-        yield from _class_rows(statistics, part)
+        yield _class_rows(statistics, part)
 
 
 def merge_parts(table: pa.Table, diagonal: bool) -> pa.Table:
@@ -117,21 +117,22 @@ def merge_parts(table: pa.Table, diagonal: bool) -> pa.Table:
     rows = pl.from_arrow(table)
     assert isinstance(rows, pl.DataFrame)
     rows = rows.sort("part")
-    part = rows["part"][0] // _MERGED
-    errors = rows["error"].drop_nulls()
-    if len(errors):
-        return pa.Table.from_batches([_row(part, error=errors[0])])
-    if rows["label"][0] is None:
-        return pa.Table.from_batches([_row(part, rows=int(rows["rows"].sum()))])
-    return pa.Table.from_batches(list(_class_rows(_add_up(rows, diagonal), part)))
+    if rows["error"].count():
+        merged = rows.filter(pl.col("error").is_not_null()).head(1)
+    elif rows["label"][0] is None:
+        merged = rows.select(pl.col("part").first() // _MERGED, pl.col("rows").sum())
+    else:
+        merged = _class_rows(_add_up(rows, diagonal), rows["part"][0] // _MERGED)
+    return pa.Table.from_batches(arrow_rows(merged, _COLUMNS))
 
 
-def _class_rows(statistics: MomentStatistics, part: int) -> Batches:
+def _class_rows(statistics: MomentStatistics, part: int) -> pl.DataFrame:
     lower = _lower(statistics.n_features, statistics.diagonal)
-    for label, rows, mean, scatter in zip(
-            pl.Series(statistics.classes.tolist()).cast(pl.String), statistics.class_count.tolist(),
-            statistics.mean, statistics.scatter, strict=True):
-        yield _row(part, label=label, rows=rows, mean=mean, scatter=scatter[lower])
+    return pl.DataFrame({
+        "label": pl.Series(statistics.classes.tolist()).cast(pl.String),
+        "rows": statistics.class_count, "mean": statistics.mean.tolist(),
+        "scatter": [scatter[lower].tolist() for scatter in statistics.scatter],
+    }).with_columns(part=part)
 
 
 def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
@@ -154,22 +155,6 @@ def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
 def _lower(width: int, diagonal: bool) -> Any:
     """The index of the lower triangle, which determines a symmetric scatter."""
     return slice(None) if diagonal else np.tril_indices(width)
-
-
-def _row(part: int, **values: Any) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    types = {"part": pa.int64(), "label": pa.string(), "rows": pa.int64(),
-             "mean": pa.list_(pa.float64()), "scatter": pa.list_(pa.float64()),
-             "error": pa.string()}
-    values["part"] = part
-    return pa.RecordBatch.from_arrays(
-        [pa.array([values.get(name)], type=dtype) for name, dtype in types.items()],
-        names=list(types))
-
-
-def _error_row(message: str) -> pa.RecordBatch:
-    return _row(_partition(), error=message)
 
 
 def _partition() -> int:

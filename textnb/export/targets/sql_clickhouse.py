@@ -9,11 +9,10 @@ from pathlib import Path
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_in_child
-from textnb.export.targets.sql import user_tables
+from textnb.export.targets.sql import WeightRows, user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
 from textnb.export.targets.sql_patterns import PatternSql
 from textnb.export.targets.sql_texts import has_controls, quote_name
-from textnb.export.targets.sql_weights import WeightRows
 
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.
 RUN = """
