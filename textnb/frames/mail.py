@@ -281,9 +281,7 @@ def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[
     message, structure = read_message(item.raw, headers)
     # A message that could not be read is not empty.
     unread = not item.raw and item.errors
-    return {**_unparsed_row(item), "message_id": message.message_id, "date": message.date,
-            "from": message.from_, "to": message.to, "subject": message.subject,
-            "headers": message.headers, "body": message.body,
+    return {**vars(message), **_unparsed_row(item), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
             "errors": [*item.errors, *(() if unread else message.errors)], **message.requested,
