@@ -16,7 +16,7 @@ from textnb.frames.batches import groups
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
-from textnb.mail.charsets import replace_surrogates
+from textnb.mail.charset_guess import replace_surrogates
 from textnb.mail.columns import TOKENS
 from textnb.mail.mailboxes import (
     RawMessage,
