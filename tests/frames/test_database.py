@@ -159,7 +159,7 @@ def test_a_query_that_is_refused(url: str, query: str, told: str) -> None:
 
 
 def test_columns_of_one_name(url: str) -> None:
-    with pytest.raises(SchemaError, match="two columns named 'text': name them apart with AS"):
+    with pytest.raises(SchemaError, match="two columns called 'text': name them apart with AS"):
         scan_database("SELECT text, text FROM mail.rows", url)
 
 

@@ -172,7 +172,7 @@ class TestPandas:
         pandas = pytest.importorskip("pandas")
         frame = pandas.concat([pandas_frame(), pandas_frame()[["label"]]], axis=1)
         assert MODEL.predict(frame).columns.tolist() == ["text", "label", "label", "predicted"]
-        with pytest.raises(SchemaError, match="two columns called 'label'; rename or drop one"):
+        with pytest.raises(SchemaError, match="two columns called 'label': rename or drop one"):
             TextClassifier().fit(frame)
 
     def test_columns_of_several_levels(self) -> None:

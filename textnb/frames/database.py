@@ -27,6 +27,7 @@ from textnb.errors import (
     first_line,
 )
 from textnb.frames.cloud import hide_secrets, is_database, remove_secrets
+from textnb.frames.kinds import check_distinct
 from textnb.frames.sources import lazy_frame_from
 
 Types = dict[str, tuple[pl.DataType, str | None]]
@@ -47,6 +48,8 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
 # A query that reads, after comments and parentheses: a driver may run any other at once.
 _READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values|table|from)\b",
                     re.IGNORECASE | re.DOTALL)
+# What has two columns of one name, and what to do about it.
+_APART = ("the query", "name them apart with AS")
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
 
@@ -194,7 +197,7 @@ class _Adbc(_Reader):
     def types(self) -> Types:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             fields = cursor.adbc_execute_schema(self.query)
-        _check_distinct([field.name for field in fields])
+        check_distinct([field.name for field in fields], *_APART)
         own = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"") for field in fields}
         return {name: _POSTGRES.get(dtype.decode(), (0, *_OTHER))[1:]
                 for name, dtype in own.items()}
@@ -223,12 +226,12 @@ class _SqlAlchemy(_Reader):
     def types(self) -> Types:
         if not self._is_postgres:
             with self._result(self.query, stream_results=True) as result:
-                sample = _frame(_check_distinct(list(result.keys())), result.fetchmany(_SAMPLE),
-                                None)
+                names = check_distinct(list(result.keys()), *_APART)
+                sample = _frame(names, result.fetchmany(_SAMPLE), None)
             return {name: (dtype, None) for name, dtype in sample.schema.items()}
         with self._result(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
             columns = [(column[0], column[1]) for column in result.cursor.description]
-        names = _check_distinct([name for name, _ in columns])
+        names = check_distinct([name for name, _ in columns], *_APART)
         return {name: _BY_NUMBER.get(number, _OTHER)
                 for name, (_, number) in zip(names, columns, strict=True)}
 
@@ -297,13 +300,6 @@ def _frame(
                 f"{dtype or 'of one type'} ({first_line(error)}); cast it in the query, or say its "
                 f"type: scan_database(..., schema={{{name!r}: pl.String}})") from None
     return pl.DataFrame(series)
-
-
-def _check_distinct(names: list[str]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise SchemaError(f"the query has two columns named {twice[0]!r}: name them apart with AS")
-    return names
 
 
 def _quote(name: str) -> str:

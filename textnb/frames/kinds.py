@@ -227,13 +227,16 @@ def _check_names(table: Any) -> list[str]:
         raise SchemaError(f"the frame's columns have {levels} levels, and one is expected; flatten "
                           "them: frame.columns = ['_'.join(map(str, name)) for name in "
                           "frame.columns]")
-    return _check_distinct(names_of(table))
+    return check_distinct(names_of(table))
 
 
-def _check_distinct(names: list[str]) -> list[str]:
+def check_distinct(
+    names: list[str], what: str = "the table", advice: str = "rename or drop one"
+) -> list[str]:
+    """Names of columns, if each is another one; SchemaError otherwise."""
     name, times = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
     if times > 1:
-        raise SchemaError(f"the table has two columns called {name!r}; rename or drop one")
+        raise SchemaError(f"{what} has two columns called {name!r}: {advice}")
     return names
 
 
@@ -255,7 +258,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
         own = series_of(values)
         series[name] = (own.alias(name) if isinstance(own, pl.Series)
                         else _series_of_one_type(name, own))
-    _check_distinct(list(map(str, columns)))
+    check_distinct(list(map(str, columns)))
     lengths = {name: len(values) for name, values in series.items()}
     if len(set(lengths.values())) > 1:
         raise DataError("the columns of the dict must have one length; they have " + ", ".join(

@@ -16,7 +16,7 @@ from textnb.frames.batches import groups
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
-from textnb.mail.charsets import replace_surrogates
+from textnb.mail.charset_guess import replace_surrogates
 from textnb.mail.columns import TOKENS
 from textnb.mail.mailboxes import (
     RawMessage,
@@ -281,9 +281,7 @@ def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[
     message, structure = read_message(item.raw, headers)
     # A message that could not be read is not empty.
     unread = not item.raw and item.errors
-    return {**_unparsed_row(item), "message_id": message.message_id, "date": message.date,
-            "from": message.from_, "to": message.to, "subject": message.subject,
-            "headers": message.headers, "body": message.body,
+    return {**vars(message), **_unparsed_row(item), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
             "errors": [*item.errors, *(() if unread else message.errors)], **message.requested,

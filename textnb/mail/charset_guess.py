@@ -58,6 +58,11 @@ def mail_name(codec: str) -> str:
     return re.sub(r"^cp(125\d|874)$", r"windows-\1", re.sub(r"^iso8859", "iso-8859", name))
 
 
+def replace_surrogates(text: str) -> str:
+    """The text with lone surrogates, which no encoding holds, replaced."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
 def decode_strictly(raw: bytes, codec: str) -> str | None:
     """The text; None where the bytes are invalid in this charset."""
     try:
@@ -76,7 +81,7 @@ def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
     It is little where at most a fourth of the characters beyond ASCII are U+FFFD.
     """
     try:
-        text = _SURROGATE.sub("\ufffd", raw.decode(codec, "replace"))
+        text = replace_surrogates(raw.decode(codec, "replace"))
     except UnicodeError:
         text = raw.decode("ascii", "replace")
     beyond = len(text) - len(text.encode("ascii", "ignore"))

@@ -17,6 +17,7 @@ from textnb.mail.charset_guess import (
     decode_replacing,
     decode_strictly,
     meta_charset,
+    replace_surrogates,
 )
 from textnb.mail.charset_names import codecs_of
 
@@ -24,7 +25,6 @@ Notes = list[str]
 
 # A hostile message could cause one note for each of its lines.
 _MAX_NOTES, _MAX_DETAIL = 50, 100
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = re.compile(r"[\r\n]+")
 # RFC 2047; raw question marks, which it forbids, are let through, but few, so that an opening
 # without an end is given up soon.
@@ -37,11 +37,6 @@ def note(notes: Notes, kind: str, detail: object = "") -> None:
     what = f"{kind}: {shown}" if shown else kind
     if what not in notes and len(notes) < _MAX_NOTES:
         notes.append(what)
-
-
-def replace_surrogates(text: str) -> str:
-    """The text with lone surrogates, which no encoding holds, replaced."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from textnb.mail.charsets import Notes, note, replace_surrogates
+from textnb.mail.charset_guess import replace_surrogates
+from textnb.mail.charsets import Notes, note
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser

@@ -49,11 +49,8 @@ def check_room(
         If the tables need more bytes than are free.
     """
     needed = (classes * terms if stored is None else stored) * per_count
-    if needed < _LEAST:
-        return
-    free = free_memory()
-    if free is not None and needed - freed > free:
-        raise DataError.too_large(classes, terms, what, needed, free)
+    if not has_room(needed - freed):
+        raise DataError.too_large(classes, terms, what, needed, free_memory() or 0)
     if log and needed >= _MUCH:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
                   f"{terms:,}", what, needed / 2**30)
