@@ -11,7 +11,7 @@ from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_in_child
 from textnb.export.targets.sql import WeightRows, user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
-from textnb.export.targets.sql_patterns import PatternSql
+from textnb.export.targets.sql_patterns import Re2Sql
 from textnb.export.targets.sql_texts import has_controls, quote_name
 
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.
@@ -33,7 +33,7 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
 """
 
 
-class ClickHouse(PatternSql):
+class ClickHouse(Re2Sql):
     """A script for ClickHouse, whose statements are no transaction."""
 
     name = "sql-clickhouse"

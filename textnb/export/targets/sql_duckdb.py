@@ -11,11 +11,11 @@ from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import read_answers
-from textnb.export.targets.sql_patterns import PatternSql
+from textnb.export.targets.sql_patterns import Re2Sql
 from textnb.export.targets.sql_texts import quote_name
 
 
-class DuckDb(PatternSql):
+class DuckDb(Re2Sql):
     """A script for DuckDB."""
 
     name = "sql-duckdb"

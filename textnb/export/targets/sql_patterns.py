@@ -37,14 +37,6 @@ class PatternSql(Sql):
         replaced, where ``\1`` is the first group.
     joined : str
         The string of the parts of a group in the order of run, class, place and number.
-    translate : str
-        The function that replaces characters by those at the same places.
-    found : str
-        The array of all matches of a pattern in a string.
-    numbered : str
-        The columns of the elements of an array ``found``, a row each, and of their places.
-    fence : str
-        What ends a query whose expressions are computed once for each row.
     """
 
     code: ClassVar[str] = r"\x{{{:x}}}"
@@ -53,10 +45,6 @@ class PatternSql(Sql):
     matches: ClassVar[str]
     replaces: ClassVar[str] = "regexp_replace({}, {}, {}, 'g')"
     joined: ClassVar[str] = "string_agg(part, '' ORDER BY run, class, place, number)"
-    translate: ClassVar[str] = "translate"
-    found: ClassVar[str]
-    numbered: ClassVar[str]
-    fence: ClassVar[str] = ""
 
     def pattern(self, pattern: str) -> str:
         """Write a pattern, or a replacement, as a literal."""
@@ -82,14 +70,14 @@ class PatternSql(Sql):
                 f"FROM ({parts_of(self, fold, keys, self.characters(keys, changed))}) f "
                 f"GROUP BY {keys}")
 
-    def separate_pairs(self, words: Words, text: str) -> str:
+    def separate_pairs(self, words: Words, text: str, condition: str = "") -> str:
         """Write an expression that separates the pairs of characters in a text from other words."""
         unspaced = self.one_of(words.unspaced)
         pairs = text
         for pattern, replacement in pairs_by_replacing(unspaced, r"\1"):
             pairs = self.replaces.format(pairs, self.pattern(pattern), self.pattern(replacement))
         has_pairs = self.matches.format(text, self.pattern(unspaced))
-        return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
+        return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"
 
     def kept_or_word(self, words: Words) -> str:
         """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
@@ -107,6 +95,24 @@ class PatternSql(Sql):
             return long_enough
         pair = self.matches.format(word, self.pattern(self.one_of(words.unspaced)))
         return f"({long_enough} OR {pair})"
+
+
+class Re2Sql(PatternSql):
+    """A dialect with arrays, and with patterns of RE2, that finds words in texts in lower case.
+
+    Attributes
+    ----------
+    translate : str
+        The function that replaces characters by those at the same places.
+    found : str
+        The array of all matches of a pattern in a string.
+    numbered : str
+        The columns of the elements of an array ``found``, a row each, and of their places.
+    """
+
+    translate: ClassVar[str] = "translate"
+    found: ClassVar[str]
+    numbered: ClassVar[str]
 
     def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
                  text: str = "text") -> str:
@@ -129,7 +135,7 @@ class PatternSql(Sql):
             is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
         given = replace_strings(words, self.present_text(words))
         source = (f"(SELECT {keys}, {self.lower_text(words)} AS text FROM (\n"
-                  f"SELECT {keys}, {given} AS text FROM {source}{self.fence}) r{self.fence}) l")
+                  f"SELECT {keys}, {given} AS text FROM {source}) r) l")
         rows = self.find_all(keys, source, found, ("word", "position"), text)
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, position, word FROM (\n"
                f"{rows}) w\nWHERE {is_word};")

@@ -13,13 +13,14 @@ import polars as pl
 
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
+from textnb.export.characters import Ranges, ranges_of, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_patterns import PatternSql
-from textnb.export.targets.sql_texts import quote_name
+from textnb.export.targets.sql_texts import keys_of, quote_name, replace_strings
 
 SERVER = "TEXTNB_POSTGRES"
 _SET_SERVER = (
@@ -45,10 +46,6 @@ class Postgres(PatternSql):
     reads_lists = True
     byte_length = "octet_length({})"
     char_length = "char_length({})"
-    # Else the planner would merge the steps, and compute a text once for each word of it.
-    fence = " OFFSET 0"
-    # With the collation C, `lower` changes only ASCII in every version.
-    ascii_lower = "lower(text)"
     code = r"\U{:08x}"
     end = r"\Z"
     holds = "strpos({}, '{}') > 0"
@@ -108,17 +105,54 @@ class Postgres(PatternSql):
                            for condition, element in elements)
         return f"array_remove(ARRAY[{cases}], NULL)"
 
-    def lowers_before(self, words: Words) -> bool:
-        # `translate` searches its list for each character.
-        return True
+    def split(self, words: Words, source: str) -> Iterator[str]:
+        mapping = words.lower_mapping
+        word = "w.word"
+        single = [c for c, to in mapping.items() if len(to) == 1 and not c.isascii()]
+        if single:
+            # `translate` searches its list for each character, so only words that need it get it.
+            word = (f"CASE WHEN p.wide AND w.word ~ '{self.one_of(ranges_of(single))}' "
+                    f"THEN translate(w.word,\n{self.literal(''.join(single))},\n"
+                    f"{self.literal(''.join(mapping[c] for c in single))}) ELSE w.word END")
+        stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
+                 if words.stop_words else "")
+        members = regex_class(_members_in_any_case(words), self.code)
+        parts, pairs = "p.text", ""
+        if words.unspaced:
+            parts = "q.text"
+            text = self.separate_pairs(words, "p.text", "p.wide AND ")
+            pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
+        found = (f"SELECT w.position, {word} AS word\n"
+                 f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
+                 "    WITH ORDINALITY AS w(word, position)\n"
+                 f"  WHERE {self.is_word(words, 'w.word')}")
+        if words.kept:
+            found = (f"SELECT m.position, m.word[1] AS word FROM regexp_matches({parts},\n"
+                     f"  '{self.kept_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
+        # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
+        # whole text.
+        keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
+        yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
+               "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
+               f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
+               f"CROSS JOIN LATERAL ({found} OFFSET 0) s{stops};")
 
-    def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
-                 text: str = "text") -> str:
-        match, place = names
-        return (f"SELECT {keys}, m.found[1] AS {match}, m.place AS {place}\n"
-                f"FROM (SELECT {keys}, {text} AS text FROM {source}{self.fence}) s\n"
-                f"CROSS JOIN LATERAL regexp_matches(s.text, {self.pattern(pattern)}, 'g') "
-                "WITH ORDINALITY m(found, place)")
+    def lowers_before(self, words: Words) -> bool:
+        # Words that are runs are lowered one by one; kept tokens are found in lower case.
+        return bool(words.kept) or super().lowers_before(words)
+
+    def _prepare_text(self, words: Words) -> str:
+        """Write the text in lower case as far as must be before splitting: Σ, İ, and ASCII."""
+        # With the collation C, `lower` changes only ASCII in every version. Regular expressions
+        # use the collation too.
+        text = f'{replace_strings(words, "d.text")} COLLATE "C"'
+        if words.lower is None:
+            return text
+        text = self.final_sigmas(words.lower, text)
+        for character, to in words.lower_mapping.items():
+            if len(to) != 1:
+                text = f"replace({text}, '{character}', '{to}')"
+        return f"lower({text})"
 
     def present_text(self, words: Words) -> str:
         return "coalesce(text, '') COLLATE \"C\""
@@ -164,6 +198,15 @@ class Postgres(PatternSql):
             finally:
                 connection.rollback()
                 connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def _members_in_any_case(words: Words) -> Ranges:
+    """The characters that belong to words when they are in lower case."""
+    mapping = words.lower_mapping
+    codes = {code for first, last in words.members for code in range(first, last + 1)}
+    codes -= set(map(ord, mapping))
+    codes |= {ord(c) for c, to in mapping.items() if len(to) == 1 and words.is_member(to)}
+    return ranges_of(map(chr, codes))
 
 
 def _execute(connection: Any, path: Path) -> None:
