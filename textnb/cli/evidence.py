@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
 # Lines of labels on a terminal.
-_MOST_LABELS = 20
+MAX_SHOWN = 20
 # Below this share of rows that look learned there is no note: new rows look learned as often.
 _NOTED_SHARE = 0.25
 
@@ -98,7 +98,9 @@ def calibration_words(calibration: Calibration) -> str:
     return f"{formula} ({calibration.method}, {quantity(calibration.documents, 'document')})"
 
 
-def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
+def decision_words(
+    decision: Decision, unit: str = "log-odds", max_shown: int = MAX_SHOWN
+) -> Iterator[str]:
     """The thresholds and the evidence for them.
 
     Only the thresholds, if other software wrote the evidence. ``unit`` is the unit of the
@@ -108,19 +110,19 @@ def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
     try:
-        yield from list(_words(decision, least))
+        yield from list(_words(decision, least, max_shown))
     except (LookupError, TypeError, ValueError, AttributeError):
         yield from _thresholds(decision, least)
 
 
-def label_words(decision: Decision) -> Iterator[str]:
+def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]:
     """The thresholds of labels, and what was measured with them."""
     evidence = decision.evidence
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
     entries = {entry["label"]: entry for entry in evidence.get("labels", ())}
     shown = list(decision.thresholds.items())
-    for label, value in shown[:_MOST_LABELS]:
+    for label, value in shown[:max_shown]:
         entry = entries.get(label)
         if value == math.inf:
             yield f"{label!r} never" + (": its precision can't be shown" if entry else "")
@@ -128,8 +130,8 @@ def label_words(decision: Decision) -> Iterator[str]:
             yield f"{label!r} where its score is above {_number(value)}" + (
                 f": {entry['correct']:,} of {entry['answered']:,} right, precision at least "
                 f"{_percent(entry['precision_bound'])}" if entry else "")
-    if len(shown) > _MOST_LABELS:
-        yield f"and {len(shown) - _MOST_LABELS:,} more labels: --format json has all"
+    if len(shown) > max_shown:
+        yield f"and {len(shown) - max_shown:,} more labels: textnb describe --format json has all"
     if decision.ranks:
         yield " and ".join(f"{name.replace('_', ' ')} {quantity(value, 'label')}"
                            for name, value in decision.ranks.items()) + " for each row"
@@ -141,10 +143,10 @@ def label_words(decision: Decision) -> Iterator[str]:
                f"right, {evidence['actual'] - evidence['correct']:,} missed")
 
 
-def _words(decision: Decision, least: str) -> Iterator[str]:
+def _words(decision: Decision, least: str, max_shown: int) -> Iterator[str]:
     evidence = decision.evidence
     if "classes" in evidence:
-        yield from _every_class(evidence, least)
+        yield from _every_class(evidence, least, max_shown)
         return
     yield from _thresholds(decision, least)
     if decision.positive is None or "share_caught" not in evidence:
@@ -206,17 +208,18 @@ def _caught(evidence: Mapping[str, Any]) -> str:
             f"({_percent(evidence['share_caught'])}, {_percent(low)} to {_percent(high)})")
 
 
-def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
+def _every_class(evidence: Mapping[str, Any], least: str, max_shown: int) -> Iterator[str]:
     entries = evidence["classes"]
-    for entry in entries[:_MOST_LABELS]:
+    for entry in entries[:max_shown]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
             yield (f"{entry['label']!r} where {_condition(least, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
                    f"precision at least {_percent(entry['precision_bound'])}")
-    if len(entries) > _MOST_LABELS:
-        yield f"and {len(entries) - _MOST_LABELS:,} more classes: --format json has all"
+    if len(entries) > max_shown:
+        yield (f"and {len(entries) - max_shown:,} more classes: textnb describe --format json has "
+               "all")
     if evidence.get("novelty", {}).get("verdict") == "unknown":
         yield ONLY_IF_NEW
     right = evidence["precision"]

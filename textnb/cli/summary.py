@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.evidence import calibration_words, decision_words, label_words
+from textnb.cli.evidence import MAX_SHOWN, calibration_words, decision_words, label_words
 from textnb.cli.inputs import size_words
 from textnb.cli.words import as_option
 from textnb.errors import quantity
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from textnb.workflow.evaluate import Tested
     from textnb.workflow.train import Trained
     from textnb.workflow.validate import Validated
+
+
+# Thresholds that a step of a job shows: its lines are many already.
+_IN_JOBS = 5
 
 
 def lines_of(result: Any) -> Iterator[str]:
@@ -48,7 +53,7 @@ def lines_of(result: Any) -> Iterator[str]:
                 yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
                        "column errors")
         case Trained():
-            yield from training_lines(result)
+            yield from training_lines(result, _IN_JOBS)
         case Validated():
             yield from evaluation_lines(result.result)
             yield from validation_lines(result)
@@ -59,18 +64,19 @@ def lines_of(result: Any) -> Iterator[str]:
         case Calibrated():
             yield from calibration_lines(result)
         case Fitted():
-            yield from threshold_lines(result)
+            yield from threshold_lines(result, _IN_JOBS)
         case Tested():
             yield from test_lines(result)
         case Predicted():
             yield from impossible_lines(result.impossible)
+            yield f"{quantity(result.rows, 'row')} -> {Path(result.output).name}"
         case Written():
             *lines, last = export_lines(result.exported, result.model, result.exported.path.name)
             yield from lines
             yield f"{last}, {'' if result.is_verified else 'not '}verified"
 
 
-def training_lines(trained: Trained) -> Iterator[str]:
+def training_lines(trained: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]:
     """What was chosen as a model was trained; the last line is its size."""
     model, learned = trained.model, ""
     if text_columns(model) is None:
@@ -93,17 +99,18 @@ def training_lines(trained: Trained) -> Iterator[str]:
             lambda setting: as_option(setting, f"--{setting.name.replace('_', '-')}", True))
         yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
     elif model.decision is not None:
-        yield from threshold_lines(model)
+        yield from threshold_lines(model, max_shown)
     yield size_words(model) + learned
 
 
-def threshold_lines(fitted: Fitted) -> Iterator[str]:
+def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
     """The thresholds of a model, and what was measured with them."""
     assert fitted.decision is not None
     if fitted.is_multilabel:
-        return label_words(fitted.decision)
+        return label_words(fitted.decision, max_shown)
     return decision_words(
-        fitted.decision, "log-odds" if fitted.calibration else fitted.model.difference_name)
+        fitted.decision, "log-odds" if fitted.calibration else fitted.model.difference_name,
+        max_shown)
 
 
 def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:

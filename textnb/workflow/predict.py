@@ -22,6 +22,8 @@ class Predicted:
 
     Attributes
     ----------
+    output : str
+        Where they are written.
     rows : int
     impossible : int
         Rows without an answer, as no class can have produced them (l = 0).
@@ -29,6 +31,7 @@ class Predicted:
         Of a model of texts: texts without terms, or without known ones.
     """
 
+    output: str
     rows: int = 0
     impossible: int = 0
     coverage: TermCoverage | None = None
@@ -56,7 +59,7 @@ def predict(
         Its format, where its name does not tell.
     """
     check_answers(model, options)
-    seen = Predicted()
+    seen = Predicted(output)
     if text_columns(model) is None:
         answered = model.predict(frame, probability=options.probability, scores=options.scores,
                                  progress=progress)
