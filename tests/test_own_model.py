@@ -272,7 +272,6 @@ class Empty:
 def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs():
     own = {field.name for group in all_models().values() for field, _ in declared(group)}
     command = command_of("train")
-    assert command is not None
     assert isinstance(command, Command)
     options = {str(param.name) for param in command.params} - own
     options |= {field.name for group in command.groups for field, _ in declared(group)} - own

@@ -42,8 +42,6 @@ def uncompiled():
     pytest.importorskip("cython", reason="the uncompiled source needs Cython")
     path = Path(textnb.__file__).parent / "bayes/native/descent.py"
     spec = importlib.util.spec_from_file_location("uncompiled_descent", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.SOURCE == ""

@@ -82,7 +82,6 @@ def test_words_of_all_classes_do_not_rank_high(estimator, tmp_path):
         assert group["z"].is_sorted(descending=True)
     model.save(tmp_path / "m.textnb")
     again = textnb.load(tmp_path / "m.textnb")
-    assert isinstance(again, TextClassifier)
     assert again.top(9).equals(every)
 
 

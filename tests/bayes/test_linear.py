@@ -1,41 +1,22 @@
 """`NBLinear`: scikit-learn's tf-idf and LinearSVC as the oracle, and what holds for every model."""
 
-import json
-import warnings
 
 import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import textnb
+from tests.bayes.test_row_models import some_counts
 from tests.classifier.models import NEWS, SPAM
-from tests.oracles.scikit_learn import expected_failures
-from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
+from textnb import NBLinear, NBLogisticRegression, TextClassifier
 from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.temperature import best_sigmoids, best_temperature
-from textnb.errors import DataError, ParameterError
-from textnb.models.known import model_named
-
-
-@pytest.mark.sweep(65)
-@parametrize_with_checks([NBLinear(), NBLinear(loss="log", power=1.0)],
-                         expected_failed_checks=expected_failures)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-def some_counts(classes, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, classes, 150)
-    rates = rng.gamma(0.3, 1.0, (classes, 80))
-    return sp.csr_array(rng.poisson(rates[y] * 0.6)), y
+from textnb.errors import ParameterError
 
 
 def ratio_by_hand(counts, positive, l, weight=None):
@@ -69,16 +50,6 @@ def test_weights_are_those_of_scikit_learns_tf_idf_and_liblinear(loss, power, cl
         np.testing.assert_allclose(mine[1][k], expected.intercept_[0], atol=1e-6)
 
 
-def test_sample_weights_are_rows_that_came_more_often():
-    counts, y = some_counts(3)
-    weight = np.random.default_rng(1).integers(0, 3, len(y))
-    weighted = NBLinear(tol=1e-9).fit(counts, y, sample_weight=weight)
-    often = np.repeat(np.arange(len(y)), weight)
-    repeated = NBLinear(tol=1e-9).fit(counts[often], y[often])
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
-    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-6)
-
-
 def test_class_weights_are_sample_weights_of_ratio_and_loss():
     counts, y = some_counts(2)
     by_class = NBLinear(class_weight={1: 3.0}, tol=1e-9, idf=False).fit(counts, y)
@@ -102,71 +73,9 @@ def test_settings_make_the_feature_map():
         "sublinear", "idf", "length"]
 
 
-@pytest.mark.parametrize(("settings", "message"), [
-    ({"l": 0}, "l must be a finite number above 0"), ({"C": 0}, "C must be"),
-    ({"C": 1e20}, r"at most 1e\+10"), ({"C": float("inf")}, "C must be"),
-    ({"tol": 0}, "tol must be"),
-    ({"loss": "squared"}, "loss"), ({"power": -1}, "power must be"), ({"tf": "log"}, "tf"),
-    ({"idf": 2}, "idf must be"), ({"max_iter": 0}, "max_iter must be"),
-    ({"held_out": 0.9}, "held_out must be")])
-def test_settings_out_of_range_are_named(settings, message):
-    counts, y = some_counts(2)
-    with pytest.raises(ParameterError, match=message):
-        NBLinear(**settings).fit(counts, y)
-
-
-def test_what_can_not_be_learned_is_refused():
-    counts, y = some_counts(2)
-    with pytest.raises(DataError, match="number of classes in the data has to be greater than one"):
-        NBLinear().fit(counts, np.zeros(len(y)))
-    with pytest.raises(DataError, match="must be finite and at most"):
-        NBLinear(tf="count", unit_length=False).fit(counts * 1e40, y)
-    too_sure = r"C times the weights of rows and classes must be at most 1e\+10"
-    with pytest.raises(ParameterError, match=too_sure):
-        NBLinear(class_weight={0: 1e11}).fit(counts, y)
-    with pytest.raises(ParameterError, match=too_sure):
-        NBLinear(C=10.0).fit(counts, y, sample_weight=np.full(len(y), 1e10))
-    with pytest.warns(ConvergenceWarning, match="failed to converge to tol=1e-09 in max_iter=1 "):
-        NBLinear(tol=1e-9, max_iter=1).fit(counts, y)
-    with pytest.raises(ParameterError, match="NBLinear learns from rows"):
-        model_named("NBLinear", {}).derive(NBLinear().fit(counts, y).statistics_)
-
-
 def test_counts_that_leave_all_rows_empty_leave_the_intercepts():
     model = NBLinear().fit(sp.csr_array((10, 3), dtype=np.int64), [0, 1] * 5)
     assert not model.coef_.any()
-
-
-@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
-@pytest.mark.parametrize("binary", [False, True])
-def test_a_file_keeps_every_bit(tmp_path, train, binary):
-    model = TextClassifier(NBLinear(), binary=binary).fit(train)
-    model.save(tmp_path / "model.textnb")
-    loaded = textnb.load(tmp_path / "model.textnb")
-    assert loaded.estimator == model.estimator or loaded.estimator.get_params() == (
-        model.estimator.get_params())
-    assert np.array_equal(loaded.predict_proba(train["text"]), model.predict_proba(train["text"]))
-    assert loaded.linear_form().features == model.linear_form().features
-    assert loaded.calibration_ == model.calibration_
-
-
-def test_a_classifier_of_texts_has_the_weights_of_the_matrix():
-    model = TextClassifier(NBLinear()).fit(NEWS)
-    labels = NEWS["label"].to_numpy()
-    own = NBLinear().fit(model.transform(NEWS), labels)
-    assert np.array_equal(own.linear_form().weights, model.linear_form().weights)
-    assert np.array_equal(own.predict(model.transform(NEWS)), model.predict(NEWS["text"]))
-
-
-@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
-def test_contributions_sum_to_the_score(train):
-    model = TextClassifier(NBLinear()).fit(train)
-    answers = model.predict(train.head(40), scores=True, explain=3)
-    for row in answers.iter_rows(named=True):
-        total = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
-        expected = row["scores"][row["predicted"]] - row["scores"][row["runner_up"]]
-        assert total == pytest.approx(row["score"], abs=1e-12)
-        assert total == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_temperature_is_that_of_documents_held_out():
@@ -199,11 +108,6 @@ def test_rare_classes_leave_no_model_without_a_temperature():
     model = TextClassifier(NBLinear()).fit(pl.concat([news, rare]))
     assert model.calibration_.documents == frequent.documents + 4
     assert len(model.classes_) == NEWS["label"].n_unique() + 20
-
-
-def test_a_warm_start_is_true_or_false():
-    with pytest.raises(ParameterError, match="warm_start must be True or False; a model of a file"):
-        TextClassifier(NBLinear()).fit(SPAM, warm_start="spam.textnb")
 
 
 def test_rows_of_one_class_choose_no_temperature():
@@ -283,13 +187,6 @@ def test_the_temperature_minimises_the_log_loss():
     assert doubled == pytest.approx(weighted, rel=1e-9)
 
 
-def test_learning_more_is_refused_and_says_what_is_needed():
-    model = TextClassifier(NBLinear()).fit(SPAM)
-    for change in (model.partial_fit, model.forget):
-        with pytest.raises(ParameterError, match=r"once: fit\(documents, warm_start=True\), with"):
-            change(SPAM)
-
-
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 @pytest.mark.parametrize("loss", ["hinge", "log"])
 @pytest.mark.parametrize("descent", [False, True])
@@ -333,25 +230,6 @@ def test_classes_that_are_new_begin_anew_and_two_classes_are_one_problem():
                           TextClassifier(settings).fit(SPAM).linear_form().weights)
 
 
-@pytest.mark.parametrize(("before", "after", "message"), [
-    (MultinomialNB(), MultinomialNB(), "MultinomialNB has none; it learns more, and forgets"),
-    (NBLogisticRegression(), NBLogisticRegression(), "NBLogisticRegression begins anew each time"),
-    (MultinomialNB(), NBLinear(), "from the weights of NBLinear; got those of MultinomialNB"),
-    (NBLinear(), "auto", "a search for settings has no warm start")])
-def test_what_has_no_warm_start_says_so(before, after, message):
-    model = TextClassifier(before).fit(SPAM)
-    model.estimator = after
-    with pytest.raises(ParameterError, match=message):
-        model.fit(SPAM, warm_start=True)
-
-
-def test_calibrate_serves_it():
-    model = TextClassifier(NBLinear()).fit(SPAM)
-    assert model.set_calibration(None).calibration_ is None
-    found = textnb.fit_calibration(textnb.held_out(model, SPAM))
-    assert model.set_calibration(found).calibration_ == found
-
-
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 @pytest.mark.parametrize("estimator", [NBLinear(), NBLogisticRegression()])
 def test_calibrate_takes_folds_where_rows_are_learned_at_once(train, estimator):
@@ -366,21 +244,3 @@ def test_calibrate_takes_folds_where_rows_are_learned_at_once(train, estimator):
     if sigmoid:
         assert loss <= held.calibrated(textnb.fit_calibration(held, length_aware=False)).log_loss
     assert model.set_calibration(found).predict_proba(train["text"]).shape[1] == len(model.classes_)
-
-
-def test_a_link_that_does_not_fit_is_refused():
-    two = textnb.held_out(TextClassifier(NBLinear()).fit(SPAM), SPAM)
-    with pytest.raises(ParameterError, match="is for more than two classes"):
-        textnb.fit_calibration(two, link="sigmoid")
-    with pytest.raises(ParameterError, match="link"):
-        textnb.fit_calibration(two, link="probit")
-
-
-def test_parameters_are_json(tmp_path):
-    json.dumps(NBLinear().get_params(deep=False))
-
-
-def test_one_fit_warns_of_nothing():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        TextClassifier(NBLinear()).fit(NEWS).predict(NEWS)

@@ -52,7 +52,6 @@ def held(documents=2000, seed=0):
 def test_folds_score_as_models_of_the_other_folds(name):
     found = textnb.cross_validate(model_of(name), NEWS, folds=3)
     assert isinstance(found, HeldOut)
-    assert found.folds is not None
     assert found.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
     for fold in range(3):
         inside = pl.Series(found.folds == fold)
@@ -246,7 +245,6 @@ def test_probabilities_are_calibrated_by_one_call(name, tmp_path):
         named = dict(zip(TOPICS, chances, strict=True))
         assert all(named[entry["label"]] == entry["probability"] for entry in [*own, *top])
     read = textnb.load(tmp_path / "news.textnb")
-    assert isinstance(read, TextClassifier)
     assert read.calibration_ == calibration
     assert read.predict(TESTED, probability=True).equals(model.predict(TESTED, probability=True))
 
@@ -254,7 +252,6 @@ def test_probabilities_are_calibrated_by_one_call(name, tmp_path):
 def test_a_calibration_of_labels_is_dropped_where_a_label_is_new():
     model = TextClassifier().fit(NEWS)
     model.set_calibration(textnb.calibrate(model, NEWS)).partial_fit(NEWS)
-    assert model.calibration_ is not None
     assert model.calibration_.stale
     more = pl.DataFrame({"text": ["zinc"], "label": [["zinc"]]})
     with pytest.warns(UserWarning, match="the calibration, whose sigmoids"):

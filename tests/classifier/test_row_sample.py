@@ -55,7 +55,6 @@ def test_with_all_rows_it_learns_as_one_fit(tables, parameters):
     assert_same(model, classifier(**parameters).fit(pl.concat(tables)))
     assert model.fitted_.since_fit is None
     if parameters == {"held_out": 0.2}:
-        assert model.calibration_ is not None
         assert model.calibration_.stale == LEARNED_SINCE
     for table in reversed(more):
         model.forget(table)
@@ -79,7 +78,6 @@ def test_it_is_bounded_and_keeps_what_is_hard(tables):
     first, more, _ = tables
     model = classifier().fit(first, keep_sample=30)
     sample = model.fitted_.sample
-    assert sample is not None
     assert len(sample.codes) == 30
     assert np.bincount(sample.codes).tolist() == [15, 15]
     # A message that is corrected against what the model is sure of.
@@ -92,7 +90,6 @@ def test_it_is_bounded_and_keeps_what_is_hard(tables):
     for row in range(more.height):
         model.partial_fit(more[row])
         sample = model.fitted_.sample
-        assert sample is not None
         assert len(sample.codes) == 30
     odd = model.vocabulary_.index("odd")
     assert odd in sample.rows.indices
@@ -108,7 +105,6 @@ def test_rows_that_it_does_not_hold_are_noted(tables):
     easy = first[int(margins.argmax())]
     model.forget(easy)
     since = model.fitted_.since_fit
-    assert since is not None
     assert since.to_dict() == {"learned": 0, "forgotten": 1}
 
 

@@ -8,19 +8,12 @@ import pytest
 from numpy.typing import NDArray
 from sklearn import datasets, discriminant_analysis, naive_bayes, neighbors
 from sklearn.covariance import ledoit_wolf_shrinkage as their_ledoit_wolf
-from sklearn.neighbors import KernelDensity
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.oracles import gaussian
-from tests.oracles.scikit_learn import expected_failures
 from textnb import (
     GaussianNB,
-    HistogramDensity,
     LinearDiscriminantAnalysis,
-    LogCountRatio,
-    NBLogisticRegression,
     NearestCentroid,
-    PlugInBayes,
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
 )
@@ -69,17 +62,6 @@ def their_posterior(model, X):
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
     return gaussian.posterior(scores)
-
-
-@pytest.mark.sweep(60)
-@parametrize_with_checks([
-    GaussianNB(), GaussianNB(shared_variance=True), LinearDiscriminantAnalysis(),
-    QuadraticDiscriminantAnalysis(), RegularizedDiscriminantAnalysis(), NearestCentroid(),
-    PlugInBayes(KernelDensity(bandwidth=1.0)), PlugInBayes(HistogramDensity(), naive=True),
-    HistogramDensity(), LogCountRatio(), NBLogisticRegression()],
-    expected_failed_checks=expected_failures)
-def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
-    check(estimator)
 
 
 # Gaussian naive Bayes

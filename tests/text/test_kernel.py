@@ -71,7 +71,6 @@ def both(run):
 
 def table_of(tokenizer, secret=None):
     kernel = usable_kernel()
-    assert kernel is not None
     return TermTable(kernel, tokenizer, secret)
 
 
@@ -375,7 +374,6 @@ class TestChoice:
 
     def test_a_table_that_failed_is_not_used_again(self):
         kernel = usable_kernel()
-        assert kernel is not None
         tables = compiled.Tables(kernel, Tokenizer())
         with pytest.raises(MemoryError), tables.take():
             raise MemoryError

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.text.plain_tokens import CHARACTERS
-from tests.text.test_tokens import (
-    accents,
-    documents,
-    listed,
-    ngram_ranges,
-    normalizations,
-)
+from tests.text.test_tokens import accents, documents, listed, ngram_ranges, normalizations
 from tests.tiers import examples
 from textnb import ParameterError, Tokenizer
 from textnb.text import plain

@@ -117,7 +117,6 @@ def by_separators(tokenizer):
     plan = tokenizer.plan()
     found = separators(plan)
     split = rows(tokenizer).select(t=split_expr(plan, "text"))["t"].to_list()
-    assert found is not None
     return [pl.Series(row, dtype=pl.String).filter(
         found.are_words(pl.Series(row, dtype=pl.String))).to_list() for row in split]
 

@@ -76,7 +76,6 @@ def expected(tokenizer, columns):
 def fast(tokenizer, texts):
     """The tokens by the cheap split, once short ones are dropped."""
     found = separators(tokenizer.plan())
-    assert found is not None
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     rows = frame.select(t=split_expr(tokenizer.plan(), "text"))["t"]
     return [row.filter(found.are_words(row)).to_list() for row in rows]

@@ -34,8 +34,6 @@ def source(name):
     """A module of the kernel from its source, whether it was compiled or not."""
     path = Path(textnb.__file__).parent / f"text/native/{name}.py"
     spec = importlib.util.spec_from_file_location(f"uncompiled_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
