@@ -5,9 +5,6 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.naive_bayes import BernoulliNB as TheirBernoulli
-from sklearn.naive_bayes import ComplementNB as TheirComplement
-from sklearn.naive_bayes import MultinomialNB as TheirMultinomial
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 import textnb
@@ -68,16 +65,6 @@ def test_it_is_a_sample_weight_of_the_rows(model, class_weight):
     plain = clone(model).fit(COUNTS, LABELS)
     assert not np.allclose(mine.predict_joint_log_proba(COUNTS),
                            plain.predict_joint_log_proba(COUNTS), atol=1e-6)
-
-
-@pytest.mark.parametrize(("mine", "theirs"), [
-    (MultinomialNB(l=0.3), TheirMultinomial(alpha=0.3)), (BernoulliNB(), TheirBernoulli()),
-    (ComplementNB(), TheirComplement())], ids=str)
-@weighted
-def test_scikit_learn_agrees(mine, theirs, class_weight):
-    mine = clone(mine).set_params(class_weight=class_weight).fit(COUNTS, LABELS)
-    theirs.fit(COUNTS, LABELS, sample_weight=sample_weight(class_weight))
-    assert np.allclose(mine.predict_log_proba(COUNTS), theirs.predict_log_proba(COUNTS), atol=1e-10)
 
 
 def test_balanced_is_scikit_learns():
@@ -150,15 +137,6 @@ def test_a_heavy_class_wins_and_decisions_agree(model, classes):
     else:
         assert decisions.shape == (len(COUNTS), classes)
         assert np.array_equal(decisions.argmax(axis=1), predicted)
-
-
-def test_a_weight_is_a_repetition_at_the_optimum():
-    weights = RANDOM.integers(0, 4, len(COUNTS))
-    model = NBLogisticRegression(tol=1e-9, max_iter=50_000)
-    mine = clone(model).fit(COUNTS, LABELS, sample_weight=weights)
-    rows = np.repeat(np.arange(len(COUNTS)), weights)
-    theirs = clone(model).fit(COUNTS[rows], LABELS[rows])
-    assert np.allclose(mine.predict_log_proba(COUNTS), theirs.predict_log_proba(COUNTS), atol=1e-5)
 
 
 # Classifiers of texts and tables

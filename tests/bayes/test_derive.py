@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from textnb import BernoulliNB, ComplementNB, Counts, MultinomialNB, ParameterError
+from textnb import BernoulliNB, ComplementNB, Counts, MultinomialNB
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.models.known import model_named
 
@@ -38,8 +38,3 @@ def test_it_is_the_estimators_form(estimator, classes):
 def test_a_term_once_per_document():
     form = model_named("MultinomialNB", {}).derive(COUNTS, binary=True)
     assert form.presence_above == 0.0
-
-
-def test_another_estimator_is_refused():
-    with pytest.raises(ParameterError, match="unknown value 'GaussianNB'"):
-        model_named("GaussianNB", {})

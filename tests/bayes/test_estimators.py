@@ -29,12 +29,9 @@ from textnb import (
     RegularizedDiscriminantAnalysis,
     TfidfComplementNB,
 )
-from textnb.bayes.counts import Counts
 
 ESTIMATORS = [MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB]
-COUNTING = [MultinomialNB, BernoulliNB, ComplementNB]
 every = pytest.mark.parametrize("kind", ESTIMATORS)
-counting = pytest.mark.parametrize("kind", COUNTING)
 matrices = pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 
 X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 1], [1, 1, 0, 1]])
@@ -422,12 +419,3 @@ def test_a_sparse_category_that_a_class_never_had_counts_exactly_zero():
 
 
 # Statistics from elsewhere
-
-
-@counting
-def test_counts_made_elsewhere_give_the_same_weights(kind):
-    rows = (X > 0).astype(np.int64)
-    model = kind(l=0.5).fit(rows, Y)
-    other = kind(l=0.5).fit_statistics(Counts.from_matrix(rows, Y))
-    assert np.array_equal(other.predict_joint_log_proba(rows), model.predict_joint_log_proba(rows))
-    assert other.n_features_in_ == 4
