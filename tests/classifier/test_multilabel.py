@@ -130,28 +130,6 @@ def test_one_against_the_rest_as_scikit_learn_has_it(ours, theirs):
     assert [tuple(labels) for labels in whole.predict(tested)] == expected
 
 
-def test_batches_sums_and_forgetting_give_the_bits_of_one_fit(model):
-    from sklearn.base import clone
-
-    whole, half = clone(model).fit(NEWS), clone(model).fit(NEWS[:70])
-    assert same(clone(model).partial_fit(NEWS[:70], classes=TOPICS).partial_fit(NEWS[70:]), whole)
-    assert same(half + clone(model).fit(NEWS[70:]), whole)
-    assert same(clone(model).fit(NEWS).forget(NEWS[70:]), half)
-    order = random.Random(0).sample(range(NEWS.height), NEWS.height)
-    assert same(clone(model).fit(NEWS[order]), whole)
-    counted = clone(model).count(NEWS[:33]) + clone(model).count(NEWS[33:])
-    assert same(clone(model).fit_statistics(counted), whole)
-
-
-def test_a_file_holds_all_that_was_learned(model, tmp_path):
-    model.fit(NEWS).save(tmp_path / "news.textnb")
-    read = textnb.load(tmp_path / "news.textnb")
-    assert same(read, model)
-    read.save(tmp_path / "again.textnb")
-    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "news.textnb").read_bytes()
-    assert same(read.partial_fit(TESTED), model.partial_fit(TESTED))
-
-
 def test_what_can_t_read_a_file_of_labels_says_so(tmp_path):
     path = tmp_path / "news.textnb"
     TextClassifier().fit(NEWS).save(path)
@@ -664,5 +642,3 @@ def test_learned_lists_are_seen_in_what_is_shown():
     assert model.fitted_.is_multilabel
     assert repr(model.fitted_).endswith("5 labels)")
     assert repr(model.statistics_).endswith("5 labels)")
-
-

@@ -164,14 +164,6 @@ def test_gaussian_in_batches_without_smoothing(name, size):
     close(ours.predict_log_proba(X), theirs.predict_log_proba(X))
 
 
-@every
-def test_gaussian_in_one_batch(name):
-    X, y = read(name)
-    ours = GaussianNB().partial_fit(X, y, classes=np.unique(y))
-    theirs = naive_bayes.GaussianNB().partial_fit(X, y, classes=np.unique(y))
-    close(ours.predict_log_proba(X), theirs.predict_log_proba(X))
-
-
 @full_rank
 def test_gaussian_is_a_product_of_normal_densities(name):
     X, y = (each[::7] for each in read(name))
@@ -408,11 +400,3 @@ def test_nearest_centroid(name):
     close(ours.centroids_, theirs.centroids_, 1e-12)
     distance = ((X[:, None] - ours.centroids_) ** 2).sum(axis=2)
     assert np.array_equal(ours.predict(X), distance.argmin(axis=1))
-
-
-def test_nearest_centroid_with_weights_of_classes():
-    X, y = read("wine")
-    priors = uneven(y)
-    ours = NearestCentroid(priors=priors).fit(X, y)
-    spherical = LinearDiscriminantAnalysis(covariance="spherical", priors=priors).fit(X, y)
-    close(ours.predict_log_proba(X), spherical.predict_log_proba(X), 1e-9)

@@ -13,6 +13,7 @@ from textnb import (
     LinearDiscriminantAnalysis,
     NearestCentroid,
     ParameterError,
+    PlugInBayes,
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
     TableClassifier,
@@ -148,10 +149,11 @@ def test_shared_variances_make_the_posterior_logistic():
     close(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(X @ w + b))))
 
 
-def test_variances_of_their_own_have_no_linear_form():
-    X, y = wine()
-    with pytest.raises(ParameterError, match="shared_variance=True"):
-        GaussianNB().fit(X, y).linear_form()
+@pytest.mark.parametrize(("model", "message"), [
+    (GaussianNB(), "shared_variance=True"), (QDA(), "not linear"), (RDA(), "not linear")])
+def test_covariances_of_their_own_have_no_linear_form(model, message):
+    with pytest.raises(ParameterError, match=message):
+        TableClassifier(model).fit(*wine()).linear_form()
 
 
 # Far from zero
@@ -208,53 +210,27 @@ def test_one_open_setting_is_enough():
     assert RDA(alpha=0.25, gamma=1.0).fit(X, y).cv_accuracy_ is None
 
 
-def test_open_settings_do_not_learn_in_batches():
+@pytest.mark.parametrize(("model", "message"), [
+    (RDA(alpha=[0.1, 0.5]), "fit; give numbers"), (LDA(shrinkage="auto"), "shrinkage as a number")])
+def test_what_is_chosen_from_all_rows_is_not_learned_in_batches(model, message):
+    with pytest.raises(ParameterError, match=message):
+        model.partial_fit(*wine(), classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize(("model", "rows", "labels", "message"), [
+    *((model, np.full((1, 13), np.nan), [0], "NaN")
+      for model in (GaussianNB(), LDA(), NearestCentroid())),
+    (QDA(), np.zeros((1, 13)), [9], r"class .*9.* has one row"),
+    (QDA(), np.zeros((1, 13)), [0], r"class .*9.* has 0 rows, and its covariance needs 2")],
+    ids=["gaussian", "linear", "centroid", "one row", "no row"])
+def test_a_batch_that_is_refused_leaves_the_model_as_it_was(model, rows, labels, message):
     X, y = wine()
-    with pytest.raises(ParameterError, match="fit; give numbers"):
-        RDA(alpha=[0.1, 0.5]).partial_fit(X, y, classes=[0, 1, 2])
-
-
-def test_ledoit_wolf_does_not_learn_in_batches():
-    X, y = wine()
-    with pytest.raises(ParameterError, match="shrinkage as a number"):
-        LDA(shrinkage="auto").partial_fit(X, y, classes=[0, 1, 2]).partial_fit(X, y)
-
-
-@pytest.mark.parametrize("model", [
-    GaussianNB(), GaussianNB(shared_variance=True), LDA(), LDA(shrinkage=0.3), QDA(), RDA(),
-    NearestCentroid()], ids=repr)
-def test_batches_are_one_fit(model):
-    X, y = wine()
-    order = np.random.default_rng(0).permutation(len(y))
-    X, y = X[order], y[order]
-    whole = model.fit(X, y).predict_joint_log_proba(X)
-    parts = type(model)(**model.get_params())
-    for start in range(0, len(y), 100):
-        parts.partial_fit(X[start:start + 100], y[start:start + 100], classes=[0, 1, 2])
-    close(parts.predict_joint_log_proba(X), whole)
-
-
-@pytest.mark.parametrize("model", [GaussianNB(), LDA(), NearestCentroid()], ids=repr)
-def test_a_batch_that_is_refused_leaves_the_model_as_it_was(model):
-    X, y = wine()
-    model.fit(X, y)
-    before = model.predict_joint_log_proba(X).copy()
-    with pytest.raises(ValueError, match="NaN"):
-        model.partial_fit(np.full((1, X.shape[1]), np.nan), [0])
+    before = model.fit(X, y).predict_joint_log_proba(X)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(rows, labels, classes=[9] if message[0] == "c" else None)
     assert np.array_equal(model.predict_joint_log_proba(X), before)
-    assert model.class_count_.sum() == 178
-
-
-def test_a_batch_that_makes_a_covariance_unusable_leaves_the_model_as_it_was():
-    X, y = wine()
-    model = QDA().fit(X, y)
-    before = model.predict_joint_log_proba(X)
-    with pytest.raises(DataError, match=r"class .*9.* has 0 rows"):
-        model.partial_fit(X[:6], y[:6], classes=[9])
     assert model.classes_.tolist() == [0, 1, 2]
-    assert model.class_count_.sum() == 178
-    assert model.statistics_.class_count.sum() == 178
-    assert np.array_equal(model.predict_joint_log_proba(X), before)
+    assert model.class_count_.sum() == model.statistics_.class_count.sum() == 178
 
 
 # Announced classes without rows
@@ -375,7 +351,7 @@ def test_more_rows_are_needed_for_the_unbiased_divisor():
         LDA(divisor="n-K").fit([[1.0], [2.0]], [0, 1])
 
 
-@pytest.mark.parametrize("kind", [GaussianNB, LDA, QDA, RDA, NearestCentroid])
+@pytest.mark.parametrize("kind", [GaussianNB, LDA, QDA, RDA, NearestCentroid, PlugInBayes])
 def test_one_class_is_refused(kind):
     with pytest.raises(DataError, match="greater than one; got one class"):
         kind().fit([[1.0], [2.0]], ["x", "x"])

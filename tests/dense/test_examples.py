@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
-from sklearn.metrics import roc_auc_score
 
 from tests.oracles import gaussian
-from textnb import GaussianNB, LinearForm, QuadraticDiscriminantAnalysis, roc
+from textnb import GaussianNB, LinearForm, QuadraticDiscriminantAnalysis
 from textnb.bayes.features import IDENTITY, Center, FeatureMap
-from textnb.evaluation.roc import Rates
 
 
 @pytest.fixture
@@ -47,28 +45,6 @@ def test_a_center_changes_no_score_once_it_is_folded_in(three, center):
     assert np.allclose(moved.scores(x), three.scores(x), rtol=1e-12)
     assert np.allclose(moved.uncentered().scores(x), three.scores(x), rtol=1e-12)
     assert moved.pairwise(1, 2)[1] == pytest.approx(three.pairwise(1, 2)[1])
-
-
-def test_five_points_with_an_area_of_five_sixths():
-    # Of 3 x 2 pairs of a positive and a negative, one (0.6 against 0.7) is in the wrong order.
-    truth, score = [True, True, False, True, False], [0.9, 0.8, 0.7, 0.6, 0.5]
-    result = roc(truth, score)
-    assert result.auc == pytest.approx(5 / 6, abs=1e-15)
-    assert result.auc == pytest.approx(roc_auc_score(truth, score), abs=1e-15)
-    assert result.points.rows() == [
-        (np.inf, 0.0, 0.0), (0.9, 0.0, 1 / 3), (0.8, 0.0, 2 / 3), (0.7, 0.5, 2 / 3),
-        (0.6, 0.5, 1.0), (0.5, 1.0, 1.0)]
-
-
-def test_rates_of_thirty_rows():
-    rates = Rates(true_positives=7, false_positives=7, false_negatives=3, true_negatives=13)
-    assert rates.sensitivity == pytest.approx(7 / 10)
-    assert rates.specificity == pytest.approx(13 / 20)
-    assert rates.precision == pytest.approx(7 / 14)
-    assert rates.negative_predictive_value == pytest.approx(13 / 16)
-    assert rates.false_positive_rate == pytest.approx(7 / 20)
-    assert rates.false_negative_rate == pytest.approx(3 / 10)
-    assert rates.accuracy == pytest.approx(20 / 30)
 
 
 def test_the_bayes_classifier_of_iris_sepals():

@@ -1,6 +1,5 @@
 """Model files of feature tables whose values were changed and signed again."""
 
-import time
 
 import numpy as np
 import polars as pl
@@ -9,7 +8,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 import textnb
-from tests.storage.members import with_value
+from tests.storage.members import arrays_of, with_array, with_value
 from textnb import (
     GaussianNB,
     HistogramDensity,
@@ -17,6 +16,7 @@ from textnb import (
     ModelFileError,
     ParameterError,
     PlugInBayes,
+    RegularizedDiscriminantAnalysis,
     TableClassifier,
 )
 from textnb.bayes.histogram import MOST_BINS
@@ -38,13 +38,11 @@ def stored(model, tmp_path, frame=None, **settings):
     return path.read_bytes()
 
 
-def refused(content, tmp_path, words):
+def refused(content, tmp_path, words=None):
     path = tmp_path / "given.textnb"
     path.write_bytes(content)
-    started = time.monotonic()
     with pytest.raises(ModelFileError, match=words):
         textnb.load(path)
-    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize(("model", "documents", "words"), [
@@ -56,6 +54,42 @@ def refused(content, tmp_path, words):
 def test_documents_that_do_not_match(tmp_path, model, documents, words):
     content = stored(model, tmp_path)
     refused(with_value(content, ("classes", "documents"), documents), tmp_path, words)
+
+
+LDA, RDA = LinearDiscriminantAnalysis, RegularizedDiscriminantAnalysis
+LEARNED = {
+    LDA(shrinkage="auto"): [{}, *({"fourth": value} for value in (
+        [], [1.0], [1.0] * 4, None, [[1.0] * 2], ["a", "b", "c"]))],
+    RDA(alpha=[0.1, 0.6]): [{}, *({"chosen": value} for value in (
+        [0.1], 3, [0.1, 2.0], ["a", "b"], [0.1, 0.5, 0.9]))]}
+
+
+@pytest.mark.parametrize(("model", "learned"), [
+    (model, learned) for model, values in LEARNED.items() for learned in values],
+    ids=lambda value: str(value)[:40])
+def test_what_was_learned_that_was_changed(tmp_path, model, learned):
+    content = stored(model, tmp_path, features=["p"])
+    refused(with_value(content, ("estimator", "learned"), learned), tmp_path)
+
+
+@pytest.mark.parametrize("model", [GaussianNB(), LDA()], ids=repr)
+def test_sums_of_squares_are_not_below_zero(tmp_path, model):
+    content = stored(model, tmp_path, features=["p"])
+    refused(with_array(content, "scatter", -arrays_of(content)["scatter"]), tmp_path)
+
+
+class Own(KernelDensity):
+    """A density that no file holds."""
+
+
+@pytest.mark.parametrize(("model", "message"), [
+    (PlugInBayes(Own()), "density Own can't be saved"),
+    (PlugInBayes(GaussianMixture(1, n_init=3, max_iter=5000, random_state=0)), "keep n_init")],
+    ids=["own density", "a slow mixture"])
+def test_what_can_not_be_stored(tmp_path, model, message):
+    with pytest.raises(ParameterError, match=message):
+        stored(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("labels", [[1, 2**63], [-2**63 - 1, 0], [1, 2**64]], ids=str)
@@ -71,11 +105,8 @@ def test_labels_beyond_64_bits(tmp_path, model, labels):
 def test_features_that_are_not_those_of_the_columns(tmp_path, names):
     content = stored(GaussianNB(), tmp_path)
     refused(with_value(content, ("feature_names",), names), tmp_path, "features")
-
-
-def test_columns_that_repeat(tmp_path):
-    content = stored(GaussianNB(), tmp_path)
-    refused(with_value(content, ("settings", "features"), ["x", "p", "p"]), tmp_path, "columns")
+    repeated = with_value(content, ("settings", "features"), ["x", "p", "p"])
+    refused(repeated, tmp_path, "columns")
 
 
 def test_columns_called_as_elements_of_others_are_loaded(tmp_path):
@@ -99,12 +130,6 @@ def test_mixtures_that_would_take_hours(tmp_path, stored_mixture, work):
     path = ("estimator", "parameters", "density", "parameters")
     settings = {**MIXTURE.density.get_params(), **work}
     refused(with_value(stored_mixture, path, settings), tmp_path, "too long to estimate")
-
-
-def test_mixtures_that_would_take_hours_are_not_stored(tmp_path):
-    slow = PlugInBayes(GaussianMixture(1, n_init=3, max_iter=5000, random_state=0))
-    with pytest.raises(ParameterError, match="keep n_init"):
-        stored(slow, tmp_path)
 
 
 @pytest.mark.parametrize("chosen", [
@@ -138,15 +163,6 @@ def test_bins_that_take_more_memory_than_is_allowed(tmp_path):
         content, ("estimator", "parameters", "density", "parameters", "bins"), MOST_BINS))
     with pytest.raises(ModelFileError, match="max_bytes="):
         textnb.load(path, max_bytes=100_000_000)
-
-
-@pytest.mark.parametrize("bins", [3, "fd", [-2.0, 0.0, 3.0]], ids=str)
-def test_histograms_come_back(tmp_path, bins):
-    model = TableClassifier(PlugInBayes(HistogramDensity(bins=bins))).fit(rows())
-    model.save(tmp_path / "m.textnb")
-    again = textnb.load(tmp_path / "m.textnb")
-    assert np.array_equal(again.predict_joint_log_proba(rows()),
-                          model.predict_joint_log_proba(rows()))
 
 
 def test_a_model_with_announced_classes_comes_back(tmp_path):
