@@ -90,8 +90,6 @@ def test_an_interrupt_is_seen():
                           env={**os.environ, "PYTHONPATH": str(root)}) as ran:
         assert ran.stdout.readline() == "ready\n"
         time.sleep(0.3)
-        started = time.monotonic()
         ran.send_signal(signal.SIGINT)
-        _, told = ran.communicate(timeout=60)
+        _, told = ran.communicate(timeout=20)
     assert "KeyboardInterrupt" in told
-    assert time.monotonic() - started < 20

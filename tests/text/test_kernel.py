@@ -1,7 +1,6 @@
 """The kernel and the expressions give the same bits, whatever the texts are."""
 
 import os
-import pickle
 import random
 import re
 import shutil
@@ -13,9 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import scipy.sparse as sp
 from hypothesis import example, given, settings
-from polars.testing import assert_frame_equal
 
 import textnb
 from tests.text.kernel_cases import (
@@ -29,7 +26,7 @@ from tests.text.kernel_cases import (
     frame_of,
 )
 from tests.tiers import examples
-from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
+from textnb import BernoulliNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.runtime import native
@@ -163,12 +160,6 @@ class TestEquality:
                 assert left.dtype == right.dtype == np.int64
                 assert np.array_equal(left, right)
 
-    @pytest.mark.parametrize("name", ["default", "pairs alone", "characters"])
-    def test_several_text_columns(self, name):
-        frame = pl.DataFrame({"title": ["ab cd", None, "ef"], "body": ["gh", "ab", None]})
-        columns = ["title", "body"]
-        assert_same_matrix(*both(lambda: count_matrix([frame], SERVED[name], columns)))
-
     @pytest.mark.parametrize("prefix", [True, ("title",), ("a\tb",)])
     @pytest.mark.parametrize("settings", [
         {}, {"ngram_range": (1, 3), "stop_words": ("ef", "the")}, {"analyzer": "char"},
@@ -188,15 +179,6 @@ class TestEquality:
         assert_same_rows(*both(lambda: Vocabulary(tokenizer, terms).counts(frame, columns)))
         with pytest.raises(ParameterError, match="field_prefix names"):
             count_matrix([frame], Tokenizer(field_prefix=("none",)), columns)
-
-    @pytest.mark.parametrize("limits", [
-        Limits(min_df=2), Limits(max_df=2), Limits(max_df=0.4), Limits(max_features=3),
-        Limits(min_df=2, max_features=2), Limits(min_df=5)])
-    @pytest.mark.parametrize("name", ["default", "pairs", "three to four"])
-    def test_limits(self, name, limits):
-        texts = ["ab cd ef gh ij", "ab cd ef gh", "cd ab", None, "cd ef gh ij ab"]
-        assert_same_matrix(*both(
-            lambda: count_matrix([frame_of(texts)], SERVED[name], "text", limits)))
 
     def test_texts_longer_than_what_is_looked_at_at_a_time(self):
         draw = random.Random(5)
@@ -265,21 +247,6 @@ class TestEquality:
         one, other = both(lambda: Vocabulary(Tokenizer(), known).counts_of_known(frame, "text"))
         name = "ab" if not terms else "xx"
         assert one == other == (DataError, f"term '{name}' was never learned")
-
-
-class TestOrder:
-    def test_neither_batches_nor_threads_nor_rows_show(self, monkeypatch):
-        monkeypatch.setenv("TEXTNB_KERNEL", "on")
-        draw = random.Random(1)
-        texts = [" ".join(f"w{draw.randrange(500)}" for _ in range(20)) for _ in range(600)]
-        whole = count_matrix([frame_of([*texts])], SERVED["pairs"], "text")
-        for rows in (7, 101, 599):
-            assert_same_matrix(count_matrix(
-                batches(frame_of([*texts]), rows=rows), SERVED["pairs"], "text"), whole)
-        order = draw.sample(range(600), 600)
-        shuffled, terms = count_matrix(
-            batches(frame_of([texts[at] for at in order]), rows=50), SERVED["pairs"], "text")
-        assert_same_matrix((sp.csr_array(shuffled[np.argsort(order)]), terms), whole)
 
 
 class TestSums:
@@ -439,19 +406,6 @@ class TestClassifier:
     FRAME = frame_of(["good film été", "bad film", "so good", None, "İ bad bad"],
                      label=["pos", "neg", "pos", "pos", "neg"])
 
-    @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()])
-    def test_models_and_answers_are_the_same_bits(self, estimator):
-        def run():
-            model = TextClassifier(estimator, tokenizer=Tokenizer(ngram_range=(1, 2)))
-            model.fit(self.FRAME).partial_fit(self.FRAME).forget(self.FRAME)
-            return (model.predict(self.FRAME, scores=True, explain=3),
-                    model.linear_form().weights, model.vocabulary_)
-
-        one, other = both(run)
-        assert_frame_equal(one[0], other[0], check_exact=True)
-        assert np.array_equal(one[1], other[1])
-        assert one[2] == other[2]
-
     @pytest.mark.parametrize("texts", [
         ["good film"], ["GOOD", "", "BAD film film"], ["été good"], ["İ"], ["\x00 bad"], []])
     def test_a_few_texts_are_answered_as_in_a_frame(self, texts, monkeypatch):
@@ -462,16 +416,3 @@ class TestClassifier:
             scores = model.predict_joint_log_proba(texts)
             assert np.array_equal(scores, answered["scores"].struct.unnest().to_numpy())
             assert model.predict(texts).tolist() == answered["predicted"].to_list()
-
-    def test_a_lone_surrogate_is_refused(self, monkeypatch):
-        monkeypatch.setenv("TEXTNB_KERNEL", "on")
-        model = TextClassifier().fit(self.FRAME)
-        model.predict(self.FRAME)
-        with pytest.raises(DataError, match="surrogate"):
-            model.predict(["good \ud800"])
-
-    def test_it_is_pickled_without_its_table(self, monkeypatch):
-        monkeypatch.setenv("TEXTNB_KERNEL", "on")
-        model = TextClassifier().fit(self.FRAME)
-        answers = model.predict(self.FRAME)
-        assert_frame_equal(pickle.loads(pickle.dumps(model)).predict(self.FRAME), answers)

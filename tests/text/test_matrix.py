@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.text import plain_tokens as oracle
 from tests.tiers import examples
 from textnb import Tokenizer
-from textnb.errors import DataError, VocabularyError
+from textnb.errors import VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import expression_table
 from textnb.text.counting import CountSpec
@@ -88,12 +88,6 @@ class TestCountMatrix:
         assert_canonical(counts)
         assert_equal(counts, by_hand(tokenizer, documents, terms.to_list()))
 
-    def test_rows_without_a_token_stay(self, documents):
-        counts, _ = count_matrix([frame_of(documents)], Tokenizer(), "text")
-        empty = np.flatnonzero(np.diff(counts.indptr) == 0)
-        assert {0, 1, 50, 51, 120, 299} <= set(empty.tolist())
-        assert counts.shape[0] == len(documents)
-
     def test_no_row_at_all_has_no_vocabulary(self):
         for frames in ([], [frame_of([])], [frame_of([None]), frame_of([])]):
             with pytest.raises(VocabularyError, match="empty vocabulary"):
@@ -113,23 +107,6 @@ class TestCountMatrix:
             batches(frame, ["text"], max_bytes=100 * rows), TOKENIZERS[name], "text")
         assert same.equals(terms)
         assert_equal(bytewise, whole)
-
-    def test_row_order_does_not_change_columns(self, documents):
-        frame = frame_of(documents)
-        order = np.random.default_rng(3).permutation(frame.height)
-        whole, terms = count_matrix([frame], Tokenizer(), "text")
-        shuffled, same = count_matrix([frame[order]], Tokenizer(), "text")
-        assert same.equals(terms)
-        assert_equal(shuffled, whole[order])
-
-    def test_several_columns(self):
-        frame = pl.DataFrame({"a": ["one two", None], "b": ["two", "three one"]})
-        counts, terms = count_matrix([frame], Tokenizer(), ["a", "b"])
-        assert terms.to_list() == ["one", "three", "two"]
-        assert counts.toarray().tolist() == [[1, 0, 2], [1, 1, 0]]
-        prefixed, terms = count_matrix([frame], Tokenizer(field_prefix=["b"]), ["a", "b"])
-        assert terms.to_list() == ["b:one", "b:three", "b:two", "one", "two"]
-        assert prefixed.toarray().tolist() == [[0, 0, 1, 1, 1], [1, 1, 0, 0, 0]]
 
     def test_terms_are_in_the_order_of_code_points(self):
         words = ["zz", "éa", "Zz", "𝒳𝒳", "\uac00\uac00", "aa", "a_", "_a", "\ufb01a"]
@@ -274,17 +251,6 @@ class TestCountsByLabel:
         for name in ("document_frequency", "occurrences"):
             assert np.array_equal(getattr(parts, name), getattr(whole, name)), name
 
-    def test_they_are_the_matrix_summed(self, documents):
-        frame = frame_of(documents).with_columns(label=pl.int_range(pl.len()) % 3)
-        counts, terms = count_matrix([frame], Tokenizer(), "text")
-        counted = count_by_label(
-            [frame], CountSpec(Tokenizer(), "text", "label", Limits(min_df=2)))
-        dense, label = counts.toarray(), frame["label"].to_numpy()
-        assert counted.terms.equals(terms)
-        assert np.array_equal(
-            counted.feature_count, [dense[label == k].sum(axis=0) for k in range(3)])
-        assert np.array_equal(counted.document_frequency, (dense > 0).sum(axis=0))
-
     def test_more_classes_and_terms_than_the_table_starts_with(self):
         n = 3000
         frame = pl.DataFrame({"text": [f"w{k} common" for k in range(n)],
@@ -297,21 +263,6 @@ class TestCountsByLabel:
         assert counted.feature_count[:, common].tolist() == [n // 40] * 40
         w81 = counted.terms.to_list().index("w81")
         assert counted.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
-
-    @pytest.mark.parametrize("row", [0, 3, 99])
-    def test_a_null_label_is_named_by_its_row_in_the_whole(self, row):
-        labels = ["x"] * 100
-        labels[row] = None
-        frame = pl.DataFrame({"text": ["some words"] * 100, "label": labels})
-        with pytest.raises(DataError, match=rf"'label' is null in row {row} \(counted from 0\)"):
-            count_by_label(
-                batches(frame, ["text"], rows=10), CountSpec(Tokenizer(), "text", "label"))
-
-    def test_no_rows(self):
-        for frames in ([], [self.FRAME.clear()]):
-            with pytest.raises(DataError, match="has no rows: nothing can be learned"):
-                count_by_label(frames, CountSpec(Tokenizer(), "text", "label"))
-
 
 # The child's parent is a small process of its own: a process starts with its parent's peak.
 PEAK = """

@@ -6,7 +6,7 @@ import pytest
 
 import textnb
 from tests.text.plain_tokens import segment
-from textnb import ExportError, ParameterError, SchemaError, TextClassifier, Tokenizer
+from textnb import ParameterError, SchemaError, TextClassifier, Tokenizer
 
 ROWS = pl.DataFrame({"text": ["New_York film", "dull film", None, "", "New_York  X"],
                      "label": ["pos", "neg", "pos", "neg", "pos"]})
@@ -54,15 +54,6 @@ def test_a_name_is_never_imported(model, tmp_path):
     TextClassifier().fit(ROWS).save(tmp_path / "model.textnb")
     with pytest.raises(ParameterError, match="trained with segmenter=None"):
         textnb.load(tmp_path / "model.textnb", segmenter=segment)
-
-
-@pytest.mark.parametrize("target", ["json", "python", "polars"])
-def test_exports_have_the_tokens(model, target, tmp_path):
-    made = textnb.export_model(model, tmp_path / "bundle", target, reads="terms")
-    assert textnb.verify_export(made.path).passed
-    assert textnb.verify_export(made.path, LISTS).passed
-    with pytest.raises(ExportError, match=r"token_columns|is given the tokens"):
-        textnb.export_model(model, tmp_path / "other", "javascript", reads="text")
 
 
 @pytest.mark.parametrize(("settings", "message"), [

@@ -8,7 +8,6 @@ Between Python 3.11 and the engine they are 55 in lower-casing and 9,392 in what
 
 import random
 import re
-import time
 import unicodedata
 from collections.abc import Callable
 
@@ -139,8 +138,7 @@ def test_normal_forms_are_pythons(form):
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\uff9e\u0301", "\u0f73\u0316"])
-def test_marks_on_a_letter_are_put_in_order_in_linear_time(marks):
-    begun = time.process_time()
-    normalize("NFKC", "a" + marks * 100_000)
-    # Python's own function takes 20 seconds and more.
-    assert time.process_time() - begun < 5.0
+def test_many_marks_on_a_letter_are_put_in_order(marks):
+    # In linear time: Python's own function would take longer than a test may.
+    text = normalize("NFKC", "a" + marks * 500_000)
+    assert text[-9:] == normalize("NFKC", "a" + marks * 100)[-9:]
