@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
 from sklearn.naive_bayes import ComplementNB as SklearnComplement
@@ -31,7 +31,6 @@ from textnb import (
 )
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels
-from textnb.bayes.label_thresholds import best_threshold
 from textnb.files.require import Unsupported
 from textnb.learning.fitted import Fitted
 from textnb.storage.terms_reader import TermsReader
@@ -377,24 +376,6 @@ def test_settings_that_labels_do_not_have_are_refused(name):
         model.fit(NEWS)
 
 
-# The optimum to many digits, so that solvers that begin elsewhere agree.
-EXACT = {"tol": 1e-9, "max_iter": 10_000}
-
-
-@pytest.mark.parametrize("settings", [{}, {"power": 0.0}, {"loss": "log"}, {"tf": "presence"}],
-                         ids=str)
-def test_each_label_of_the_linear_model_is_one_against_its_rest(settings):
-    estimator = NBLinear(held_out=0, **EXACT, **settings)
-    whole = TextClassifier(estimator, min_df=2).fit(NEWS)
-    for topic in TOPICS:
-        alone = TextClassifier(estimator, min_df=2).fit(against_rest(NEWS, topic))
-        assert alone.vocabulary_ == whole.vocabulary_
-        weights, intercept = alone.linear_form().binary(True)
-        own, own_intercept = whole.linear_form().binary(topic)
-        np.testing.assert_allclose(own, weights, rtol=1e-6, atol=1e-6)
-        assert own_intercept == pytest.approx(intercept, abs=1e-6)
-
-
 def test_thresholds_of_the_linear_model_are_chosen_on_rows_held_out():
     plain = TextClassifier(NBLinear(held_out=0), min_df=2).fit(NEWS)
     chosen = TextClassifier(NBLinear(), min_df=2).fit(NEWS)
@@ -404,17 +385,6 @@ def test_thresholds_of_the_linear_model_are_chosen_on_rows_held_out():
     # Those of 60 documents or more are chosen: fewer would say nothing.
     assert TextClassifier(NBLinear()).fit(NEWS[:59]).decision_ is None
     assert textnb.evaluate(chosen, TESTED).macro_f1 > textnb.evaluate(plain, TESTED).macro_f1
-
-
-def test_the_threshold_of_the_best_f1():
-    draw = np.random.default_rng(0)
-    for _ in range(50):
-        scores = draw.integers(0, 12, 30).astype(float)
-        positive = draw.random(30) < 0.3
-        found = best_threshold(scores, positive)
-        every = {threshold: f1_score(positive, scores > threshold, zero_division=0.0)
-                 for threshold in np.arange(-0.5, 12.0)}
-        assert f1_score(positive, scores > found, zero_division=0.0) == max(every.values())
 
 
 def test_labels_above_their_thresholds_at_least_and_at_most_so_many(tmp_path):
@@ -488,13 +458,6 @@ def test_labels_of_few_rows_or_of_all_in_the_linear_model():
     assert sum("rare" in labels for labels in said) <= 1
     only = TextClassifier(NBLinear(held_out=0)).fit(["aa", "bb"], [["all"], ["all"]])
     assert only.predict(["cc"]) == [["all"]]
-
-
-def test_the_linear_model_learns_lists_from_all_documents_at_once():
-    model = TextClassifier(NBLinear()).fit(NEWS)
-    for act in (model.partial_fit, model.forget):
-        with pytest.raises(ParameterError, match="learns from all documents at once"):
-            act(TESTED)
 
 
 @pytest.mark.parametrize("kernel", ["", "off"], ids=["kernel", "expressions"])

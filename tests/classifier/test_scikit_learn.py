@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,9 @@ import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import (
-    GridSearchCV,
-    StratifiedKFold,
-    cross_val_predict,
-    cross_val_score,
-)
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 
-from tests.classifier.models import NEWS, SPAM, assert_same_model, never_read
+from tests.classifier.models import NEWS, SPAM, never_read
 from textnb import BernoulliNB, CategoricalNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import ParameterError
 
@@ -53,13 +45,6 @@ class TestScikitLearn:
         TextClassifier(estimator).fit(SPAM)
         assert not hasattr(estimator, "classes_"), "the given estimator was fitted"
 
-    def test_parameters_can_be_set(self):
-        model = TextClassifier(MultinomialNB(l=1.0)).set_params(
-            estimator__l=0.25, tokenizer=Tokenizer(lowercase=False), min_df=2)
-        direct = TextClassifier(
-            MultinomialNB(l=0.25), tokenizer=Tokenizer(lowercase=False), min_df=2)
-        assert_same_model(model.fit(SPAM), direct.fit(SPAM))
-
     @pytest.mark.parametrize("kind", ["list", "array"])
     def test_cross_validation(self, kind):
         texts = list(self.TEXTS) if kind == "list" else np.array(self.TEXTS)
@@ -73,45 +58,6 @@ class TestScikitLearn:
             assert predicted[test].tolist() == model.predict(SPAM[test])["predicted"].to_list()
         assert scores.tolist() == pytest.approx(by_hand, abs=1e-12)
         assert min(scores) > 0.5
-
-    def test_other_scorers(self):
-        scores = cross_val_score(
-            TextClassifier(), list(self.TEXTS), list(self.LABELS), cv=3, scoring="neg_log_loss")
-        assert np.isfinite(scores).all()
-
-    def test_grid_search(self):
-        grid = {
-            "estimator__l": [0.1, 1.0],
-            "tokenizer": [Tokenizer(), Tokenizer(ngram_range=(1, 2))],
-            "min_df": [1, 3],
-        }
-        search = GridSearchCV(TextClassifier(MultinomialNB()), grid, cv=3, error_score="raise")
-        search.fit(list(self.TEXTS), list(self.LABELS))
-        assert len(search.cv_results_["params"]) == 8
-        best = TextClassifier(MultinomialNB()).set_params(**search.best_params_).fit(
-            list(self.TEXTS), list(self.LABELS))
-        assert_same_model(search.best_estimator_, best)
-        assert search.predict(["word1", ""]).tolist() == best.predict(["word1", ""]).tolist()
-
-    def test_pipeline(self):
-        def cleaned(texts):
-            return [text.replace("word", "Wort") for text in texts]
-
-        pipeline = Pipeline([("clean", FunctionTransformer(cleaned)), ("model", TextClassifier())])
-        pipeline.fit(list(self.TEXTS), list(self.LABELS))
-        assert "wort1" in pipeline["model"].vocabulary_
-        direct = TextClassifier().fit(cleaned(self.TEXTS), list(self.LABELS))
-        assert pipeline.predict(list(self.TEXTS)).tolist() == direct.predict(
-            cleaned(self.TEXTS)).tolist()
-        assert pipeline.score(list(self.TEXTS), list(self.LABELS)) == direct.score(
-            cleaned(self.TEXTS), list(self.LABELS))
-
-    def test_a_copy_scores_the_same(self):
-        model = TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))).fit(NEWS)
-        for copy in (deepcopy(model), pickle.loads(pickle.dumps(model))):
-            assert_same_model(copy, model)
-            assert np.array_equal(copy.predict_proba(NEWS), model.predict_proba(NEWS))
-            assert copy.predict(NEWS, explain=2).equals(model.predict(NEWS, explain=2))
 
     @pytest.mark.slow
     def test_a_pickle_scores_the_same_in_another_process(self, tmp_path):
@@ -131,9 +77,6 @@ np.save(folder / "scores.npy", model.predict_joint_log_proba(folder / "news.parq
                        cwd=Path(__file__).parents[1])
         scores = np.load(tmp_path / "scores.npy")
         assert np.array_equal(scores, model.predict_joint_log_proba(NEWS))
-
-    def test_repr(self):
-        assert "min_df=2" in repr(TextClassifier(MultinomialNB(l=0.5), min_df=2))
 
     @pytest.mark.parametrize("estimator", [CategoricalNB(), 5, "multinomial", TextClassifier()])
     def test_an_estimator_that_does_not_fit(self, estimator):

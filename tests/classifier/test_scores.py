@@ -1,6 +1,5 @@
 """Scores are the estimators', whatever batches, engine or thread they come from."""
 
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import polars as pl
@@ -10,7 +9,6 @@ from scipy.special import logsumexp
 from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitted
 from textnb import BernoulliNB, TextClassifier
 from textnb.errors import ParameterError
-from textnb.frames.batches import batches
 from textnb.text import expression_table
 
 
@@ -52,16 +50,6 @@ class TestScores:
             parts = [model.predict_joint_log_proba(part) for part in slices]
             assert np.array_equal(np.concatenate(parts), scores)
 
-    def test_a_frame_of_many_batches(self):
-        many = pl.concat([NEWS] * 60)
-        model = TextClassifier().fit(NEWS)
-        assert len(list(batches(many, ["text"]))) > 3
-        once = model.predict(NEWS, scores=True, explain=2).drop("id")
-        assert model.predict(many, scores=True, explain=2).drop("id").equals(pl.concat([once] * 60))
-        assert model.transform(many).shape == (many.height, len(model.vocabulary_))
-        assert np.array_equal(model.predict_joint_log_proba(many),
-                              np.tile(model.predict_joint_log_proba(NEWS), (60, 1)))
-
     @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
     def test_the_same_in_every_engine(self, engine):
         model = TextClassifier().fit(NEWS)
@@ -88,13 +76,6 @@ class TestScores:
         assert joined["predicted_two"].to_list() == second.to_list()
         stacked = pl.concat([one.predict(lazy), two.predict(lazy)]).collect()
         assert stacked["predicted"].equals(pl.concat([first, second]))
-
-    def test_from_several_threads(self):
-        model = TextClassifier().fit(NEWS)
-        expected = model.predict_proba(NEWS)
-        with ThreadPoolExecutor(4) as pool:
-            for found in pool.map(lambda _: model.predict_proba(NEWS), range(12)):
-                assert np.array_equal(found, expected)
 
     def test_the_same_in_every_form_of_input(self, tmp_path):
         model = TextClassifier().fit(NEWS)

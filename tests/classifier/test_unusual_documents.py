@@ -5,9 +5,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.classifier.models import SPAM
-from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.errors import ImpossibleRowError, VocabularyError
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier
+from textnb.errors import ImpossibleRowError
 
 
 class TestOddDocuments:
@@ -34,18 +33,6 @@ class TestOddDocuments:
                 assert total == pytest.approx(row["scores"]["only"], abs=1e-9)
             assert model.predict(["aa", ""]).tolist() == ["only", "only"]
             assert set(model.top()["class"]) == {"only"}
-
-    def test_no_token_at_all(self):
-        train = pl.DataFrame({"text": ["a b", None, "!"], "label": list("xyx")})
-        with pytest.raises(VocabularyError, match=r"no token in 3 documents.*one-letter words"):
-            TextClassifier().fit(train)
-        model = TextClassifier(tokenizer=Tokenizer(r"[\p{L}\p{M}\p{N}_]+")).fit(train)
-        assert model.vocabulary_ == ["a", "b"]
-
-    def test_nothing_within_the_limits(self):
-        with pytest.raises(VocabularyError, match=r"none is within min_df=240 and max_df=1\.0"):
-            TextClassifier(min_df=240).fit(SPAM)
-
 
 class TestWithoutSmoothing:
     TRAIN = pl.DataFrame({"text": ["aa aa bb", "aa cc", "dd bb"], "label": ["x", "x", "y"]})

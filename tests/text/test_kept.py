@@ -10,7 +10,7 @@ import textnb
 from tests.text import plain_tokens as oracle
 from tests.text.kernel_cases import KEPT
 from tests.tiers import examples
-from textnb import ExportError, ParameterError, TextClassifier, Tokenizer
+from textnb import ExportError, TextClassifier, Tokenizer
 from textnb.runtime.native import KERNEL, usable
 from textnb.text.characters import KINDS
 from textnb.text.compiled import reading
@@ -91,12 +91,3 @@ def test_who_reads_them_and_who_refuses(tmp_path):
 def test_one_order():
     assert Tokenizer(keep=["punctuation", "emoji"]) == Tokenizer(keep=("emoji", "punctuation"))
     assert Tokenizer(keep=None).keep == ()
-
-
-@pytest.mark.parametrize("changed", [{"analyzer": "char"}, {"pattern": "[^ ]+"},
-                                     {"strip_accents": "ascii"}])
-def test_what_can_not_be_kept(changed):
-    with pytest.raises(ParameterError, match="keep"):
-        Tokenizer(keep=("emoji",), **changed)
-    with pytest.raises(ParameterError, match="keep"):
-        Tokenizer(keep=("smileys",))

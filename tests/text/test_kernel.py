@@ -416,3 +416,9 @@ class TestClassifier:
             scores = model.predict_joint_log_proba(texts)
             assert np.array_equal(scores, answered["scores"].struct.unnest().to_numpy())
             assert model.predict(texts).tolist() == answered["predicted"].to_list()
+
+    def test_a_lone_surrogate_is_refused(self, monkeypatch):
+        monkeypatch.setenv("TEXTNB_KERNEL", "on")
+        model = TextClassifier().fit(self.FRAME)
+        with pytest.raises(DataError, match="surrogate"):
+            model.predict(["good \ud800"])

@@ -56,16 +56,6 @@ def test_a_name_is_never_imported(model, tmp_path):
         textnb.load(tmp_path / "model.textnb", segmenter=segment)
 
 
-@pytest.mark.parametrize(("settings", "message"), [
-    ({"segmenter": 5}, "a function from a text to its tokens"),
-    ({"segmenter": ""}, "or its name; got ''"),
-    ({"segmenter": segment, "analyzer": "char"}, "needs analyzer='word'"),
-    ({"segmenter": segment, "token_columns": True}, "no token_columns")])
-def test_refusals(settings, message):
-    with pytest.raises(ParameterError, match=message):
-        Tokenizer(**settings)
-
-
 @pytest.mark.parametrize("settings", [{"pattern": "[a-z]+"}, {"keep": ("emoji",)}])
 def test_settings_of_texts(settings):
     with pytest.raises(ParameterError, match="split by a segmenter"):

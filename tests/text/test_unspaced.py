@@ -7,7 +7,7 @@ import pytest
 
 import textnb
 from tests.text import plain_tokens as oracle
-from textnb import ParameterError, TextClassifier, Tokenizer
+from textnb import TextClassifier, Tokenizer
 from textnb.export.archive import read
 from textnb.filter.mailfilter import MailFilter
 from textnb.filter.quick import judge
@@ -79,11 +79,6 @@ class TestTokens:
         assert terms.to_list() == ["ab", "好", "好好"]
         assert counts.toarray().tolist() == [
             [30_000, 30_000, 0], [0, 30_000, 0], [0, 0, 59_999], [3, 3, 0]]
-
-    def test_no_other_value(self):
-        with pytest.raises(ParameterError, match="unspaced"):
-            Tokenizer(unspaced="words")
-
 
 def test_a_pair_explains_its_characters():
     pieces, elsewhere = pieces_of(
