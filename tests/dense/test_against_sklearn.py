@@ -43,10 +43,6 @@ def uneven(y):
     return np.asarray(priors / priors.sum())
 
 
-def weights(y):
-    return np.random.default_rng(0).gamma(2.0, size=len(y))
-
-
 def standardised(X):
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
@@ -87,24 +83,33 @@ def test_gaussian(name, given, var_smoothing):
 
 
 @every
-def test_gaussian_with_weights(name):
+@pytest.mark.parametrize("whole", [True, False], ids=["repetitions", "weights"])
+def test_gaussian_with_weights(name, whole):
     X, y = read(name)
-    ours = GaussianNB().fit(X, y, sample_weight=weights(y))
-    theirs = naive_bayes.GaussianNB().fit(X, y, sample_weight=weights(y))
+    draw = np.random.default_rng(1)
+    weights = draw.integers(1, 4, len(y)) if whole else draw.gamma(2.0, size=len(y))
+    ours = GaussianNB().fit(X, y, sample_weight=weights)
+    theirs = naive_bayes.GaussianNB().fit(X, y, sample_weight=weights)
     # Theirs takes the largest variance over the rows unweighted; ours over the rows as weighed.
     theirs.var_ += ours.epsilon_ - theirs.epsilon_
-    close(ours.predict_log_proba(X), theirs.predict_log_proba(X), 1e-7 if name == "digits"
-          else 1e-8)
+    close(ours.predict_log_proba(X), theirs.predict_log_proba(X), 1e-7)
     close(ours.theta_, theirs.theta_, 1e-12)
+    if whole:
+        repeated = naive_bayes.GaussianNB().fit(
+            np.repeat(X, weights, axis=0), np.repeat(y, weights))
+        close(ours.predict_log_proba(X), repeated.predict_log_proba(X))
 
 
 @every
-def test_gaussian_weights_that_are_whole_repeat_rows(name):
-    X, y = read(name)
-    times = np.random.default_rng(1).integers(1, 4, len(y))
-    close(GaussianNB().fit(X, y, sample_weight=times).predict_log_proba(X),
-          naive_bayes.GaussianNB().fit(
-              np.repeat(X, times, axis=0), np.repeat(y, times)).predict_log_proba(X))
+@pytest.mark.parametrize("first", [1, 20])
+def test_gaussian_in_batches_of_one_row(name, first):
+    X, y = (each[::5] for each in read(name))
+    order = np.random.default_rng(2).permutation(len(y))
+    X, y = X[order], y[order]
+    model = GaussianNB().partial_fit(X[:first], y[:first], classes=np.unique(y))
+    for i in range(first, len(y)):
+        model.partial_fit(X[i:i + 1], y[i:i + 1])
+    close(model.predict_log_proba(X), GaussianNB().fit(X, y).predict_log_proba(X))
 
 
 @every
@@ -125,28 +130,6 @@ def test_gaussian_in_batches(name, size):
     assert ours.epsilon_ == pytest.approx(1e-9 * X.var(axis=0).max(), rel=1e-9)
 
 
-@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
-def test_gaussian_starts_from_a_batch_of_one_row(classes):
-    X, y = np.array([[1.0, 2.0], [3.0, 1.0], [5.0, 9.0], [8.0, 7.0]]), np.array([0, 0, 1, 1])
-    ours, theirs = GaussianNB(), naive_bayes.GaussianNB()
-    for i in range(4):
-        for model in (ours, theirs):
-            model.partial_fit(X[i:i + 1], y[i:i + 1], classes=classes)
-    close(ours.theta_, theirs.theta_)
-    close(ours.predict_log_proba(X)[:, :2], GaussianNB().fit(X, y).predict_log_proba(X))
-
-
-@every
-def test_gaussian_goes_on_with_batches_of_one_row(name):
-    X, y = (each[::5] for each in read(name))
-    order = np.random.default_rng(2).permutation(len(y))
-    X, y = X[order], y[order]
-    model = GaussianNB().partial_fit(X[:20], y[:20], classes=np.unique(y))
-    for i in range(20, len(y)):
-        model.partial_fit(X[i:i + 1], y[i:i + 1])
-    close(model.predict_log_proba(X), GaussianNB().fit(X, y).predict_log_proba(X))
-
-
 @every
 @pytest.mark.parametrize("size", [50])
 def test_gaussian_in_batches_without_smoothing(name, size):
@@ -162,20 +145,6 @@ def test_gaussian_in_batches_without_smoothing(name, size):
     close(ours.var_ - ours.epsilon_, theirs.var_, 1e-9)
     ours.set_params(var_smoothing=0.0).fit_statistics(ours.statistics_)
     close(ours.predict_log_proba(X), theirs.predict_log_proba(X))
-
-
-@full_rank
-def test_gaussian_is_a_product_of_normal_densities(name):
-    X, y = (each[::7] for each in read(name))
-    model = GaussianNB().fit(X, y)
-    variances = np.array([np.diag(gaussian.covariance(gaussian.of_class(X, y, label)))
-                          for label in gaussian.labels(y)])
-    variances += 1e-9 * X.var(axis=0).max()
-    means = np.array([gaussian.mean(gaussian.of_class(X, y, k)) for k in gaussian.labels(y)])
-    close(model.predict_joint_log_proba(X), gaussian.naive_joint(
-        X, means.astype(np.float64), variances, gaussian.shares(y)), 1e-9)
-    close(model.predict_joint_log_proba(X), gaussian.joint(
-        X, means, [np.diag(own) for own in variances], gaussian.shares(y)), 1e-9)
 
 
 # Linear discriminants
@@ -198,14 +167,6 @@ def test_linear_svd(name):
           theirs.coef_ - theirs.coef_.mean(axis=0) * (len(ours.coef_) > 1), 1e-7)
 
 
-def test_linear_svd_where_columns_are_constant():
-    X, y = read("digits")
-    X = X[:, [i for i in range(64) if X[:, i].std() == 0 or X[:, i].std() > 0.1]]
-    ours = LinearDiscriminantAnalysis(allow_singular=True).fit(X, y)
-    theirs = discriminant_analysis.LinearDiscriminantAnalysis(solver="svd").fit(X, y)
-    close(ours.predict_log_proba(X), their_posterior(theirs, X))
-
-
 @every
 @pytest.mark.parametrize("kept", [1, 2])
 def test_linear_keeps_the_first_axes(name, kept):
@@ -219,16 +180,16 @@ def test_linear_keeps_the_first_axes(name, kept):
     close(ours.explained_variance_ratio_, theirs.explained_variance_ratio_)
 
 
-@every
-@pytest.mark.parametrize("solver", ["lsqr", "eigen"])
-@pytest.mark.parametrize("shrinkage", [None, 0.05, 0.5, 1.0, "auto"])
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
+@pytest.mark.parametrize(("solver", "shrinkage"), [
+    *(("lsqr", shrinkage) for shrinkage in (None, 0.05, 0.5, 1.0, "auto")),
+    *(("eigen", shrinkage) for shrinkage in (None, 0.05, 0.5, 1.0, "auto"))])
+@every
 def test_linear_shrunk(name, solver, shrinkage, given):
     # Columns are standardised: on breast_cancer as it stands (a condition number of 1e12) their
-    # solvers keep no more than seven digits. The next test has those columns.
+    # solvers keep no more than seven digits. A test below has those columns.
     X, y = varying(name)
-    X = standardised(X)
-    priors = uneven(y) if given else None
+    X, priors = standardised(X), uneven(y) if given else None
     ours = LinearDiscriminantAnalysis(shrinkage=shrinkage, priors=priors).fit(X, y)
     theirs = discriminant_analysis.LinearDiscriminantAnalysis(
         solver=solver, shrinkage=shrinkage, priors=priors).fit(X, y)
@@ -277,16 +238,6 @@ def test_linear_keeps_its_digits_where_columns_differ_in_scale(name, shrinkage, 
     close(model.fit(X, y).predict_log_proba(X), expected)
 
 
-@full_rank
-def test_linear_is_a_gaussian_of_one_covariance(name):
-    X, y = standardised(read(name)[0]), read(name)[1]
-    model = LinearDiscriminantAnalysis().fit(X, y)
-    sigma = gaussian.pooled(X, y)
-    means = [gaussian.mean(gaussian.of_class(X, y, label)) for label in gaussian.labels(y)]
-    expected = gaussian.joint(X, means, [sigma] * len(means), gaussian.shares(y))
-    close(model.predict_log_proba(X), gaussian.posterior(expected), 1e-9)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_ledoit_wolf_shrinkage(name):
     X, y = varying(name)
@@ -303,89 +254,86 @@ def test_the_ledoit_wolf_shrinkage(name):
 # Quadratic discriminants
 
 
-@full_rank
-@pytest.mark.parametrize("reg_param", [0.0, 0.01, 0.5, 1.0])
+@every
+@pytest.mark.parametrize(("settings", "solver"), [
+    *(({"reg_param": value}, "svd") for value in (0.0, 0.01, 0.5, 1.0)),
+    *(({"shrinkage": value}, "eigen") for value in (0.1, 0.7, "auto"))], ids=str)
 @pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
-def test_quadratic_svd(name, reg_param, given):
-    X, y = read(name)
-    X = standardised(X)
-    priors = uneven(y) if given else None
-    ours = QuadraticDiscriminantAnalysis(reg_param=reg_param, priors=priors).fit(X, y)
+def test_quadratic(name, settings, solver, given):
+    if name == "digits" and solver == "svd":
+        pytest.skip("its classes have constant columns")
+    X, y = varying(name)
+    X, priors = standardised(X), uneven(y) if given else None
+    ours = QuadraticDiscriminantAnalysis(priors=priors, **settings).fit(X, y)
     theirs = discriminant_analysis.QuadraticDiscriminantAnalysis(
-        reg_param=reg_param, priors=priors, tol=1e-12).fit(X, y)
+        solver=solver, priors=priors, tol=1e-12, **settings).fit(X, y)
     close(ours.predict_log_proba(X), their_posterior(theirs, X))
     assert np.array_equal(ours.predict(X), theirs.predict(X))
 
 
-@every
-@pytest.mark.parametrize("shrinkage", [0.1, 0.7, "auto"])
-@pytest.mark.parametrize("given", [False, True], ids=["shares", "priors"])
-def test_quadratic_shrunk(name, shrinkage, given):
-    X, y = varying(name)
-    X = standardised(X)
-    priors = uneven(y) if given else None
-    ours = QuadraticDiscriminantAnalysis(shrinkage=shrinkage, priors=priors).fit(X, y)
-    theirs = discriminant_analysis.QuadraticDiscriminantAnalysis(
-        solver="eigen", shrinkage=shrinkage, priors=priors, tol=1e-12).fit(X, y)
-    close(ours.predict_log_proba(X), their_posterior(theirs, X))
+DIGITS = read("digits")[0]
+WHERE_CONSTANT = [i for i in range(64) if DIGITS[:, i].std() == 0 or DIGITS[:, i].std() > 0.1]
 
 
-def test_quadratic_of_digits_with_reg_param():
-    X, y = read("digits")
-    ours = QuadraticDiscriminantAnalysis(reg_param=0.1).fit(X, y)
-    theirs = discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1).fit(X, y)
-    close(ours.predict_log_proba(X), their_posterior(theirs, X))
+@pytest.mark.parametrize(("ours", "theirs", "columns"), [
+    (LinearDiscriminantAnalysis(allow_singular=True),
+     discriminant_analysis.LinearDiscriminantAnalysis(solver="svd"), WHERE_CONSTANT),
+    (QuadraticDiscriminantAnalysis(reg_param=0.1),
+     discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1), range(64))],
+    ids=["linear", "quadratic"])
+def test_columns_that_are_constant(ours, theirs, columns):
+    X, y = DIGITS[:, columns], read("digits")[1]
+    close(ours.fit(X, y).predict_log_proba(X), their_posterior(theirs.fit(X, y), X))
+
+
+def regularised(alpha, gamma):
+    """What shared and own covariances make."""
+    def covariances(X, y, each):
+        shared = gaussian.shrunk(gaussian.pooled(X, y), 1 - gamma)
+        return [alpha * gaussian.covariance(rows) + (1 - alpha) * shared for rows in each]
+
+    return RegularizedDiscriminantAnalysis(alpha=alpha, gamma=gamma), covariances
+
+
+DENSITIES = [
+    (GaussianNB(), lambda X, y, each: [
+        np.diag(np.diag(gaussian.covariance(rows)) + 1e-9 * X.var(axis=0).max()) for rows in each]),
+    (LinearDiscriminantAnalysis(), lambda X, y, each: [gaussian.pooled(X, y)] * len(each)),
+    (QuadraticDiscriminantAnalysis(), lambda X, y, each: list(map(gaussian.covariance, each))),
+    (QuadraticDiscriminantAnalysis(divisor="n-1"), lambda X, y, each: [
+        gaussian.covariance(rows, len(rows) - 1) for rows in each]),
+    *(regularised(*pair) for pair in ((0.0, 0.3), (0.4, 0.6), (1.0, 0.0), (0.2, 1.0)))]
 
 
 @full_rank
-@pytest.mark.parametrize("divisor", ["n", "n-1"])
-def test_quadratic_is_a_normal_density_per_class(name, divisor):
+@pytest.mark.parametrize(("model", "covariances"), DENSITIES, ids=[
+    repr(model) for model, _ in DENSITIES])
+def test_scores_are_those_of_a_normal_density_per_class(name, model, covariances):
     X, y = standardised(read(name)[0]), read(name)[1]
-    model = QuadraticDiscriminantAnalysis(divisor=divisor).fit(X, y)
     each = [gaussian.of_class(X, y, label) for label in gaussian.labels(y)]
-    expected = gaussian.joint(
-        X, [gaussian.mean(rows) for rows in each],
-        [gaussian.covariance(rows, len(rows) - (divisor == "n-1")) for rows in each],
-        gaussian.shares(y))
-    close(model.predict_joint_log_proba(X), expected, 1e-9)
+    expected = gaussian.joint(X, list(map(gaussian.mean, each)), covariances(X, y, each),
+                              gaussian.shares(y))
+    model = model.fit(X, y)
+    close(model.predict_log_proba(X), gaussian.posterior(expected), 1e-9)
+    if not isinstance(model, LinearDiscriminantAnalysis):
+        close(model.predict_joint_log_proba(X), expected, 1e-9)
 
 
-@full_rank
-@pytest.mark.parametrize(("alpha", "gamma"), [(0.0, 0.3), (0.4, 0.6), (1.0, 0.0), (0.2, 1.0)])
-def test_regularised_is_a_normal_density_per_class(name, alpha, gamma):
-    X, y = standardised(read(name)[0]), read(name)[1]
-    model = RegularizedDiscriminantAnalysis(alpha=alpha, gamma=gamma).fit(X, y)
-    each = [gaussian.of_class(X, y, label) for label in gaussian.labels(y)]
-    shared = gaussian.shrunk(gaussian.pooled(X, y), 1 - gamma)
-    covariances = [alpha * gaussian.covariance(rows) + (1 - alpha) * shared for rows in each]
-    expected = gaussian.joint(
-        X, [gaussian.mean(rows) for rows in each], covariances, gaussian.shares(y))
-    close(model.predict_joint_log_proba(X), expected, 1e-9)
-
-
-def test_a_singular_density_on_its_support():
+@pytest.mark.parametrize("model", [
+    LinearDiscriminantAnalysis(allow_singular=True),
+    QuadraticDiscriminantAnalysis(allow_singular=True)], ids=repr)
+def test_a_singular_density_on_its_support(model):
     rng = np.random.default_rng(3)
-    basis = rng.normal(size=(2, 4))
-    parts = [rng.normal(size=(30, 2)) @ basis + shift for shift in (0.0, 1.5)]
-    X, y = np.concatenate(parts), np.repeat([0, 1], 30)
-    model = QuadraticDiscriminantAnalysis(allow_singular=True).fit(X, y)
-    for k, rows in enumerate(parts):
-        mu, sigma = gaussian.mean(rows), gaussian.covariance(rows)
-        # Points in the support: the class's own rows, and others that its basis spans.
-        points = np.concatenate([rows, rng.normal(size=(10, 2)) @ basis + k * 1.5])
-        expected = gaussian.joint(points, [mu], [sigma], [0.5], singular=True)[:, 0]
-        close(model.predict_joint_log_proba(points)[:, k], expected, 1e-8)
-
-
-def test_a_singular_shared_covariance_on_its_support():
-    rng = np.random.default_rng(4)
-    basis = rng.normal(size=(2, 3))
-    y = np.arange(40) % 2
-    X = (rng.normal(size=(40, 2)) + y[:, None]) @ basis
-    model = LinearDiscriminantAnalysis(allow_singular=True).fit(X, y)
-    means = [gaussian.mean(gaussian.of_class(X, y, k)) for k in (0, 1)]
-    expected = gaussian.joint(X, means, [gaussian.pooled(X, y)] * 2, [0.5, 0.5], singular=True)
-    close(model.predict_log_proba(X), gaussian.posterior(expected), 1e-8)
+    basis, y = rng.normal(size=(2, 4)), np.repeat([0, 1], 30)
+    X = (rng.normal(size=(60, 2)) + 1.5 * y[:, None]) @ basis
+    each = [X[:30], X[30:]]
+    covariances = [gaussian.pooled(X, y)] * 2 if isinstance(
+        model, LinearDiscriminantAnalysis) else list(map(gaussian.covariance, each))
+    # Points in the support: the classes' own rows, and others that the basis spans.
+    points = np.concatenate([X, rng.normal(size=(10, 2)) @ basis])
+    expected = gaussian.joint(points, list(map(gaussian.mean, each)), covariances, [0.5, 0.5],
+                              singular=True)
+    close(model.fit(X, y).predict_log_proba(points), gaussian.posterior(expected), 1e-8)
 
 
 # Nearest centroids
