@@ -7,7 +7,7 @@ from polars.io.plugins import register_io_source
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
 from textnb import TextClassifier, Tokenizer
-from textnb.errors import DataError, SchemaError, SourceError
+from textnb.errors import DataError, SchemaError
 
 
 class TestFramesInAndOut:
@@ -116,12 +116,6 @@ class TestFramesInAndOut:
             model.predict(SPAM.rename({"text": "texts"}))
         with pytest.raises(SchemaError, match="no column 'label'"):
             TextClassifier().fit(SPAM.drop("label"))
-
-    def test_a_text_is_not_a_file(self):
-        model = TextClassifier().fit(SPAM)
-        for call in (model.predict, model.predict_proba, model.transform):
-            with pytest.raises(SourceError, match=r"predict\(\['some text'\]\)"):
-                call("buy this now")
 
     def test_an_empty_frame(self):
         model = TextClassifier().fit(SPAM)

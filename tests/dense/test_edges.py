@@ -304,21 +304,51 @@ def test_settings_of_a_table(settings, words):
             getattr(TableClassifier(**settings), call)(rows())
 
 
-BAD = [None, "a", [0.1], float("nan"), -1.0, True, {}, 2j]
+NAN, SHARES = float("nan"), [0.5, 0.1]
+NO_NUMBERS = ("a", NAN, -1.0, True, {}, 2j)
+TYPES = [(kind, name, value) for kind, names in {
+    GaussianNB: ("var_smoothing",), QDA: ("reg_param", "shrinkage"),
+    LDA: ("shrinkage", "n_components", "covariance", "divisor"), RDA: ("alpha", "gamma", "cv"),
+    PlugInBayes: ("cv", "search", "naive", "density"), HistogramDensity: ("l",)}.items()
+    for name in names for value in (None, [0.1], *NO_NUMBERS)
+    if not ((value is None and name in ("shrinkage", "n_components", "search", "density"))
+            or (name in ("alpha", "gamma") and value == [0.1]) or (name, value) == ("naive", True))]
+# Each is said by its name, or in these words.
+WRONG = [*((kind, {name: value}, name) for kind, name, value in TYPES), *(
+    (kind, {name: value}, name) for kind, name, value in [
+        (LDA, "shrinkage", 1.1), (LDA, "shrinkage", "ledoit"), (LDA, "covariance", "round"),
+        (LDA, "divisor", "n-1"), (LDA, "n_components", 0), (QDA, "divisor", "n-K"),
+        (QDA, "reg_param", 2.0), (QDA, "shrinkage", 2), (RDA, "alpha", 1.5), (RDA, "gamma", -0.5),
+        (RDA, "alpha", []), (RDA, "alpha", [[0.1]]), (RDA, "cv", 1), (RDA, "gamma", [0.1, 2.0]),
+        (LDA, "priors", SHARES), (QDA, "priors", [1.0]), (GaussianNB, "priors", [0.5, -0.5]),
+        (GaussianNB, "var_smoothing", float("inf")), (NearestCentroid, "priors", [0.1] * 3),
+        (HistogramDensity, "l", float("inf")), *((HistogramDensity, "bins", bins) for bins in (
+            "zz", 2.5, 0, -1, True, None, MOST_BINS + 1, np.int64(MOST_BINS + 1), np.int64(0),
+            10**30, [1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0], [], [[0.0, 1.0]], [0.0, NAN],
+            ["a", "b"]))]), *(
+    (PlugInBayes, settings, words) for settings, words in [
+        ({"priors": SHARES}, "sum of the priors should be 1"),
+        ({"cv": 1}, "cv must be an int >= 2"),
+        ({"priors": [5.0, 1.0]}, "sum of the priors should be 1"),
+        ({"search": {"nothing": [1]}}, "unknown value 'nothing'"),
+        ({"search": {"bandwidht": [1]}}, "did you mean 'bandwidth'"),
+        *(({"search": search}, "search must be")
+          for search in ({"bandwidth": []}, {"bandwidth": 3}, [{}])),
+        *(({"density": density}, "density must be")
+          for density in (KernelDensity, GaussianNB(), "kernel"))])]
 
 
-@pytest.mark.parametrize("value", BAD, ids=str)
-@pytest.mark.parametrize(("kind", "name"), [
-    (GaussianNB, "var_smoothing"), (QDA, "reg_param"), (QDA, "shrinkage"), (LDA, "shrinkage"),
-    (RDA, "alpha"), (RDA, "gamma"), (RDA, "cv"), (LDA, "n_components"), (LDA, "covariance"),
-    (LDA, "divisor"), (PlugInBayes, "cv"), (PlugInBayes, "search"), (PlugInBayes, "naive"),
-    (PlugInBayes, "density"), (HistogramDensity, "l")])
-def test_settings_of_another_type(kind, name, value):
-    if (value is None and name in ("shrinkage", "n_components", "search", "density")) or (
-            name in ("alpha", "gamma") and value == [0.1]) or (name, value) == ("naive", True):
-        pytest.skip("is allowed")
-    with pytest.raises(ParameterError, match=name):
-        kind(**{name: value}).fit(*matrix(rows()))
+@pytest.mark.parametrize(("kind", "settings", "words"), WRONG, ids=lambda value: str(value)[-40:])
+def test_settings_out_of_range_are_named(kind, settings, words):
+    model, (X, y) = kind(**settings), matrix(rows())
+    if isinstance(model, HistogramDensity):
+        with pytest.raises(ParameterError, match=words):
+            PlugInBayes(model).fit(X, y)
+    else:
+        with pytest.raises(ParameterError, match=words):
+            TableClassifier(model).fit(rows())
+    with pytest.raises(ParameterError, match=words):
+        model.fit(X, y)
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -327,21 +357,6 @@ def test_numbers_of_numpy_are_numbers():
                   QDA(reg_param=np.int64(1)), RDA(alpha=np.array([0.1, 0.5]), cv=np.int64(3)),
                   LDA(n_components=np.int64(1)), PlugInBayes(HistogramDensity(bins=np.int64(3)))):
         model.fit(X, y)
-
-
-@pytest.mark.parametrize(("settings", "words"), [
-    ({"priors": [0.5, 0.1]}, "sum of the priors should be 1"),
-    ({"cv": 1}, "cv must be an int >= 2"),
-    ({"priors": [5.0, 1.0]}, "sum of the priors should be 1"),
-    ({"search": {"nothing": [1]}}, "unknown value 'nothing'"),
-    ({"search": {"bandwidht": [1]}}, "did you mean 'bandwidth'"),
-    ({"search": {"bandwidth": []}}, "search must be"),
-    ({"search": {"bandwidth": 3}}, "search must be"), ({"search": [{}]}, "search must be"),
-    ({"density": KernelDensity}, "density must be"), ({"density": GaussianNB()}, "density must be"),
-    ({"density": "kernel"}, "density must be")], ids=str)
-def test_settings_of_densities(settings, words):
-    with pytest.raises(ParameterError, match=words):
-        PlugInBayes(**settings).fit(*matrix(rows()))
 
 
 def test_a_density_that_can_t_be_estimated():
@@ -406,18 +421,6 @@ def test_rules_are_those_of_numpy(rule, seed):
         np.testing.assert_array_equal(edges, np.histogram_bin_edges(column, rule))
     counts = bins_per_column(X, rule, "abcd")
     assert all(len(edges) - 1 <= n for edges, n in zip(model.edges_, counts, strict=True))
-
-
-@pytest.mark.parametrize("bins", [
-    "zz", 2.5, 0, -1, True, None, MOST_BINS + 1, np.int64(MOST_BINS + 1), np.int64(0), 10**30,
-    [1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0], [], [[0.0, 1.0]], [0.0, float("nan")], ["a", "b"]],
-    ids=str)
-def test_bins_that_are_none(bins):
-    X, y = matrix(rows())
-    with pytest.raises(ParameterError, match="bins"):
-        HistogramDensity(bins=bins).fit(X)
-    with pytest.raises(ParameterError, match="bins"):
-        PlugInBayes(HistogramDensity(bins=bins)).fit(X, y)
 
 
 def test_bins_that_a_column_does_not_have():

@@ -12,13 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
 from tests.oracles import gaussian
-from textnb import (
-    DataError,
-    GaussianNB,
-    HistogramDensity,
-    PlugInBayes,
-    QuadraticDiscriminantAnalysis,
-)
+from textnb import DataError, HistogramDensity, PlugInBayes
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +52,6 @@ def test_kernel_densities_are_sums_over_rows(iris, naive, priors):
     np.testing.assert_allclose(model.priors_, shares)
 
 
-def test_the_default_density_is_a_kernel(iris):
-    X, y = iris
-    assert np.array_equal(PlugInBayes().fit(X, y).predict_joint_log_proba(X),
-                          PlugInBayes(KernelDensity()).fit(X, y).predict_joint_log_proba(X))
-
-
 @pytest.mark.parametrize("naive", [False, True])
 def test_the_bandwidth_is_that_of_a_search_within_each_class(iris, naive):
     X, y = iris
@@ -87,18 +75,6 @@ def test_a_search_needs_rows_for_its_folds(iris):
     # What the message advises.
     model.set_params(cv=2).fit(X, y)
     model.set_params(cv=5, search=None).fit(X, y)
-
-
-def test_one_normal_component_is_a_quadratic_discriminant(iris):
-    X, y = iris
-    mixture = PlugInBayes(GaussianMixture(1, reg_covar=0.0)).fit(X, y)
-    np.testing.assert_allclose(
-        mixture.predict_joint_log_proba(X),
-        QuadraticDiscriminantAnalysis().fit(X, y).predict_joint_log_proba(X), rtol=1e-9)
-    naive = PlugInBayes(GaussianMixture(1, reg_covar=0.0), naive=True).fit(X, y)
-    np.testing.assert_allclose(
-        naive.predict_joint_log_proba(X),
-        GaussianNB(var_smoothing=0.0).fit(X, y).predict_joint_log_proba(X), rtol=1e-9)
 
 
 def test_mixtures_are_estimated_per_class(iris):

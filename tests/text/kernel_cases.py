@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from textnb import Tokenizer
 from textnb.text.characters import KINDS
+from textnb.text.matrix import Vocabulary, count_matrix
 
 
 class OwnTokenizer(Tokenizer):
@@ -96,6 +97,37 @@ def assert_same_rows(rows, own):
         assert left.dtype == right.dtype
         assert np.array_equal(left, right)
     assert rows.has_canonical_format
+
+
+def assert_same_counts(ways, tokenizer, texts, unseen):
+    """Matrices of texts, and rows of other texts over half of their terms, are those of each way.
+
+    ``ways`` runs a function in each way, the first of which the others are compared with.
+    """
+    def rows(listed):
+        if tokenizer not in LISTS.values():
+            return frame_of(listed)
+        frame = frame_of(listed, other=[text and text[::-1] for text in listed]).cast(pl.String)
+        return frame.select(pl.all().str.split(" ")) if tokenizer.token_columns else frame
+
+    columns = ["text", "other"] if tokenizer in LISTS.values() else "text"
+    first, *others = ways(lambda: count_matrix([rows(texts)], tokenizer, columns))
+    for other in others:
+        assert_same_matrix(first, other)
+    if isinstance(first[0], type):
+        return
+    # What no text can hold, as its words are escaped, is a term of no text.
+    terms = pl.Series(sorted({*first[1].gather_every(2), "a  b", "a\\", " ", "", "x  "}))
+    first, *others = ways(lambda: Vocabulary(tokenizer, terms).counts(rows(unseen), columns))
+    for other in others:
+        assert_same_rows(first, other)
+    first, *others = ways(lambda: Vocabulary(tokenizer, terms).counts_of_known(
+        rows(texts), columns))
+    for other in others:
+        if isinstance(first, tuple):
+            assert first == other
+        else:
+            assert_same_rows(first, other)
 
 
 TEXTS = st.lists(

@@ -21,6 +21,7 @@ from tests.text.kernel_cases import (
     NOT_SERVED,
     SERVED,
     TEXTS,
+    assert_same_counts,
     assert_same_matrix,
     assert_same_rows,
     frame_of,
@@ -72,55 +73,16 @@ def table_of(tokenizer, secret=None):
 
 
 class TestEquality:
-    @pytest.mark.sweep(8)
-    @pytest.mark.parametrize("name", SERVED)
+    @pytest.mark.sweep(20)
+    @pytest.mark.parametrize("name", [*SERVED, *LISTS])
     @settings(deadline=None, max_examples=examples(60))
-    @given(texts=TEXTS)
-    @example(texts=DOCUMENTS)
-    def test_matrices_of_any_text(self, name, texts):
-        tokenizer = SERVED[name]
-        assert not why_expressions(tokenizer)
-        assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], tokenizer, "text")))
-
-    @pytest.mark.sweep(8)
-    @pytest.mark.parametrize("name", SERVED)
-    @settings(deadline=None, max_examples=examples(30))
-    @given(texts=TEXTS, unseen=TEXTS)
-    @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
-    def test_look_up_in_a_vocabulary(self, name, texts, unseen):
-        """Words outside of it are passed over; n-grams of known words may be outside too."""
-        tokenizer = SERVED[name]
-        listed = frame_of(texts).select(tokenizer.expr("text").explode())["text"]
-        terms = listed.drop_nulls().unique().sort().gather_every(2)
-        assert_same_rows(*both(
-            lambda: Vocabulary(tokenizer, terms).counts(frame_of(unseen), "text")))
-
-    @pytest.mark.sweep(4)
-    @pytest.mark.parametrize("name", LISTS)
-    @settings(deadline=None, max_examples=examples(30))
     @given(texts=TEXTS, unseen=TEXTS)
     @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen, words \U0001f642", "a\\ b a\x01b"])
-    def test_words_that_expressions_find(self, name, texts, unseen):
-        tokenizer, columns = LISTS[name], ["text", "other"]
-
-        def rows(listed):
-            frame = frame_of(listed, other=[text and text[::-1] for text in listed]).cast(pl.String)
-            return frame.select(pl.all().str.split(" ")) if tokenizer.token_columns else frame
-
-        assert why_expressions(tokenizer)
-        whole, other = both(lambda: count_matrix([rows(texts)], tokenizer, columns))
-        assert_same_matrix(whole, other)
-        if not isinstance(whole[0], type):
-            # What no text can hold, as its words are escaped, is a term of no text.
-            terms = pl.Series(sorted({*whole[1].gather_every(2), "a  b", "a\\", " ", "", "x  "}))
-            assert_same_rows(*both(
-                lambda: Vocabulary(tokenizer, terms).counts(rows(unseen), columns)))
-            one, other = both(
-                lambda: Vocabulary(tokenizer, terms).counts_of_known(rows(texts), columns))
-            if isinstance(one, tuple):
-                assert one == other
-            else:
-                assert_same_rows(one, other)
+    def test_counts_of_any_text(self, name, texts, unseen):
+        """Also where expressions find the words, and the kernel counts them."""
+        tokenizer = {**SERVED, **LISTS}[name]
+        assert bool(why_expressions(tokenizer)) == (name in LISTS)
+        assert_same_counts(both, tokenizer, texts, unseen)
 
     def test_texts_beside_lists_of_tokens(self):
         frame = pl.DataFrame({
@@ -350,51 +312,46 @@ class TestChoice:
             assert number == 1
 
 
+# What is done to a module: its source, its extension, and the reason that is told.
+CHANGES = {
+    "none": (None, None, "^$"),
+    "other line ends": (lambda source: source.replace(b"\n", b"\r\n"), None, "^$"),
+    "stale": (lambda source: source + b"# changed\n", None,
+              "^it was compiled from another {}.py: install textnb again"),
+    # Not even imported: without Cython it could not be.
+    "absent": (None, Path.unlink, "^it was not compiled when textnb was installed"),
+    "damaged": (None, lambda file: file.write_bytes(b"not an extension"),
+                "^it can't be loaded: "),
+}
+
+
 class TestBuild:
     """What was built from other sources, or not at all, is not taken for the kernel."""
-
-    def answer(self, package):
-        program = "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)"
-        ran = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
-                             text=True, check=True, env={**os.environ, "PYTHONPATH": str(package)})
-        return ran.stdout.strip()
 
     @pytest.fixture
     def package(self, tmp_path):
         for name in ("textnb", "textnb/text", "textnb/runtime"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "__init__.py").touch()
-        shutil.copy(Path(textnb.__file__).parent / "runtime/native.py", tmp_path / "textnb/runtime")
-        source = Path(textnb.__file__).parent / "text/native"
-        shutil.copytree(source, tmp_path / "textnb/text/native")
-        assert self.answer(tmp_path) == ""
+        own = Path(textnb.__file__).parent
+        shutil.copy(own / "runtime/native.py", tmp_path / "textnb/runtime")
+        shutil.copytree(own / "text/native", tmp_path / "textnb/text/native")
         return tmp_path
 
     @pytest.mark.parametrize("name", PACKAGES[KERNEL])
-    def test_stale(self, name, package):
-        source = package / f"textnb/text/native/{name}.py"
-        source.write_text(source.read_text() + "# changed\n")
-        assert self.answer(package) == (
-            f"it was compiled from another {name}.py: install textnb again, or run scripts/kernel")
-
-    @pytest.mark.parametrize("name", PACKAGES[KERNEL])
-    def test_absent(self, name, package):
-        for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
-            extension.unlink()
-        # Not even imported: without Cython it could not be.
-        assert self.answer(package).startswith("it was not compiled when textnb was installed")
-
-    @pytest.mark.parametrize("name", PACKAGES[KERNEL])
-    def test_damaged(self, name, package):
-        for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
-            extension.write_bytes(b"not an extension")
-        assert self.answer(package).startswith("it can't be loaded: ")
-
-    def test_line_ends_are_not_the_source(self, package):
-        for name in PACKAGES[KERNEL]:
-            source = package / f"textnb/text/native/{name}.py"
-            source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
-        assert self.answer(package) == ""
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_what_is_told(self, change, name, package):
+        edit, damage, told = CHANGES[change]
+        folder = package / "textnb/text/native"
+        if edit:
+            source = folder / f"{name}.py"
+            source.write_bytes(edit(source.read_bytes()))
+        for extension in folder.glob(f"{name}.*.so") if damage else ():
+            damage(extension)
+        program = "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)"
+        ran = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
+                             text=True, check=True, env={**os.environ, "PYTHONPATH": str(package)})
+        assert re.search(told.format(name), ran.stdout.strip())
 
     def test_cython_is_not_imported(self):
         program = ("import sys; sys.modules.update(cython=None, Cython=None); "

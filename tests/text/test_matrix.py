@@ -236,21 +236,6 @@ class TestCountsByLabel:
             Tokenizer(), "text", "label", presence_above=1.0))
         assert more_than_once.feature_count.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
 
-    @pytest.mark.parametrize("presence_above", [None, 0.0, 1.0])
-    @pytest.mark.parametrize("document_frequency", [False, True])
-    @pytest.mark.parametrize("rows", [1, 5, 64, 299])
-    def test_batches_do_not_show(self, presence_above, document_frequency, rows, documents):
-        frame = frame_of(documents).with_columns(
-            label=pl.int_range(pl.len()) * 7 % 5).sample(fraction=1, shuffle=True, seed=1)
-        spec = CountSpec(Tokenizer(), "text", "label", Limits(min_df=1 + document_frequency),
-                         presence_above)
-        whole = count_by_label([frame], spec)
-        parts = count_by_label(batches(frame, ["text"], rows=rows), spec)
-        assert parts.terms.equals(whole.terms)
-        assert parts.equals(whole)
-        for name in ("document_frequency", "occurrences"):
-            assert np.array_equal(getattr(parts, name), getattr(whole, name)), name
-
     def test_more_classes_and_terms_than_the_table_starts_with(self):
         n = 3000
         frame = pl.DataFrame({"text": [f"w{k} common" for k in range(n)],

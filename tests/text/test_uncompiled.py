@@ -9,21 +9,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 import textnb
-from tests.text.kernel_cases import (
-    DOCUMENTS,
-    SERVED,
-    TEXTS,
-    assert_same_matrix,
-    assert_same_rows,
-    frame_of,
-)
+from tests.text.kernel_cases import DOCUMENTS, SERVED, TEXTS, assert_same_counts, frame_of
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.errors import VocabularyError
+from textnb.errors import DataError, VocabularyError
 from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
 from textnb.text import termtable
-from textnb.text.matrix import Vocabulary, count_matrix
 
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
 
@@ -85,7 +77,7 @@ def every_way(run):
             patch.setattr(native, "build", lambda package, used=used: used)
             try:
                 found.append(run())
-            except VocabularyError as error:
+            except (DataError, VocabularyError) as error:
                 found.append((type(error), str(error)))
     return found
 
@@ -96,17 +88,8 @@ def every_way(run):
           suppress_health_check=[HealthCheck.too_slow])
 @given(texts=TEXTS, unseen=TEXTS)
 @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
-def test_counts(name, texts, unseen):
-    tokenizer = SERVED[name]
-    first, *others = every_way(lambda: count_matrix([frame_of(texts)], tokenizer, "text"))
-    for other in others:
-        assert_same_matrix(first, other)
-    if not isinstance(first[0], type):
-        terms = first[1].gather_every(2)
-        rows, *others = every_way(
-            lambda: Vocabulary(tokenizer, terms).counts(frame_of(unseen), "text"))
-        for other in others:
-            assert_same_rows(rows, other)
+def test_counts_of_any_text(name, texts, unseen):
+    assert_same_counts(every_way, SERVED[name], texts, unseen)
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()])

@@ -80,17 +80,6 @@ class TestLimits:
     def test_when_documents_must_be_counted(self, limits, needed):
         assert Limits(**limits).need_document_frequency is needed
 
-    @pytest.mark.parametrize("name", ["min_df", "max_df"])
-    @pytest.mark.parametrize("value", [0, -1, 1.5, -0.1, "2", None, True, float("nan"), [1]])
-    def test_not_a_count_or_share(self, name, value):
-        with pytest.raises(ParameterError, match=rf"{name} must be a count.*got "):
-            Limits(**{name: value})
-
-    @pytest.mark.parametrize("value", [0, -1, 1.0, "2", True, [1]])
-    def test_not_a_size(self, value):
-        with pytest.raises(ParameterError, match=r"max_features must be None or an integer"):
-            Limits(max_features=value)
-
     def test_contradiction(self):
         with pytest.raises(ParameterError, match=r"max_df=0\.2 of 5 documents is fewer than min_"):
             kept(Limits(min_df=2, max_df=0.2))
@@ -101,6 +90,28 @@ class TestLimits:
         message = str(caught.value)
         assert "6 terms were found and none is within min_df=6 and max_df=10 of 5" in message
         assert "lower min_df or raise max_df" in message
+
+
+NUMBER = r"{} must be a count.*got "
+LIST_OF_STRINGS = "vocabulary must be a list of strings"
+WRONG = [
+    *(({name: value}, NUMBER.format(name)) for name in ("min_df", "max_df")
+      for value in (0, -1, 1.5, -0.1, "2", None, True, float("nan"), [1])),
+    *(({"max_features": value}, "max_features must be None or an integer")
+      for value in (0, -1, 1.0, "2", True, [1])),
+    *((given, "vocabulary holds 'a' more than once")
+      for given in (["a", "b", "a"], pl.Series(["x", "a", "a"]))),
+    *((given, "one term or more, and no null")
+      for given in ([], pl.Series([], dtype=pl.String), ["a", None], [None])),
+    *((given, LIST_OF_STRINGS) for given in (
+        [1, 2], ["a", 1], pl.Series([1, 2]), 5, [b"a"], [["a"]], "words", ("words", {}))),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=str)
+def test_limits_and_vocabularies_that_are_none_are_named(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        Limits(**wrong) if isinstance(wrong, dict) else given_vocabulary(wrong)
 
 
 class TestNoTokens:
@@ -133,27 +144,6 @@ class TestGiven:
         assert given_vocabulary(np.array(["b", "a"])).to_list() == ["a", "b"]
         assert given_vocabulary(("b", "a")).to_list() == ["a", "b"]
 
-    @pytest.mark.parametrize("given", [["a", "b", "a"], pl.Series(["x", "a", "a"])])
-    def test_a_term_twice(self, given):
-        with pytest.raises(ParameterError, match="vocabulary holds 'a' more than once"):
-            given_vocabulary(given)
-
-    @pytest.mark.parametrize("given", [[], pl.Series([], dtype=pl.String), ["a", None], [None]])
-    def test_empty_or_null(self, given):
-        with pytest.raises(ParameterError, match="one term or more, and no null"):
-            given_vocabulary(given)
-
-    @pytest.mark.parametrize("given", [[1, 2], ["a", 1], pl.Series([1, 2]), 5, [b"a"], [["a"]]])
-    def test_not_strings(self, given):
-        with pytest.raises(ParameterError, match="vocabulary must be a list of strings"):
-            given_vocabulary(given)
-
-    @pytest.mark.parametrize("given", ["words", {"a": 0, "b": 1}])
-    def test_not_a_list(self, given):
-        with pytest.raises(ParameterError, match="vocabulary must be a list of strings"):
-            given_vocabulary(given)
-
-
 class TestLookUp:
     """The cheap split leaves short words among the tokens: it must not count them as terms."""
 
@@ -164,19 +154,12 @@ class TestLookUp:
         frame = pl.DataFrame({"text": self.TEXTS})
         return vocabulary.counts(frame, "text").toarray().tolist()
 
-    @pytest.mark.parametrize("terms", [["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"]])
-    def test_terms_that_the_pattern_can_match(self, terms):
-        self._same_both_ways(terms)
-
-    @pytest.mark.parametrize("terms", [["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"]])
-    def test_terms_shorter_than_the_pattern_allows(self, terms):
-        self._same_both_ways(terms)
-
-    @pytest.mark.parametrize("terms", [["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]])
-    def test_terms_that_the_pattern_can_not_match(self, terms):
-        self._same_both_ways(terms)
-
-    def _same_both_ways(self, terms):
+    @pytest.mark.parametrize("terms", [
+        # The pattern can match them, they are too short for it, or it can't.
+        ["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"],
+        ["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"],
+        ["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]], ids=str)
+    def test_both_ways_of_finding_words_find_the_same(self, terms):
         fast = Tokenizer()
         # The same words by a pattern that has no cheap split.
         slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
