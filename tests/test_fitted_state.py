@@ -293,6 +293,33 @@ def test_a_number_is_not_taken_for_a_choice_of_l():
 # Threads
 
 
+def wrong_answers(change, ask, known):
+    """What threads are answered that no state answers, while the model is changed."""
+    wrong, over = [], threading.Event()
+
+    def asking():
+        while not over.is_set():
+            for question, answers in zip(ask, known, strict=True):
+                try:
+                    answer = str(question())
+                except Exception as error:
+                    wrong.append(repr(error))
+                    continue
+                if answer not in answers:
+                    wrong.append(answer[:200])
+
+    threads = [threading.Thread(target=asking) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        change()
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    return wrong
+
+
 def test_each_answer_of_a_thread_is_of_one_state():
     parts = [ROWS] + [
         pl.DataFrame({"text": [f"word{k}x{i} cheap noon" for i in range(60)],
@@ -315,33 +342,15 @@ def test_each_answer_of_a_thread_is_of_one_state():
         lambda m: score_batch(m.fitted_, frame)[0].tobytes()]
     known = [{str(question(state)) for state in states} for question in ask]
     model = TextClassifier().fit(ROWS)
-    wrong = []
-    over = threading.Event()
 
-    def asking():
-        while not over.is_set():
-            for question, answers in zip(ask, known, strict=True):
-                try:
-                    answer = str(question(model))
-                except Exception as error:
-                    wrong.append(repr(error))
-                    continue
-                if answer not in answers:
-                    wrong.append(answer[:200])
-
-    threads = [threading.Thread(target=asking) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
+    def change():
         for _ in range(3):
             model.fit(ROWS)
             for part in parts[1:]:
                 model.partial_fit(part, classes=part["label"].unique().to_list())
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-    assert wrong == []
+
+    questions = [lambda question=question: question(model) for question in ask]
+    assert wrong_answers(change, questions, known) == []
 
 
 def test_a_table_classifier_answers_from_one_state():
@@ -350,26 +359,15 @@ def test_a_table_classifier_answers_from_one_state():
     more = two["label"].unique().to_list()
     states = [TableClassifier().fit(one), TableClassifier().fit(one).partial_fit(two, classes=more)]
     known = {state.predict(one, scores=True).write_json() for state in states}
-    model, wrong, over = TableClassifier().fit(one), [], threading.Event()
+    model = TableClassifier().fit(one)
 
-    def asking():
-        while not over.is_set():
-            try:
-                if model.predict(one, scores=True).write_json() not in known:
-                    wrong.append("another state")
-            except Exception as error:
-                wrong.append(repr(error))
+    def change():
+        for _ in range(30):
+            model.fit(one)
+            model.partial_fit(two, classes=more)
 
-    threads = [threading.Thread(target=asking) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(30):
-        model.fit(one)
-        model.partial_fit(two, classes=more)
-    over.set()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    ask = [lambda: model.predict(one, scores=True).write_json()]
+    assert wrong_answers(change, ask, [known]) == []
 
 
 # Arrays
@@ -462,13 +460,12 @@ def test_an_unknown_setting_of_a_tokenizer_is_answered_by_the_nearest():
     assert (model.tokenizer, model.min_df) == (Tokenizer(), 1)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_grid_over_a_tokenizer_is_searched(jobs):
+def test_a_grid_over_a_tokenizer_is_searched():
     labels = ROWS["label"].to_list()
     search = GridSearchCV(
         TextClassifier(MultinomialNB()), {
             "tokenizer__ngram_range": [(1, 1), (1, 2)], "tokenizer__lowercase": [True, False],
-            "estimator__l": [0.1, 1.0]}, cv=3, n_jobs=jobs).fit(TEXTS, labels)
+            "estimator__l": [0.1, 1.0]}, cv=3).fit(TEXTS, labels)
     assert len(search.cv_results_["params"]) == 8
     for found, settings in zip(search.cv_results_["mean_test_score"],
                                search.cv_results_["params"], strict=True):

@@ -74,18 +74,16 @@ class TestExplanations:
         assert sorted((entry["term"], entry["count"]) for entry in entries) == [
             ("word1", 2), ("word3", 3)]
 
-    def test_a_text_without_a_term(self):
-        model = TextClassifier().fit(SPAM)
+    def test_a_text_without_a_term(self, spam):
         frame = pl.DataFrame({"text": ["", "strangers", None]})
-        answered = model.predict(frame, explain=2)
+        answered = spam.predict(frame, explain=2)
         assert answered["explanation"].to_list() == [[], [], []]
         assert answered["score"].to_list() == answered["intercept"].to_list()
 
-    def test_one_text_as_a_table(self):
-        model = TextClassifier().fit(NEWS)
+    def test_one_text_as_a_table(self, news):
         text = "word3 word9 word9 word40 unheard"
-        table = model.explain(text, k=2)
-        answered = model.predict(pl.DataFrame({"text": [text]}), explain=2).row(0, named=True)
+        table = news.explain(text, k=2)
+        answered = news.predict(pl.DataFrame({"text": [text]}), explain=2).row(0, named=True)
         assert table.columns == [
             "part", "term", "count", "contribution", "predicted", "runner_up"]
         assert table["part"].to_list() == ["intercept", "term", "term", "other terms"]
@@ -108,19 +106,18 @@ class TestExplanations:
         odds = [(4 / 9) / (1 / 8), (2 / 9) / (1 / 8), (4 / 8) / (1 / 9), (2 / 8) / (2 / 9)]
         assert top["weight"].to_list() == pytest.approx(np.log(odds), abs=1e-12)
 
-    def test_top_of_one_class_and_of_several(self):
-        model = TextClassifier().fit(NEWS)
-        top = model.top(k=5)
+    def test_top_of_one_class_and_of_several(self, news):
+        top = news.top(k=5)
         assert top.group_by("class", maintain_order=True).len().rows() == [
-            (label, 5) for label in model.classes_]
-        assert model.top(k=5, label="sport").equals(top.filter(pl.col("class") == "sport"))
-        form, sport = model.linear_form(), model.classes_.tolist().index("sport")
-        for _, term, count, weight, *_ in model.top(k=5, label="sport").rows():
-            place = model.vocabulary_.index(term)
+            (label, 5) for label in news.classes_]
+        assert news.top(k=5, label="sport").equals(top.filter(pl.col("class") == "sport"))
+        form, sport = news.linear_form(), news.classes_.tolist().index("sport")
+        for _, term, count, weight, *_ in news.top(k=5, label="sport").rows():
+            place = news.vocabulary_.index(term)
             others = np.delete(form.weights[place], sport)
             assert weight == pytest.approx(form.weights[place, sport] - others.mean(), abs=1e-12)
-            assert count == model.estimator_.feature_count_[sport, place]
+            assert count == news.estimator_.feature_count_[sport, place]
         with pytest.raises(ParameterError, match="unknown value 'sprot' - did you mean 'sport'"):
-            model.top(label="sprot")
+            news.top(label="sprot")
         with pytest.raises(ParameterError, match="k must be an int >= 1"):
-            model.top(k=0)
+            news.top(k=0)

@@ -11,9 +11,8 @@ from textnb.errors import DataError, SchemaError
 
 
 class TestFramesInAndOut:
-    def test_a_frame_for_a_frame(self):
-        model = TextClassifier().fit(SPAM)
-        answered = model.predict(SPAM)
+    def test_a_frame_for_a_frame(self, spam):
+        answered = spam.predict(SPAM)
         assert isinstance(answered, pl.DataFrame)
         assert answered.drop("predicted").equals(SPAM)
         assert answered.columns == [*SPAM.columns, "predicted"]
@@ -37,9 +36,8 @@ class TestFramesInAndOut:
             assert isinstance(answered, pl.LazyFrame)
             assert answered.collect().equals(model.predict(SPAM))
 
-    def test_nothing_runs_before_the_frame_is_collected(self):
-        model = TextClassifier().fit(SPAM)
-        answered = model.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
+    def test_nothing_runs_before_the_frame_is_collected(self, spam):
+        answered = spam.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
         assert "predicted" in answered.collect_schema()
         with pytest.raises(Exception, match="the source was read"):
             answered.collect()
@@ -65,7 +63,7 @@ class TestFramesInAndOut:
         answered.select("predicted").collect()
         assert sum(scored) == SPAM.height
 
-    def test_columns_rows_and_filters_are_pushed_to_the_source(self):
+    def test_columns_rows_and_filters_are_pushed_to_the_source(self, spam):
         asked = []
 
         def source(columns, predicate, n_rows, _):
@@ -74,9 +72,8 @@ class TestFramesInAndOut:
             frame = frame if n_rows is None else frame.head(n_rows)
             yield frame if predicate is None else frame.filter(predicate)
 
-        model = TextClassifier().fit(SPAM)
         scored = []
-        answered = model.predict(
+        answered = spam.predict(
             register_io_source(source, schema=SPAM.schema), progress=scored.append)
         answered.filter(pl.col("id") < 7).select("predicted").collect()
         assert asked.pop() == (["id", "text"], True, None)
@@ -101,44 +98,40 @@ class TestFramesInAndOut:
         ("explanation", {"explain": 1}), ("score", {"explain": 1}), ("intercept", {"explain": 1}),
         ("runner_up", {"explain": 1}),
     ])
-    def test_a_column_of_an_answers_name(self, column, settings):
-        model = TextClassifier().fit(SPAM)
+    def test_a_column_of_an_answers_name(self, column, settings, spam):
         taken = SPAM.with_columns(pl.lit(0).alias(column))
         for frame in (taken, taken.lazy()):
             with pytest.raises(SchemaError, match=f"has a column '{column}' already.*drop it"):
-                model.predict(frame, **settings)
+                spam.predict(frame, **settings)
         if column != "predicted":
-            assert model.predict(taken)[column].to_list() == [0] * SPAM.height
+            assert spam.predict(taken)[column].to_list() == [0] * SPAM.height
 
-    def test_a_missing_text_column(self):
-        model = TextClassifier().fit(SPAM)
+    def test_a_missing_text_column(self, spam):
         with pytest.raises(SchemaError, match="did you mean 'texts'"):
-            model.predict(SPAM.rename({"text": "texts"}))
+            spam.predict(SPAM.rename({"text": "texts"}))
         with pytest.raises(SchemaError, match="no column 'label'"):
             TextClassifier().fit(SPAM.drop("label"))
 
-    def test_an_empty_frame(self):
-        model = TextClassifier().fit(SPAM)
+    def test_an_empty_frame(self, spam):
         everything = {"probability": True, "scores": True, "explain": 3}
-        answered = model.predict(SPAM.clear(), **everything)
+        answered = spam.predict(SPAM.clear(), **everything)
         assert answered.height == 0
-        assert answered.schema == model.predict(SPAM, **everything).schema
-        assert model.predict(SPAM.clear().lazy(), **everything).collect().schema == answered.schema
-        assert model.transform(SPAM.clear()).shape == (0, len(model.vocabulary_))
-        assert model.predict_proba(SPAM.clear()).shape == (0, 2)
-        assert model.predict([]).shape == (0,)
+        assert answered.schema == spam.predict(SPAM, **everything).schema
+        assert spam.predict(SPAM.clear().lazy(), **everything).collect().schema == answered.schema
+        assert spam.transform(SPAM.clear()).shape == (0, len(spam.vocabulary_))
+        assert spam.predict_proba(SPAM.clear()).shape == (0, 2)
+        assert spam.predict([]).shape == (0,)
         for frame in (SPAM.clear(), SPAM.clear().lazy()):
             with pytest.raises(DataError, match="no rows: nothing can be learned"):
                 TextClassifier().fit(frame)
 
-    def test_the_text_of_categories_and_of_nulls_alone(self):
-        model = TextClassifier().fit(SPAM)
+    def test_the_text_of_categories_and_of_nulls_alone(self, spam):
         short = pl.DataFrame({"text": ["word1 word2", None]})
-        expected = model.predict(short)["predicted"].to_list()
+        expected = spam.predict(short)["predicted"].to_list()
         as_categories = short.cast({"text": pl.Categorical})
-        assert model.predict(as_categories)["predicted"].to_list() == expected
+        assert spam.predict(as_categories)["predicted"].to_list() == expected
         nulls = pl.DataFrame({"text": [None, None]})
-        assert model.predict(nulls)["predicted"].to_list() == [expected[1]] * 2
+        assert spam.predict(nulls)["predicted"].to_list() == [expected[1]] * 2
 
     def test_several_text_columns(self):
         mail = pl.DataFrame({

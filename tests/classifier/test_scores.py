@@ -51,12 +51,11 @@ class TestScores:
             assert np.array_equal(np.concatenate(parts), scores)
 
     @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-    def test_the_same_in_every_engine(self, engine):
-        model = TextClassifier().fit(NEWS)
+    def test_the_same_in_every_engine(self, engine, news):
         everything = {"probability": True, "scores": True, "explain": 2}
         sport = pl.col("predicted") == "sport"
-        lazy = model.predict(NEWS.lazy(), **everything).filter(sport).with_columns(n=pl.len())
-        whole = model.predict(NEWS, **everything).filter(sport).with_columns(n=pl.len())
+        lazy = news.predict(NEWS.lazy(), **everything).filter(sport).with_columns(n=pl.len())
+        whole = news.predict(NEWS, **everything).filter(sport).with_columns(n=pl.len())
         assert 0 < whole.height < NEWS.height
         assert lazy.collect(engine=engine).equals(whole)
 
@@ -77,38 +76,35 @@ class TestScores:
         stacked = pl.concat([one.predict(lazy), two.predict(lazy)]).collect()
         assert stacked["predicted"].equals(pl.concat([first, second]))
 
-    def test_the_same_in_every_form_of_input(self, tmp_path):
-        model = TextClassifier().fit(NEWS)
+    def test_the_same_in_every_form_of_input(self, tmp_path, news):
         NEWS.write_parquet(tmp_path / "news.parquet")
         texts = NEWS["text"].to_list()
-        expected = model.predict_proba(NEWS)
+        expected = news.predict_proba(NEWS)
         for rows in (NEWS.lazy(), tmp_path / "news.parquet", texts, np.array(texts, dtype=object),
                      NEWS["text"]):
-            assert np.array_equal(model.predict_proba(rows), expected)
-            assert model.transform(rows).shape == (NEWS.height, len(model.vocabulary_))
-        labels = model.predict(texts)
+            assert np.array_equal(news.predict_proba(rows), expected)
+            assert news.transform(rows).shape == (NEWS.height, len(news.vocabulary_))
+        labels = news.predict(texts)
         assert isinstance(labels, np.ndarray)
-        assert labels.tolist() == model.predict(NEWS)["predicted"].to_list()
+        assert labels.tolist() == news.predict(NEWS)["predicted"].to_list()
 
     def test_a_tie_goes_to_the_first_class(self):
         train = pl.DataFrame({"text": ["aa", "bb"], "label": ["y", "x"]})
         assert TextClassifier().fit(train).predict(["aa bb", "", "bb", "aa"]).tolist() == [
             "x", "x", "x", "y"]
 
-    def test_accuracy(self):
-        model = TextClassifier().fit(NEWS)
-        right = model.predict(NEWS)["predicted"] == NEWS["label"]
+    def test_accuracy(self, news):
+        right = news.predict(NEWS)["predicted"] == NEWS["label"]
         for rows in (NEWS, NEWS.lazy()):
-            assert model.score(rows) == pytest.approx(right.mean(), abs=1e-15)
-        assert model.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
+            assert news.score(rows) == pytest.approx(right.mean(), abs=1e-15)
+        assert news.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
         with pytest.raises(ParameterError, match="y is needed"):
-            model.score(["some text"])
+            news.score(["some text"])
 
-    def test_columns_can_not_be_added_to_a_list(self):
-        model = TextClassifier().fit(SPAM)
+    def test_columns_can_not_be_added_to_a_list(self, spam):
         for settings in ({"probability": True}, {"scores": True}, {"explain": 1}):
             with pytest.raises(ParameterError, match="add columns: pass a frame"):
-                model.predict(["word1"], **settings)
+                spam.predict(["word1"], **settings)
 
     @pytest.mark.parametrize("explain", [-1, 1.5, "3", None])
     def test_how_many_terms_to_explain(self, explain):

@@ -48,12 +48,11 @@ class TestParameters:
         expected = TextClassifier(BernoulliNB()).fit(SPAM)
         assert np.array_equal(model.predict_proba(SPAM), expected.predict_proba(SPAM))
 
-    def test_counts_are_integers(self):
-        model = TextClassifier().fit(SPAM)
-        counts = model.transform(SPAM)
+    def test_counts_are_integers(self, spam):
+        counts = spam.transform(SPAM)
         assert counts.data.dtype == np.int64
         assert counts.indices.dtype == np.int32
-        assert model.estimator_.feature_count_.dtype == np.int64
+        assert spam.estimator_.feature_count_.dtype == np.int64
         assert np.array_equal(
-            [counts[SPAM["label"].to_numpy() == label].sum(axis=0) for label in model.classes_],
-            model.estimator_.feature_count_)
+            [counts[SPAM["label"].to_numpy() == label].sum(axis=0) for label in spam.classes_],
+            spam.estimator_.feature_count_)

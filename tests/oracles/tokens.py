@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -19,11 +18,6 @@ def words(text: str) -> list[str]:
             found.append(run)
         run = ""
     return found
-
-
-def sklearn_words(text: str) -> list[str]:
-    """What CountVectorizer's defaults find."""
-    return re.findall(r"(?u)\b\w\w+\b", text.lower())
 
 
 def by_label(documents: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:

@@ -73,45 +73,28 @@ def test_files_and_memory_choose_the_same_terms(mode, make, memory):
     assert_same(counts, keep_within(in_memory(frame, **mode), memory))
 
 
-def test_what_is_left_out_is_what_plain_counting_says():
-    frame = documents()
+@pytest.mark.parametrize("make", [documents, lists])
+def test_what_is_left_out_is_what_plain_counting_says(make):
+    """Of lists, each label has its own documents, and all others."""
+    frame = make()
     counts = within(frame, 100_000)
-    dropped = counts.pruned
-    plain = Counter()
-    classes = {}
-    for text, label in frame.rows():
-        plain.update(text.split())
-        classes.setdefault(label, Counter()).update(text.split())
-    gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
-    assert counts.terms.to_list() == sorted(set(plain) - set(gone))
-    assert [[classes[label][term] for term in counts.terms] for label in sorted(classes)] == (
-        counts.feature_count.tolist())
-    assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
-    # Nothing more was left out than had to be.
-    letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
-    terms = sum(n >= dropped.at_most for n in plain.values())
-    assert module._cost(terms, letters, 3) > 100_000 >= module._cost_of_all(counts)
-
-
-def test_what_is_left_out_of_lists_is_what_plain_counting_says():
-    """Each label has its own documents, and all others."""
-    frame = lists()
-    counts = within(frame, 100_000)
-    dropped = counts.pruned
-    assert dropped is not None
-    plain = Counter()
-    own = {}
+    dropped, plain, own = counts.pruned, Counter(), {}
     for text, labels in frame.rows():
         plain.update(text.split())
-        for label in labels:
+        for label in [labels] if isinstance(labels, str) else labels:
             own.setdefault(label, Counter()).update(text.split())
     gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
     assert counts.terms.to_list() == sorted(set(plain) - set(gone))
-    assert counts.rows == frame.height
-    assert counts.total.tolist() == [plain[term] for term in counts.terms]
     assert [[own[label][term] for term in counts.terms] for label in sorted(own)] == (
         counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
+    assert counts.documents == frame.height
+    assert counts.all_counts.tolist() == [plain[term] for term in counts.terms]
+    if make is documents:
+        # Nothing more was left out than had to be.
+        letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
+        terms = sum(n >= dropped.at_most for n in plain.values())
+        assert module._cost(terms, letters, 3) > 100_000 >= module._cost_of_all(counts)
 
 
 def test_documents_without_labels_come_first():
