@@ -46,6 +46,8 @@ MATRIX_MODELS = {
     "multinomial": lambda l: MultinomialNB(l=l),
     "bernoulli": lambda l: BernoulliNB(l=l),
     "bernoulli above 1": lambda l: BernoulliNB(l=l, binarize=1),
+    "balanced": lambda l: MultinomialNB(l=l, class_weight="balanced"),
+    "bernoulli balanced": lambda l: BernoulliNB(l=l, class_weight="balanced"),
     "complement": lambda l: ComplementNB(l=l),
     "complement norm": lambda l: ComplementNB(l=l, norm=True),
     "categorical": lambda l: CategoricalNB(l=l, min_categories=CATEGORIES),

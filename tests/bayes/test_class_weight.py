@@ -77,20 +77,6 @@ def test_balanced_is_scikit_learns():
     assert model.class_weight_[-1] == 1.0
 
 
-@every
-def test_counts_stay_integers_and_parts_add(model):
-    if not hasattr(model, "partial_fit") or isinstance(model, GaussianNB):
-        pytest.skip("it keeps no counts that add")
-    model = clone(model).set_params(class_weight="balanced")
-    whole = clone(model).fit(COUNTS, LABELS)
-    parts = clone(model).partial_fit(COUNTS[:7], LABELS[:7], classes=np.unique(LABELS))
-    parts.partial_fit(COUNTS[7:], LABELS[7:])
-    assert whole.statistics_.feature_count.dtype == np.int64
-    assert whole.class_count_.tolist() == [40, 14, 6]
-    assert np.array_equal(whole.predict_joint_log_proba(COUNTS),
-                          parts.predict_joint_log_proba(COUNTS))
-
-
 @pytest.mark.parametrize(("wrong", "match"), [
     ("balance", "class_weight must be"), (3.0, "class_weight must be"), ({"ham": 0.0}, "above 0"),
     ({"ham": -1.0}, "above 0"), ({"ham": np.inf}, "above 0"), ({"ham": "2"}, "above 0"),
@@ -159,12 +145,6 @@ def test_a_file_holds_it(estimator, class_weight, tmp_path):
     mail = MailFilter.load(tmp_path / "m.textnb")
     assert np.array_equal(mail.form.weights, model.linear_form().weights)
     assert np.array_equal(mail.form.intercept, model.linear_form().intercept)
-    if not isinstance(estimator, NBLogisticRegression):
-        half = TextClassifier(clone(model.estimator)).fit(FRAME.head(20))
-        rest = TextClassifier(clone(model.estimator)).fit(FRAME.tail(16))
-        for same in (half + rest, half.partial_fit(FRAME.tail(16)),
-                     again.partial_fit(FRAME.head(3)).forget(FRAME.head(3))):
-            assert same.predict(FRAME, scores=True).equals(before)
 
 
 def test_a_reader_that_knows_no_class_weights_refuses_the_file(tmp_path):

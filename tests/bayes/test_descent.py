@@ -3,16 +3,14 @@
 `scripts/kernel --check` runs this with the bounds of all arrays checked.
 """
 
-import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import textnb
-from tests.bayes.test_linear_solver import solve
+from tests.bayes.test_linear_solver import objective, solve
+from tests.native_sources import source, with_views
 from textnb.bayes import linear_solver
 from textnb.bayes.dual_descent import descend, descend_together
 from textnb.bayes.linear_solver import LinearSolver
@@ -40,24 +38,10 @@ def compiled_descent():
 def uncompiled():
     """The loops as Python runs them: arrays are memoryviews, whose bounds are checked."""
     pytest.importorskip("cython", reason="the uncompiled source needs Cython")
-    path = Path(textnb.__file__).parent / "bayes/native/descent.py"
-    spec = importlib.util.spec_from_file_location("uncompiled_descent", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = source("bayes/native/descent.py")
     assert module.SOURCE == ""
-
-    def with_views(function):
-        return lambda *arguments: function(*(
-            memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
-
     return SimpleNamespace(**{name: with_views(getattr(module, name)) for name in (
         "begin", "descend", "begin_lanes", "descend_lanes")})
-
-
-def objective(rows, scale, y, cost, weights, bias):
-    v = weights / scale
-    short = np.maximum(1.0 - y * (rows @ weights + bias), 0.0)
-    return float(0.5 * (v @ v + bias**2) + cost @ short**2)
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
@@ -86,7 +70,7 @@ def test_it_finds_the_optimum_and_its_weights_are_those_of_the_duals():
         pull = found.duals * y
         np.testing.assert_allclose(found.weights, scale**2 * (rows.T @ pull), atol=1e-12)
         np.testing.assert_allclose(found.bias, pull.sum(), atol=1e-12)
-        best = objective(rows, scale, y, cost, found.weights, found.bias)
+        best = objective(rows, y > 0, cost, scale, found.weights, found.bias, "hinge")
         # At the optimum the primal's objective is that of the dual.
         dual = found.duals.sum() - 0.5 * ((found.weights / scale) @ (found.weights / scale)
                                           + found.bias**2) - (found.duals**2 / (4 * cost)).sum()
@@ -94,7 +78,7 @@ def test_it_finds_the_optimum_and_its_weights_are_those_of_the_duals():
         rng = np.random.default_rng(seed)
         for _ in range(5):
             other = found.weights + 1e-3 * rng.normal(size=len(scale)) * scale
-            assert objective(rows, scale, y, cost, other, found.bias) > best
+            assert objective(rows, y > 0, cost, scale, other, found.bias, "hinge") > best
 
 
 def test_duals_of_nearly_the_same_rows_are_a_start():
@@ -202,7 +186,8 @@ def test_without_the_compiled_loops_the_optimum_is_the_same(tol, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", asked)
         found.append(solve(LinearSolver("hinge", tol),
             SolverRows.of(rows, "hinge"), y > 0, cost, scale))
-    one, other = (objective(rows, scale, y, cost, each.weights, each.intercept) for each in found)
+    one, other = (objective(rows, y > 0, cost, scale, each.weights, each.intercept, "hinge")
+                  for each in found)
     assert one == pytest.approx(other, rel=0.03 if tol == 1e-2 else 1e-10)
     if tol < 1e-2:
         np.testing.assert_allclose(found[0].weights, found[1].weights, atol=1e-6)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from textnb import BernoulliNB, ComplementNB, Counts, MultinomialNB
+from textnb import BernoulliNB, ComplementNB, MultinomialNB
 
 RNG = np.random.default_rng(5)
 X = sp.csr_array(RNG.poisson(0.3, size=(3000, 200)))
@@ -25,14 +25,3 @@ def test_within_1e_12(kind, parts):
         np.testing.assert_allclose(
             getattr(model, name), getattr(whole, name), rtol=0, atol=1e-12)
     np.testing.assert_allclose(model.feature_count_, whole.feature_count_, rtol=1e-12)
-
-
-def test_merged_statistics():
-    whole = Counts.from_matrix(X, Y, sample_weight=WEIGHT)
-    parts = [Counts.from_matrix(X[i::7], Y[i::7], sample_weight=WEIGHT[i::7])
-             for i in range(7)]
-    merged = parts[0]
-    for part in parts[1:]:
-        merged = merged + part
-    np.testing.assert_allclose(merged.feature_count, whole.feature_count, rtol=1e-12)
-    np.testing.assert_allclose(merged.class_count, whole.class_count, rtol=1e-12)

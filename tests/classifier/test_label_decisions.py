@@ -62,15 +62,6 @@ def test_folds_score_as_models_of_the_other_folds(name):
         assert found.actual[found.folds == fold].any(axis=0).all()
 
 
-def test_folds_of_groups_and_in_order_of_time():
-    rows = NEWS.with_row_index("day").with_columns(group=pl.col("day") % 7)
-    grouped = textnb.cross_validate(TextClassifier(), rows, folds=3, groups="group")
-    assert rows.with_columns(fold=grouped.folds).group_by("group").agg(
-        pl.col("fold").n_unique())["fold"].to_list() == [1] * 7
-    timed = textnb.cross_validate(TextClassifier(), rows, folds=2, time="day")
-    assert len(timed) == 100
-
-
 def test_a_label_that_a_fold_has_not_learned_is_missed():
     rows = pl.DataFrame({"text": ["aa", "bb", "aa bb", "cc"],
                          "label": [["a"], ["b"], ["a", "b"], ["rare"]]})

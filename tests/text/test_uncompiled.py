@@ -4,11 +4,11 @@ import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 import textnb
+from tests.native_sources import source, with_views
 from tests.text.kernel_cases import DOCUMENTS, SERVED, TEXTS, assert_same_counts, frame_of
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
@@ -20,21 +20,6 @@ from textnb.text import termtable
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
 
 EXPRESSIONS = Build(None, "expressions")
-
-
-def source(name):
-    """A module of the kernel from its source, whether it was compiled or not."""
-    path = Path(textnb.__file__).parent / f"text/native/{name}.py"
-    spec = importlib.util.spec_from_file_location(f"uncompiled_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def with_views(function):
-    """Arrays as memoryviews: their elements are Python's integers, and too large ones an error."""
-    return lambda *arguments: function(*(
-        memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
 
 
 class Table:
@@ -49,7 +34,7 @@ class Table:
 
 
 def uncompiled():
-    spans, terms, rows = map(source, PACKAGES[KERNEL])
+    spans, terms, rows = (source(f"text/native/{name}.py") for name in PACKAGES[KERNEL])
 
     def wrapped(module):
         return SimpleNamespace(**{name: with_views(value) for name, value in vars(module).items()
@@ -109,7 +94,7 @@ def test_models(estimator):
 
 def test_an_uncompiled_source_is_not_the_kernel(monkeypatch):
     for name in PACKAGES[KERNEL]:
-        assert source(name).SOURCE == ""
+        assert source(f"text/native/{name}.py").SOURCE == ""
     monkeypatch.setattr(native, "find_spec", lambda name: importlib.util.spec_from_file_location(
         name, Path(textnb.__file__).parent / f"text/native/{name.split('.')[-1]}.py"))
     assert build.__wrapped__(KERNEL).kernel is None
