@@ -14,7 +14,6 @@ import pytest
 import scipy.sparse as sp
 
 from tests.oracles import bernoulli, categorical, complement, multinomial
-from tests.oracles import tokens as token_oracle
 from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
 
 TERMS = ["beijing", "chinese", "japan", "macao", "shanghai", "tokyo"]
@@ -187,15 +186,3 @@ def test_the_oracles_agree_with_the_hand():
     assert bernoulli.scores(COUNTS, LABELS, D5_COUNTS, 1) == pytest.approx(
         [log(F(3, 4) * F(4, 5) * F(1, 5) ** 2 * F(3, 5) ** 3), log(F(1, 4) * F(2, 3) ** 6)],
         rel=1e-15)
-
-
-def test_text_is_counted_as_the_reference_counts_it():
-    texts = ["Naïve Bayes – naïve!", "हिन्दी, हिन्दी and a_b", "", "x y 42 ٤٢ e\u0301te\u0301", None]
-    frame = pl.DataFrame({"text": texts, "label": ["a", "b", "a", "b", "b"]})
-    expected = token_oracle.by_label(
-        [(text or "", label) for text, label in frame.iter_rows()])
-    model = TextClassifier(MultinomialNB()).fit(frame)
-    for k, label in enumerate(model.classes_):
-        counted = dict(zip(model.vocabulary_, model.estimator_.feature_count_[k].tolist(),
-                           strict=True))
-        assert {term: n for term, n in counted.items() if n} == expected[label]

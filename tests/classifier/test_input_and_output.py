@@ -85,14 +85,6 @@ class TestFramesInAndOut:
         answered.select("extra").collect()
         assert asked.pop() == (["extra"], False, None)
 
-    def test_progress_adds_up_to_the_rows(self):
-        told = []
-        model = TextClassifier().fit(SPAM, progress=told.append)
-        assert sum(told) == SPAM.height
-        told.clear()
-        model.predict(SPAM, progress=told.append)
-        assert sum(told) == SPAM.height
-
     @pytest.mark.parametrize(("column", "settings"), [
         ("predicted", {}), ("probability", {"probability": True}), ("scores", {"scores": True}),
         ("explanation", {"explain": 1}), ("score", {"explain": 1}), ("intercept", {"explain": 1}),

@@ -40,10 +40,6 @@ class TestLabels:
         model.partial_fit(train).forget(train)
         assert model.predict(train)["predicted"].to_list() == labels
 
-    def test_classes_are_in_the_order_of_numbers_not_of_names(self):
-        train = pl.DataFrame({"text": ["aa", "bb", "cc"], "label": [10, 9, -1]})
-        assert TextClassifier().fit(train).classes_.tolist() == [-1, 9, 10]
-
     def test_score_of_labels_from_a_csv_file(self, tmp_path):
         train = pl.DataFrame({"text": ["aa", "bb"], "label": [1, 2]})
         train.write_csv(tmp_path / "a.csv")
@@ -63,10 +59,6 @@ class TestLabels:
             assert "filter(pl.col('label').is_not_null())" in message
         with pytest.raises(DataError, match=f"null in row {row} "):
             TextClassifier().fit(frame["text"].to_list(), labels)
-
-    def test_only_nulls(self):
-        with pytest.raises(DataError, match="null in row 0 "):
-            TextClassifier().fit(pl.DataFrame({"text": ["aa"], "label": [None]}))
 
     def test_fractions_are_no_labels(self):
         train = pl.DataFrame({"text": ["aa", "bb"], "label": [0.5, 1.5]})
@@ -110,19 +102,16 @@ class TestSequences:
         frame = pl.DataFrame({"text": pl.Series(["aa", "bb"], dtype=dtype)})
         assert TextClassifier().fit(frame, ["x", "y"]).vocabulary_ == ["aa", "bb"]
 
-    def test_labels_beside_what_is_read_later(self, tmp_path):
-        SPAM.write_parquet(tmp_path / "a.parquet")
-        for source in (SPAM.lazy(), tmp_path / "a.parquet"):
-            with pytest.raises(ParameterError, match="holds its labels in the column 'label'"):
-                TextClassifier().fit(source, SPAM["label"])
-
-    def test_no_labels(self):
-        with pytest.raises(ParameterError, match="y is needed"):
-            TextClassifier().fit(list(self.TEXTS))
-
-    def test_one_label_too_few(self):
-        with pytest.raises(DataError, match="4 documents and 3 labels"):
-            TextClassifier().fit(list(self.TEXTS), ["x", "y", "x"])
+    @pytest.mark.parametrize(("rows", "labels", "error", "message"), [
+        (SPAM.lazy(), SPAM["label"], ParameterError, "holds its labels in the column 'label'"),
+        ("a.parquet", SPAM["label"], ParameterError, "holds its labels in the column 'label'"),
+        (list(TEXTS), None, ParameterError, "y is needed"),
+        (list(TEXTS), ["x", "y", "x"], DataError, "4 documents and 3 labels"),
+        (pl.DataFrame({"text": ["aa"], "label": [None]}), None, DataError, "null in row 0 ")],
+        ids=["lazy", "a path", "none", "one too few", "nulls"])
+    def test_labels_that_do_not_go_with_the_texts(self, rows, labels, error, message):
+        with pytest.raises(error, match=message):
+            TextClassifier().fit(rows, labels)
 
     @pytest.mark.parametrize("item", [5, 1.5, b"aa", ["aa"], float("nan")])
     def test_an_item_that_is_not_a_string_is_named(self, item):

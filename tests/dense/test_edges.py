@@ -281,12 +281,6 @@ def test_accuracy_of_no_rows():
         model.score(rows(), y[:7])
 
 
-def test_integer_labels_beyond_64_bits():
-    frame = rows().drop("label")
-    with pytest.raises(DataError, match="beyond 64 bits"):
-        TableClassifier().fit(frame, pl.Series([2**63, 1] * 30, dtype=pl.UInt64))
-
-
 # Settings
 
 

@@ -15,7 +15,6 @@ from textnb.runtime.native import KERNEL, usable
 from textnb.text.characters import KINDS
 from textnb.text.compiled import reading
 from textnb.text.plain import plain_tokens
-from textnb.text.spans import pieces_of
 
 EVERY = Tokenizer(keep=KINDS)
 PIECES = ["c", "C", "ab", "1", "5", ".", ",", "+", "++", "#", "$", "€", "%", "!", "?", " ", "_",
@@ -66,15 +65,6 @@ def test_a_long_text_is_read_in_one_pass(pattern, piece):
     # If each place looked at the rest, it would take longer than a test may.
     plan = Tokenizer(pattern, keep=KINDS).plan()
     assert plain_tokens(plan, {"text": piece * (100_000 // len(piece))}) is not None
-
-
-@pytest.mark.parametrize("unspaced", ["pairs", "whole"])
-def test_they_stand_in_the_text(unspaced):
-    tokenizer = Tokenizer(keep=("symbols", "punctuation"), unspaced=unspaced)
-    pieces, elsewhere = pieces_of(
-        tokenizer, ["text"], {"text": "C++, so x!"}, {"c++": 1.0, "!": 2.0})
-    assert elsewhere == 0.0
-    assert pieces["text"] == [("C++", 1.0), (", ", None), ("so", 0.0), (" x", None), ("!", 2.0)]
 
 
 def test_who_reads_them_and_who_refuses(tmp_path):

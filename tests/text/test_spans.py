@@ -30,12 +30,6 @@ def test_contributions_are_shared_out_without_loss(tokenizer):
     assert "".join(piece for piece, _ in pieces["text"]) == TEXT
 
 
-def test_a_text_is_shown_as_it_was_written():
-    pieces, _ = pieces_of(Tokenizer(), ["text"], {"text": "Good FILM, no?"}, {"film": 1.0})
-    assert pieces["text"] == [
-        ("Good", 0.0), (" ", None), ("FILM", 1.0), (", ", None), ("no", 0.0), ("?", None)]
-
-
 @pytest.mark.parametrize(("settings", "text", "words"), [
     ({}, "\u039f\u0394\u039f\u03a3 \u0130x, ab", ["\u039f\u0394\u039f\u03a3", "\u0130x", "ab"]),
     ({"normalize": "NFC"}, "\u1100\u1161\u11a8\uac00\u11a8 cafe\u0301s",
@@ -57,19 +51,44 @@ def test_words_of_the_original(settings, text, words):
     assert coloured[:len(words)] == words
 
 
-def test_a_term_stands_in_its_own_column():
-    tokenizer = Tokenizer(field_prefix=("subject",), ngram_range=(1, 2))
-    pieces, elsewhere = pieces_of(
-        tokenizer, ["subject", "body"], {"subject": "free offer", "body": "free offer free"},
-        {"subject:free": 1.0, "free": 4.0, "subject:free subject:offer": 0.5})
-    assert elsewhere == 0.0
-    assert pieces == {
-        "subject": [("free", 1.25), (" ", None), ("offer", 0.25)],
-        "body": [("free", 2.0), (" ", None), ("offer", 0.0), (" ", None), ("free", 2.0)]}
+# A tokenizer, the columns of a document, what its terms add, the pieces, and what is elsewhere.
+PIECES = {
+    "a text as it was written": (
+        Tokenizer(), {"text": "Good FILM, no?"}, {"film": 1.0},
+        {"text": [("Good", 0.0), (" ", None), ("FILM", 1.0), (", ", None), ("no", 0.0),
+                  ("?", None)]}, 0.0),
+    **{f"no words, {text!r}": (Tokenizer(), {"text": text}, {},
+                               {"text": [(text, None)] if text else []}, 0.0)
+       for text in ("", " ", "!?")},
+    "a term in its own column": (
+        Tokenizer(field_prefix=("subject",), ngram_range=(1, 2)),
+        {"subject": "free offer", "body": "free offer free"},
+        {"subject:free": 1.0, "free": 4.0, "subject:free subject:offer": 0.5},
+        {"subject": [("free", 1.25), (" ", None), ("offer", 0.25)],
+         "body": [("free", 2.0), (" ", None), ("offer", 0.0), (" ", None), ("free", 2.0)]}, 0.0),
+    **{f"what is kept, {unspaced}": (
+        Tokenizer(keep=("symbols", "punctuation"), unspaced=unspaced), {"text": "C++, so x!"},
+        {"c++": 1.0, "!": 2.0},
+        {"text": [("C++", 1.0), (", ", None), ("so", 0.0), (" x", None), ("!", 2.0)]}, 0.0)
+       for unspaced in ("pairs", "whole")},
+    "pairs of characters": (
+        Tokenizer(ngram_range=(1, 2)), {"text": "USB线 房间很好, Good"},
+        {"usb": 1.0, "线": 2.0, "房间": 3.0, "间很 很好": 6.0, "good": 9.0},
+        {"text": [("USB", 1.0), ("线", 2.0), (" ", None), ("房", 1.5), ("间", 3.5), ("很", 2.0),
+                  ("好", 2.0), (", ", None), ("Good", 9.0)]}, 0.0),
+    "lists of tokens": (
+        Tokenizer(token_columns=["b"], ngram_range=(1, 2), stop_words=["not me"]),
+        {"a": "Free x", "b": ["Free", "Not me", "a b"]},
+        {"free": 2.0, "free a\\ b": 1.0, "gone": 0.5},
+        {"a": [("Free", 1.0), (" x", None)],
+         "b": [("Free", 1.5), (" ", None), ("Not me", 0.0), (" ", None), ("a b", 0.5)]}, 0.5),
+    "tokens that are dropped": (
+        Tokenizer(token_columns=True), {"a": ["A", "", "B"]}, {"b": 1.0},
+        {"a": [("A", 0.0), (" ", None), ("", 0.0), (" ", None), ("B", 1.0)]}, 0.0),
+}
 
 
-@pytest.mark.parametrize("text", ["", " ", "!?"])
-def test_a_text_without_words(text):
-    pieces, elsewhere = pieces_of(Tokenizer(), ["text"], {"text": text}, {})
-    assert elsewhere == 0.0
-    assert pieces["text"] == ([(text, None)] if text else [])
+@pytest.mark.parametrize("case", PIECES)
+def test_pieces_of_a_document(case):
+    tokenizer, columns, added, pieces, elsewhere = PIECES[case]
+    assert pieces_of(tokenizer, list(columns), columns, added) == (pieces, elsewhere)

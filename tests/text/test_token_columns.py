@@ -15,7 +15,6 @@ from textnb import (
     Tokenizer,
 )
 from textnb.text.plain import plain_tokens
-from textnb.text.spans import pieces_of
 
 LISTS = pl.DataFrame({
     "tokens": [["New York", "film"], ["dull", None, ""], None, ["New York"], ["dull", "FILM"]],
@@ -121,22 +120,6 @@ class TestExplanations:
         row = model.predict(LISTS, explain=5).row(0, named=True)
         assert row["score"] == pytest.approx(
             row["intercept"] + sum(entry["contribution"] for entry in row["explanation"]))
-
-    def test_places(self):
-        tokenizer = Tokenizer(token_columns=["b"], ngram_range=(1, 2), stop_words=["not me"])
-        pieces, elsewhere = pieces_of(
-            tokenizer, ["a", "b"], {"a": "Free x", "b": ["Free", "Not me", "a b"]},
-            {"free": 2.0, "free a\\ b": 1.0, "gone": 0.5})
-        assert pieces == {"a": [("Free", 1.0), (" x", None)],
-                          "b": [("Free", 1.5), (" ", None), ("Not me", 0.0), (" ", None),
-                                ("a b", 0.5)]}
-        assert elsewhere == 0.5
-
-    def test_dropped_tokens(self):
-        pieces, _ = pieces_of(OWN, ["a"], {"a": ["A", "", "B"]}, {"b": 1.0})
-        assert pieces == {
-            "a": [("A", 0.0), (" ", None), ("", 0.0), (" ", None), ("B", 1.0)]}
-
 
 class TestRefusals:
     def test_a_model_reads_what_it_has_learned(self):

@@ -15,7 +15,6 @@ from textnb.text.characters import UNSPACED
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Runs, WordsAndPairs
-from textnb.text.spans import pieces_of
 
 REVIEWS = pl.DataFrame({
     "text": [
@@ -79,16 +78,6 @@ class TestTokens:
         assert terms.to_list() == ["ab", "好", "好好"]
         assert counts.toarray().tolist() == [
             [30_000, 30_000, 0], [0, 30_000, 0], [0, 0, 59_999], [3, 3, 0]]
-
-def test_a_pair_explains_its_characters():
-    pieces, elsewhere = pieces_of(
-        Tokenizer(ngram_range=(1, 2)), ["text"], {"text": "USB线 房间很好, Good"},
-        {"usb": 1.0, "线": 2.0, "房间": 3.0, "间很 很好": 6.0, "good": 9.0})
-    assert elsewhere == 0.0
-    assert pieces["text"] == [
-        ("USB", 1.0), ("线", 2.0), (" ", None), ("房", 1.5), ("间", 3.5), ("很", 2.0),
-        ("好", 2.0), (", ", None), ("Good", 9.0)]
-
 
 class TestFilesFromBefore:
     """A file without the setting was learned with whole phrases, and keeps them."""
