@@ -1,6 +1,5 @@
 """Class weights do what a sample weight of each row would do; the oracle is the sample weight."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -224,6 +224,22 @@ def test_a_whole_weight_is_a_repetition_and_a_weight_of_zero_no_row(kind, matrix
     assert np.array_equal(weighted.predict_joint_log_proba(X), repeated.predict_joint_log_proba(X))
 
 
+@pytest.mark.parametrize("parts", [1, 4, 37])
+@pytest.mark.parametrize("kind", [MultinomialNB, BernoulliNB, ComplementNB])
+def test_weighted_parts_and_their_order_change_rounding_alone(kind, parts):
+    rng = np.random.default_rng(5)
+    rows = sp.csr_array(rng.poisson(0.3, size=(3000, 200)))
+    y = np.array(["a", "b", "c"])[rng.choice(3, p=[0.7, 0.2, 0.1], size=3000)]
+    weight = rng.lognormal(0.0, 3.0, size=3000)
+    whole, model = kind(l=0.1).fit(rows, y, sample_weight=weight), kind(l=0.1)
+    for part in np.array_split(np.random.default_rng(parts).permutation(3000), parts):
+        model.partial_fit(rows[part], y[part], classes=["a", "b", "c"], sample_weight=weight[part])
+    for name in ("feature_log_prob_", "class_log_prior_"):
+        np.testing.assert_allclose(
+            getattr(model, name), getattr(whole, name), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.feature_count_, whole.feature_count_, rtol=1e-12)
+
+
 # Storage
 
 

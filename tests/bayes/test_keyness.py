@@ -1,6 +1,5 @@
 """How surely a term tells a class: by hand, by the papers' formulas, and what must hold."""
 
-
 import numpy as np
 import polars as pl
 import pytest
@@ -63,6 +62,7 @@ def test_one_term_alone_tells_nothing():
 
 
 # Through a classifier
+
 
 NEWS = pl.DataFrame({
     "text": ["the goal of the match", "the match of the cup", "the vote of the house",

@@ -1,6 +1,5 @@
 """`NBLinear`: scikit-learn's tf-idf and LinearSVC as the oracle, and what holds for every model."""
 
-
 import numpy as np
 import polars as pl
 import pytest

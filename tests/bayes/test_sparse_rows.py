@@ -1,6 +1,5 @@
 """Rows that are scored without SciPy give the bits that SciPy gives."""
 
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

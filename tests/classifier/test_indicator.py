@@ -1,6 +1,5 @@
 """Labels as scikit-learn's matrix of 0 and 1."""
 
-
 import numpy as np
 import polars as pl
 import pytest

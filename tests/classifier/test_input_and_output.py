@@ -1,6 +1,5 @@
 """Frames in, frames out: lazy or not, one column of text or several."""
 
-
 import polars as pl
 import pytest
 from polars.io.plugins import register_io_source

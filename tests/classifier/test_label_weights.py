@@ -1,6 +1,5 @@
 """Weights of documents and of labels, where documents have lists of labels."""
 
-
 import numpy as np
 import polars as pl
 import pytest

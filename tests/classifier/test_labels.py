@@ -1,6 +1,5 @@
 """Labels of every type, and sequences of texts and labels in place of a frame."""
 
-
 import numpy as np
 import polars as pl
 import pytest

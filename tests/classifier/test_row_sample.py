@@ -1,6 +1,5 @@
 """A sample of learned rows, from which the weights are refitted."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,6 +1,5 @@
 """Scores are the estimators', whatever batches, engine or thread they come from."""
 
-
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +8,7 @@ from scipy.special import logsumexp
 from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitted
 from textnb import BernoulliNB, TextClassifier
 from textnb.errors import ParameterError
+from textnb.scoring.columns import best_columns
 from textnb.text import expression_table
 
 
@@ -110,3 +110,15 @@ class TestScores:
     def test_how_many_terms_to_explain(self, explain):
         with pytest.raises(ParameterError, match="explain must be a number of terms"):
             TextClassifier().fit(SPAM).predict(SPAM, explain=explain or "none")
+
+
+@pytest.mark.parametrize("values", [2, 50, 10**9])
+@pytest.mark.parametrize("k", [1, 5, 299, 300, 400])
+def test_the_best_columns_are_those_of_a_stable_sort(values, k):
+    rng = np.random.default_rng(values)
+    scores = rng.integers(0, values, (40, 300)).astype(float)
+    scores[rng.random(scores.shape) < 0.2] = -np.inf
+    scores[0] = -np.inf
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(best_columns(scores, k), expected)
+    assert best_columns(scores[:0], k).shape == (0, min(k, 300))

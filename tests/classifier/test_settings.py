@@ -1,6 +1,5 @@
 """What the settings of TextClassifier and of its estimator do."""
 
-
 import numpy as np
 import polars as pl
 import pytest

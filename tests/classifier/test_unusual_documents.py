@@ -1,6 +1,5 @@
 """Documents without tokens, and rows that are impossible without smoothing."""
 
-
 import numpy as np
 import polars as pl
 import pytest
@@ -33,6 +32,7 @@ class TestOddDocuments:
                 assert total == pytest.approx(row["scores"]["only"], abs=1e-9)
             assert model.predict(["aa", ""]).tolist() == ["only", "only"]
             assert set(model.top()["class"]) == {"only"}
+
 
 class TestWithoutSmoothing:
     TRAIN = pl.DataFrame({"text": ["aa aa bb", "aa cc", "dd bb"], "label": ["x", "x", "y"]})

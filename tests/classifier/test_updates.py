@@ -1,6 +1,5 @@
 """Learning more, merging, and forgetting."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,6 +1,5 @@
 """Discriminants: their limits, their linear forms, and what they refuse."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,6 +1,5 @@
 """Moments add and subtract as the rows that they are of."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

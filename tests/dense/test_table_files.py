@@ -1,6 +1,5 @@
 """Model files of feature tables whose values were changed and signed again."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,6 +1,5 @@
 """Tokenizers and texts on which the kernel is compared with expressions, and how."""
 
-
 import numpy as np
 import polars as pl
 from hypothesis import strategies as st

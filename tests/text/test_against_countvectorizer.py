@@ -166,4 +166,3 @@ class TestMaxFeatures:
     def _totals(frame, binary):
         counts = CountVectorizer(binary=binary).fit_transform(frame["text"].to_list())
         return np.asarray(counts.sum(axis=0)).ravel()
-

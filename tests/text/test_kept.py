@@ -1,6 +1,5 @@
 """What is kept other than words: which strings, by which engines, and who refuses."""
 
-
 import polars as pl
 import pytest
 from hypothesis import given, settings

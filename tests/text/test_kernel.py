@@ -46,7 +46,6 @@ if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "
     pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
 
 
-
 @cache
 def every_character():
     """All code points but surrogates, and their characters."""
@@ -183,7 +182,6 @@ class TestEquality:
             assert_same_matrix(*both(lambda kind=kind: count_matrix(
                 batches(some, ["text"]), SERVED[kind], "text")))
 
-
     @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
     def test_rows_of_all_lengths(self, terms):
         draw = random.Random(terms)
@@ -201,7 +199,6 @@ class TestEquality:
         for tokenizer in (Tokenizer(), Tokenizer(r"[a-zß]+"), Tokenizer(r"\w{3,}")):
             assert_same_matrix(*both(
                 lambda tokenizer=tokenizer: count_matrix([frame_of(texts)], tokenizer, "text")))
-
 
     @pytest.mark.parametrize("terms", [[], ["ab"]])
     def test_the_first_stranger_is_named(self, terms):

@@ -249,6 +249,7 @@ class TestCountsByLabel:
         w81 = counted.terms.to_list().index("w81")
         assert counted.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
 
+
 # The child's parent is a small process of its own: a process starts with its parent's peak.
 PEAK = """
 import resource, subprocess, sys

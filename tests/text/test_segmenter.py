@@ -1,6 +1,5 @@
 """A function of the user that splits texts: in Python alone, and by its name in files."""
 
-
 import polars as pl
 import pytest
 

@@ -1,6 +1,5 @@
 """Where terms stand in a text: the pieces are the text, and what they add is what terms add."""
 
-
 import pytest
 
 from textnb import Tokenizer

@@ -1,6 +1,5 @@
 """Text columns that are lists of tokens: no splitting, and all else as for texts."""
 
-
 import polars as pl
 import pytest
 
@@ -120,6 +119,7 @@ class TestExplanations:
         row = model.predict(LISTS, explain=5).row(0, named=True)
         assert row["score"] == pytest.approx(
             row["intercept"] + sum(entry["contribution"] for entry in row["explanation"]))
+
 
 class TestRefusals:
     def test_a_model_reads_what_it_has_learned(self):

@@ -178,6 +178,7 @@ class TestCheapSplit:
                 slow=tokenizer.expr("text"))
             assert both.filter(pl.col("fast") != pl.col("slow")).rows() == []
 
+
 class TestNgrams:
     # Words of the patterns below may hold any of these.
     awkward = st.text(st.sampled_from("ab\\ :é\n"), min_size=1, max_size=5)
@@ -212,6 +213,7 @@ class TestNgrams:
         assert tokenizer.tokens(" ".join(words)) == [" ".join(words[:-1]), " ".join(words[1:])]
         assert tokenizer.tokens(" ".join(words[:5])) == []
 
+
 class TestMeaning:
     def test_scikit_learns_tokens_are_what_is_left_between_marks(self):
         text = "বাংলা ভাষায় लेखन cafe\u0301s"
@@ -222,6 +224,7 @@ class TestMeaning:
         assert Tokenizer.sklearn() == Tokenizer(SKLEARN_WORD, unspaced="whole")
         assert Tokenizer.sklearn(lowercase=False, pattern="a+") == Tokenizer(
             "a+", lowercase=False, unspaced="whole")
+
 
 class TestStoring:
     CHANGED: tuple[dict[str, Any], ...] = (

@@ -79,6 +79,7 @@ class TestTokens:
         assert counts.toarray().tolist() == [
             [30_000, 30_000, 0], [0, 30_000, 0], [0, 0, 59_999], [3, 3, 0]]
 
+
 class TestFilesFromBefore:
     """A file without the setting was learned with whole phrases, and keeps them."""
 

@@ -1,6 +1,5 @@
 """Which terms get a column: limits with CountVectorizer's meaning, and vocabularies given."""
 
-
 import numpy as np
 import polars as pl
 import pytest
@@ -143,6 +142,7 @@ class TestGiven:
         assert given_vocabulary(pl.Series(["b", "a"])).to_list() == ["a", "b"]
         assert given_vocabulary(np.array(["b", "a"])).to_list() == ["a", "b"]
         assert given_vocabulary(("b", "a")).to_list() == ["a", "b"]
+
 
 class TestLookUp:
     """The cheap split leaves short words among the tokens: it must not count them as terms."""
