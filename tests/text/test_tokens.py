@@ -1,11 +1,8 @@
 """The tokenizer against a plain one in Python, and each of its promises by itself."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections import Counter
-from typing import Any
 
 import polars as pl
 import pytest
@@ -195,7 +192,7 @@ class TestNgrams:
                  for n in range(least, most + 1) for at in range(len(words) - n + 1)]
         terms = tokenizer.tokens(",".join(words))
         if most == 1 and field_prefix:
-            # A word alone is stored with its escapes: see the next test.
+            # A word alone is stored with its escapes: see the examples below.
             assert len(set(terms)) == len({tuple(gram) for gram in grams})
         else:
             assert [tokenizer.split_terms(term) for term in terms] == grams
@@ -227,7 +224,7 @@ class TestMeaning:
 
 
 class TestStoring:
-    CHANGED: tuple[dict[str, Any], ...] = (
+    CHANGED = (
         {"pattern": r"\w+"}, {"lowercase": False}, {"ngram_range": (1, 2)}, {"analyzer": "char"},
         {"normalize": "NFKC"}, {"strip_accents": "ascii"}, {"stop_words": ("a", "the")},
         {"field_prefix": True}, {"field_prefix": ("subject",)},
