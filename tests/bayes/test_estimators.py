@@ -98,6 +98,12 @@ def test_what_is_wrong_is_named_and_nothing_is_learned(kind, matrix, method, cas
         assert pickle.dumps(model) == before
 
 
+@every
+def test_partial_fit_needs_the_classes_first(kind):
+    with pytest.raises(ParameterError, match="classes must be passed on the first call"):
+        kind().partial_fit(X, Y)
+
+
 @pytest.mark.parametrize(("model", "message"), [
     *((BernoulliNB(binarize=value), "binarize must be None or a finite number >= 0; got")
       for value in (-0.5, np.nan, np.inf)),
