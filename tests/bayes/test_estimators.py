@@ -48,7 +48,7 @@ EVERY_ESTIMATOR = [
     HistogramDensity()]
 
 
-@pytest.mark.sweep(220)
+@pytest.mark.sweep(241)
 @parametrize_with_checks(EVERY_ESTIMATOR, expected_failed_checks=expected_failures)
 def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)
