@@ -110,7 +110,7 @@ def test_nothing_runs_before_collect(tmp_path):
 def test_a_fit_is_logged_and_its_columns_are_known(caplog):
     with caplog.at_level(logging.INFO, "textnb"):
         model = TableClassifier().fit(FLOWERS)
-    assert "3 classes, 4 features" in caplog.text
+    assert "GaussianNB, 150 rows, 4 features, 3 classes" in caplog.text
     assert model.input_columns(FLOWERS.lazy()) == COLUMNS
     assert model.label_column == "label"
 
