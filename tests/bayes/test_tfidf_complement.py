@@ -52,9 +52,10 @@ def test_class_weights_scale_the_sums_of_classes():
     assert weighted.feature_count_.dtype == np.int64
 
 
-def test_one_term_alone_tells_nothing():
+def test_one_term_alone_tells_nothing_nor_do_priors():
     model = TfidfComplementNB(norm=True).fit([[1], [2]], ["a", "b"])
     assert not model.linear_form().weights.any()
+    assert model.class_log_prior(model.statistics_) is None
 
 
 def test_calibration_makes_probabilities_of_its_margins():

@@ -7,6 +7,7 @@ import pytest
 from tests.classifier.models import SPAM, assert_same_model
 from textnb import BernoulliNB, MultinomialNB, TextClassifier
 from textnb.errors import ParameterError
+from textnb.learning.settings import mail_recipe
 
 
 class TestParameters:
@@ -55,3 +56,8 @@ class TestParameters:
         assert np.array_equal(
             [counts[SPAM["label"].to_numpy() == label].sum(axis=0) for label in spam.classes_],
             spam.estimator_.feature_count_)
+
+    def test_a_setting_of_texts_or_models_replaces_the_recipe_for_mail(self):
+        assert mail_recipe(["label"])["model"] == "nblinear"
+        for name in ("min_df", "lowercase", "power", "kind", "text"):
+            assert mail_recipe(["label", name]) == {}

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier
-from textnb.errors import ImpossibleRowError
+from textnb.errors import ImpossibleRowError, VocabularyError
 
 
 class TestOddDocuments:
@@ -32,6 +32,10 @@ class TestOddDocuments:
                 assert total == pytest.approx(row["scores"]["only"], abs=1e-9)
             assert model.predict(["aa", ""]).tolist() == ["only", "only"]
             assert set(model.top()["class"]) == {"only"}
+
+    def test_no_token_at_all(self):
+        with pytest.raises(VocabularyError, match=r"no token in 2 documents.*one-letter words"):
+            TextClassifier().fit(["a b", "!"], ["x", "y"])
 
 
 class TestWithoutSmoothing:

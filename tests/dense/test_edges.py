@@ -17,6 +17,7 @@ from textnb import (
     GaussianNB,
     LinearDiscriminantAnalysis,
     LogCountRatio,
+    MomentStatistics,
     NearestCentroid,
     ParameterError,
     PlugInBayes,

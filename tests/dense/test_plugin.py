@@ -12,8 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
 from tests.oracles import gaussian
-from textnb import DataError, PlugInBayes
-from textnb.models.histogram import HistogramDensity
+from textnb import DataError, HistogramDensity, PlugInBayes
 
 
 @pytest.fixture(scope="module")

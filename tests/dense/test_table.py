@@ -1,5 +1,6 @@
 """Feature tables in, tables out, model files, and the command line."""
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from textnb import (
     SchemaError,
     TableClassifier,
 )
-from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
 LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
@@ -104,6 +104,14 @@ def test_nothing_runs_before_collect(tmp_path):
     assert isinstance(from_file, pl.LazyFrame)
     assert from_file.collect().equals(model.predict(FLOWERS, scores=True))
     assert from_file.head(3).select("predicted").collect().height == 3
+
+
+def test_a_fit_is_logged_and_its_columns_are_known(caplog):
+    with caplog.at_level(logging.INFO, "textnb"):
+        model = TableClassifier().fit(FLOWERS)
+    assert "GaussianNB, 150 rows, 4 features, 3 classes" in caplog.text
+    assert model.input_columns(FLOWERS.lazy()) == COLUMNS
+    assert model.label_column == "label"
 
 
 @pytest.mark.parametrize("model", STREAMING, ids=repr)

@@ -164,6 +164,16 @@ def test_bins_that_take_more_memory_than_is_allowed(tmp_path):
         textnb.load(path, max_bytes=100_000_000)
 
 
+@pytest.mark.parametrize("model", [SEARCH, MIXTURE, *(
+    PlugInBayes(HistogramDensity(bins=bins)) for bins in (3, "fd", [-2.0, 0.0, 3.0]))], ids=repr)
+def test_densities_come_back(tmp_path, model):
+    fitted = TableClassifier(model).fit(rows())
+    fitted.save(tmp_path / "m.textnb")
+    again = textnb.load(tmp_path / "m.textnb")
+    assert np.array_equal(again.predict_joint_log_proba(rows()),
+                          fitted.predict_joint_log_proba(rows()))
+
+
 def test_a_model_with_announced_classes_comes_back(tmp_path):
     model = TableClassifier().partial_fit(rows(), classes=["a", "b", "c"])
     model.save(tmp_path / "m.textnb")

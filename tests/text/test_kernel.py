@@ -141,6 +141,15 @@ class TestEquality:
         with pytest.raises(ParameterError, match="field_prefix names"):
             count_matrix([frame], Tokenizer(field_prefix=("none",)), columns)
 
+    @pytest.mark.parametrize("limits", [
+        Limits(min_df=2), Limits(max_df=2), Limits(max_df=0.4), Limits(max_features=3),
+        Limits(min_df=2, max_features=2), Limits(min_df=5)])
+    def test_limits(self, limits):
+        texts = ["ab cd ef gh ij", "ab cd ef gh", "cd ab", None, "cd ef gh ij ab"]
+        for name in ("default", "pairs", "three to four"):
+            assert_same_matrix(*both(lambda name=name: count_matrix(
+                [frame_of(texts)], SERVED[name], "text", limits)))
+
     def test_texts_longer_than_what_is_looked_at_at_a_time(self):
         draw = random.Random(5)
         parts = ["ab", "é", "हिन्दी", "x", "  ", "\n", "cat", "日本語", "-"]

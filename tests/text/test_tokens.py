@@ -306,6 +306,7 @@ def test_an_example(name):
 
 
 def test_terms_that_are_not_ngrams_are_not_split():
+    assert Tokenizer(ngram_range=(1, 2)).split_terms("new york") == ["new", "york"]
     assert Tokenizer(r"[^,]+").split_terms("new york") == ["new york"]
     assert Tokenizer(analyzer="char", ngram_range=(3, 3)).split_terms("w y") == ["w y"]
 
