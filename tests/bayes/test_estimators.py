@@ -16,7 +16,6 @@ from textnb import (
     ComplementNB,
     DataError,
     GaussianNB,
-    HistogramDensity,
     LinearDiscriminantAnalysis,
     LogCountRatio,
     MultinomialNB,
@@ -29,6 +28,7 @@ from textnb import (
     RegularizedDiscriminantAnalysis,
     TfidfComplementNB,
 )
+from textnb.models.histogram import HistogramDensity
 
 ESTIMATORS = [MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB]
 every = pytest.mark.parametrize("kind", ESTIMATORS)
@@ -176,6 +176,12 @@ def test_smoothing_may_be_any_number_or_sequence(kind, l):
     scores = kind(l=l).fit(X, Y).predict_joint_log_proba(X)
     np.testing.assert_allclose(scores, kind(l=0.5).fit(X, Y).predict_joint_log_proba(X),
                                rtol=1e-14)
+
+
+@pytest.mark.parametrize(("expected", "category"), [(2**40, 1), (2**62, 1), (None, 2**40)])
+def test_categories_beyond_memory_are_refused_before_it_is_taken(expected, category):
+    with pytest.raises(DataError, match=r"counts and weights of all categories .* MiB at least"):
+        CategoricalNB(min_categories=expected).fit([[0, 1], [1, category]], ["a", "b"])
 
 
 # Values

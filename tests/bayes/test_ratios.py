@@ -7,7 +7,6 @@ from textnb import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.ratios import TermSums, log_prior, log_ratio
-from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.models.known import model_named
 
 COUNTS = np.array([[5, 0, 1, 40_000_000], [0, 2, 1, 3], [7, 7, 0, 0]])

@@ -32,6 +32,7 @@ from textnb import (
 )
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels
+from textnb.evaluation.evaluate import evaluate_roc
 from textnb.files.require import Unsupported
 from textnb.learning.fitted import Fitted
 from textnb.storage.terms_reader import TermsReader

@@ -122,3 +122,9 @@ def test_the_best_columns_are_those_of_a_stable_sort(values, k):
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(best_columns(scores, k), expected)
     assert best_columns(scores[:0], k).shape == (0, min(k, 300))
+
+
+def test_labels_that_end_with_a_nul_are_labels_of_their_own():
+    texts, labels = ["good", "bad"], ["a\0", "a"]
+    model = TextClassifier().fit(texts * 5, labels * 5)
+    assert model.score(texts, labels) == 1.0

@@ -17,7 +17,6 @@ from textnb import (
     GaussianNB,
     LinearDiscriminantAnalysis,
     LogCountRatio,
-    MomentStatistics,
     NearestCentroid,
     ParameterError,
     PlugInBayes,

@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
 from tests.oracles import gaussian
-from textnb import DataError, HistogramDensity, PlugInBayes
+from textnb import DataError, PlugInBayes
+from textnb.models.histogram import HistogramDensity
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from textnb import (
     SchemaError,
     TableClassifier,
 )
+from textnb.models.histogram import HistogramDensity
 
 Array = NDArray[Any]
 LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis

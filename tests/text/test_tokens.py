@@ -391,7 +391,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "message"), WRONG, ids=str)
+@pytest.mark.parametrize(("settings", "message"), WRONG,
+                         ids=lambda value: str(value).split(" at 0x")[0])
 def test_a_setting_that_is_none_is_named(settings, message):
     with pytest.raises(ParameterError, match=message):
         Tokenizer(**settings)
