@@ -130,7 +130,7 @@ def test_a_pickle_names_its_version(rows: Any, monkeypatch: pytest.MonkeyPatch) 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickle.loads(now)
-    monkeypatch.setattr(protocol, "_version", lambda: "99.0")
+    monkeypatch.setattr(protocol, "__version__", "99.0")
     with pytest.warns(TextnbWarning, match=r"pickled by textnb \S+, and this is 99\.0"):
         pickle.loads(now)
 

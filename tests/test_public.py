@@ -106,8 +106,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_is_gone_says_what_to_use_instead(name: str) -> None:
     assert name not in SURFACE
-    for statement in (f"textnb.{name}", f"from textnb import {name}"):
-        with pytest.raises(ImportError, match=re.escape(NAMES[name])):
+    assert not hasattr(textnb, name)
+    for statement, error in ((f"textnb.{name}", AttributeError),
+                             (f"from textnb import {name}", ImportError)):
+        with pytest.raises(error, match=re.escape(NAMES[name])):
             exec(statement, {"textnb": textnb})
 
 

@@ -6,6 +6,7 @@ Names are imported when they are first used, so that ``import textnb`` is quick;
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -30,8 +31,10 @@ def __getattr__(name: str) -> Any:
         from textnb.runtime.gone import NAMES, gone
 
         if name in NAMES:
-            # An AttributeError would lose its message in `from textnb import`.
-            raise ImportError(gone(f"textnb.{name}", NAMES[name]), name=name)
+            # `hasattr` needs an AttributeError, whose message an import statement would lose.
+            by_import = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
+            raise (ImportError if by_import else AttributeError)(
+                gone(f"textnb.{name}", NAMES[name]), name=name)
         raise AttributeError(f"module 'textnb' has no attribute {name!r}")
     value = getattr(import_module(_homes()[name]), name)
     globals()[name] = value

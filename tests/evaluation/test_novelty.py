@@ -229,5 +229,6 @@ def test_lists_of_labels_are_judged_as_well() -> None:
 def test_a_list_is_judged_by_its_label_of_the_fewest_documents() -> None:
     rows = pl.DataFrame({"text": ["aa bb", "aa", "bb"], "label": [["x", "y"], ["x"], ["x"]]})
     count = NoveltyCount(TextClassifier().fit(rows).fitted_)
-    chosen = count.codes_of_lists(np.array([0, 0, 2, 3, 3]), np.array([0, 1, 0, 0, -1]), 5)
-    assert chosen.tolist() == [1, -1, 0, 0, -1]
+    has = np.array([[True, True], [False, False], [True, False]])
+    assert count.codes_of(has).tolist() == [1, -1, 0]
+    assert count.codes_of(np.array([1, -1])).tolist() == [1, -1]

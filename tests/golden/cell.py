@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import textnb
+from textnb import errors
 
 # A logarithm's last bit differs between processors, and with it that of a sum of logarithms.
 EXACT = 1e-12
@@ -73,7 +73,7 @@ class Cell:
             warnings.simplefilter("always")
             try:
                 answers = self.answer(self.fit() if model is None else model)
-            except (textnb.TextnbError, AttributeError) as error:
+            except (errors.TextnbError, AttributeError) as error:
                 return {"refused": public_name(error)}
         names = {warning.category.__name__ for warning in caught}
         return answers | ({"warnings": sorted(names)} if names and model is None else {})
@@ -85,15 +85,15 @@ def each(asked: Mapping[str, Callable[[], Any]]) -> Answers:
     for name, ask in asked.items():
         try:
             answers[name] = ask()
-        except (textnb.TextnbError, AttributeError) as error:
+        except (errors.TextnbError, AttributeError) as error:
             answers[name] = f"refused: {public_name(error)}"
     return answers
 
 
 def public_name(error: BaseException) -> str:
-    """The name of the first class of an error that is public or built in."""
+    """The name of the first class of an error that is textnb's or built in."""
     return next(kind.__name__ for kind in type(error).__mro__
-                if kind.__module__ == "builtins" or hasattr(textnb, kind.__name__))
+                if kind.__module__ == "builtins" or hasattr(errors, kind.__name__))
 
 
 def estimator_answers(estimator: Any) -> Answers:
