@@ -59,11 +59,10 @@ def unknown_labels(labels: pl.Series, classes: pl.Series) -> pl.Series:
     >>> unknown_labels(pl.Series([["a", "c"], []]), pl.Series(["a", "b"])).to_list()
     [['c'], []]
     """
-    known = pl.lit(classes.implode())
-    return labels.to_frame("label").select(
-        pl.col("label").list.eval(pl.element().filter(~pl.element().is_in(classes.implode())))
-        if isinstance(labels.dtype, pl.List)
-        else pl.when(~pl.col("label").is_in(known)).then("label")).to_series()
+    known = classes.implode()
+    if isinstance(labels.dtype, pl.List):
+        return labels.list.eval(pl.element().filter(~pl.element().is_in(known)))
+    return labels.set(labels.is_in(known), None)
 
 
 def labelled_batches(
