@@ -315,7 +315,7 @@ class SchemaError(DataError):
         error = cls.with_advice(
             f"no column {column!r} (the {word} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. ", f"Say which with {role}=...",
-            f"Rename it, or say which with --{word}, here or to textnb train")
+            f"Rename it, or say which with --{word} of textnb train")
         error.missing_role = role
         return error
 

@@ -41,7 +41,7 @@ def test_the_command_line_has_its_own_advice(run: Run, folder: Path) -> None:
         ("train", "null.csv", "-o", "n.textnb"): "--where 'label IS NOT NULL'\n",
         ("train", "mail.what", "-o", "n.textnb"): "Say it with --read format=csv, say\n",
         ("train", "mail.csv", "--text", "txt", "-o", "n.textnb"):
-            "say which with --text, here or to textnb train\n",
+            "say which with --text of textnb train\n",
         ("train", "short.csv", "-o", "n.textnb"): "shorten the list\n",
         ("train", "mail.csv", "--min-df", "2", "-o", "n.textnb"): "lower --min-df or raise",
         ("train", "older", "-o", "n.textnb"): "try --read encoding=latin-1\n",

@@ -30,13 +30,17 @@ def test_help_for_a_verb(run: Run, verb: str) -> None:
 
 
 def test_help_for_settings(run: Run) -> None:
-    assert run("help", "train", "set").checked() == run("train", "--help", "set")
+    for topic in ("set", "read"):
+        shown = run("help", "train", topic).checked()
+        assert shown == run("train", "--help", topic) == run("help", topic)
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (["help", "trian"], "No such command 'trian' - did you mean 'train'?"),
     (["help", "nonsense"], "No such command 'nonsense'; textnb help lists all"),
     (["hlep"], "No such command 'hlep' - did you mean 'help'?"),
+    (["help", "train", "tokens"], "textnb help train has no topic 'tokens': it has read and set"),
+    (["help", "run", "set"], "textnb help run has no topic 'set'"),
 ])
 def test_a_verb_that_is_not_known(run: Run, arguments: list[str], said: str) -> None:
     assert run(*arguments).checked(2).err.endswith(f"Error: {said}\n")

@@ -75,7 +75,7 @@ def test_options_with_another_name_than_pythons(run: Run, folder: Path) -> None:
     run(*train).checked()
     cases = {
         (*train, "--weight", "weigth"): "no column 'weigth' (the weight column); the columns are "
-            "'text', 'w', 'label'. Rename it, or say which with --weight, here or to textnb train",
+            "'text', 'w', 'label'. Rename it, or say which with --weight of textnb train",
         (*train, "--weight", "text"): "--weight text is also a text or label column",
         (*train, "--weight", "w"): "--weight is zero for every document",
         (*train, "--weight", "w", "--l", "auto"): "or no --weight",

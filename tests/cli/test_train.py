@@ -481,6 +481,8 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
      r"--set sklearn does not go with --set pattern"),
     (["--set", "normalize=nfkc"], r"normalize: unknown value 'nfkc'"),
     (["--set", "strip_accents=all"], r"--set strip_accents: unknown value 'all'"),
+    *((["--set", f"{name}=1"], rf"--set {name}: it is an option of its own, {option}")
+      for name, option in (("l", "--l"), ("ngrams", "--ngrams"), ("ngram_range", "--ngrams"))),
     (["--min-df", "few"], r"--min-df must be a count \(2\) or a share.*got 'few'"),
     (["--min-df", "0"], r"--min-df must be a count \(int >= 1\).*got 0"),
     (["--min-df", "1.5"], r"--min-df must be .*got 1\.5"),

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import click
 
-from textnb.cli.options import WIDTH
+from textnb.cli.options import WIDTH, Command, topics_of
 from textnb.errors import suggestion
 
 # The groups of verbs in `textnb help`, in their order; then each verb's module in `textnb.cli` (and
@@ -108,7 +108,7 @@ class Verbs(click.Group):
             if args == ["help"] and not ctx.resilient_parsing:
                 click.echo(ctx.get_help())
                 ctx.exit()
-            args = [*args[1:2], "--help", *args[2:]]
+            args = _asking_for_help(ctx, args[1:])
         name = args[0]
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
             near = suggestion(name, [*VERBS, "help"]) or "; textnb help lists all"
@@ -123,6 +123,18 @@ class Verbs(click.Group):
         for group, verbs in GROUPS.items():
             with formatter.section(group.capitalize()):
                 formatter.write_dl([(verb.ljust(width), line) for verb, (_, line) in verbs.items()])
+
+
+def _asking_for_help(ctx: click.Context, words: list[str]) -> list[str]:
+    """The arguments that show what ``help`` with these words does."""
+    # What --read and --set take stands in the help of the verb that has both.
+    verb, *topics = ["train", *words] if words[:1] in (["read"], ["set"]) else words or [""]
+    command = command_of(verb)
+    known = topics_of(command.groups) if isinstance(command, Command) else []
+    if command is not None and not set(topics) <= set(known) and not ctx.resilient_parsing:
+        ctx.fail(f"textnb help {verb} has no topic {topics[0]!r}"
+                 + (f": it has {' and '.join(known)}" if known else ""))
+    return [verb, "--help", *topics]
 
 
 def _import_model(args: list[str]) -> None:

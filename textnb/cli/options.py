@@ -118,13 +118,13 @@ def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
             if facts.choices and value not in facts.choices:
                 raise ParameterError.unknown_choice(name, value, facts.choices)
             values[field.name] = value_of(type_of(field), name, value)
-    for under in _unders(groups):
+    for under in topics_of(groups):
         if words := typed.get(under):
-            values |= _set_values(_group_under(groups, under), f"--{under}", words)
+            values |= _set_values(groups, under, words)
     return values
 
 
-def _unders(groups: list[type]) -> list[str]:
+def topics_of(groups: list[type]) -> list[str]:
     """The options that take settings as KEY=VALUE."""
     return [*dict.fromkeys(facts.under for group in groups for _, facts in declared(group)
                            if facts.under and facts.is_option)]
@@ -138,11 +138,12 @@ def _group_under(groups: list[type], under: str) -> type:
         if facts.under == under and facts.is_option}.values(), kw_only=True)
 
 
-def _set_values(group: type, option: str, words: Iterable[str]) -> dict[str, Any]:
+def _set_values(groups: list[type], under: str, words: Iterable[str]) -> dict[str, Any]:
     """The values of settings that were typed as KEY=VALUE."""
     from textnb.workflow.toml import Table, set_key
 
-    table = Table("", {}, {})
+    group, option, table = _group_under(groups, under), f"--{under}", Table("", {}, {})
+    names = _options_of(groups)
     keys: set[tuple[str, ...]] = set()
     for number, word in enumerate(words, start=1):
         if "=" not in word:
@@ -152,6 +153,10 @@ def _set_values(group: type, option: str, words: Iterable[str]) -> dict[str, Any
         if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
+        own = next((name for field, (name, _) in names.items() if not name.startswith(option)
+                    and key[0] in (field, name.strip("-").replace("-", "_"))), None)
+        if own is not None and not hasattr(group, key[0]):
+            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {own}")
     options = table.fill(group, table.values, (option,))
     table.refuse()
     return {name: getattr(options, name) for name in table.values}
@@ -203,7 +208,7 @@ class Command(click.Command):
                     params.append(_option(field, facts))
                     self.titles[field.name] = _title(group)
                     self.rare |= set() if facts.is_common else {field.name}
-        for under in _unders(groups):
+        for under in topics_of(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
             # It stands in the group that most of its settings are of.
             titles = Counter(_title(group) for group in groups
@@ -218,7 +223,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word, under in pairwise(args):
-            if word == "--help" and under in _unders(self.groups):
+            if word == "--help" and under in topics_of(self.groups):
                 _show_settings(ctx, _group_under(self.groups, under))
         try:
             return super().parse_args(ctx, args)

@@ -120,6 +120,8 @@ def held_out(
 ) -> HeldOut:
     """Score labelled documents that the model has not learned.
 
+    The scores are not calibrated: `held.calibrated(model.calibration_)` gives those that are.
+
     Parameters
     ----------
     model : TextClassifier

@@ -117,6 +117,13 @@ class Predictions(PredictOptions):
     file: TableName = setting("predictions.parquet", "File to write, by its ending.")
     probability: bool = setting(True, "Add the probability of the predicted class.")
 
+    def check(self) -> None:
+        """Raises ParameterError if the file can't hold the answers."""
+        nested = [name for name in ("scores", "explain", "top") if getattr(self, name)]
+        if nested and self.file.endswith((".csv", ".tsv")):
+            raise ParameterError(f"{self.file} can't hold the lists of {nested[0]}: name a "
+                                 ".parquet or .ndjson file")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Export(ExportOptions):

@@ -315,8 +315,10 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     >>> values = {}
     >>> set_key(values, "model.l=0.1")
     ('model', 'l')
+    >>> set_key(values, "model.binary=True")
+    ('model', 'binary')
     >>> values
-    {'model': {'l': 0.1}}
+    {'model': {'l': 0.1, 'binary': True}}
     """
     key, found, text = setting.partition("=")
     parts = _parts_of(key) if found and "\n" not in key else ()
@@ -325,7 +327,8 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     try:
         value = text if "\n" in text else tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text
+        # As Python writes them, and so do errors of settings.
+        value = {"True": True, "False": False}.get(text.strip(), text)
     except (ValueError, RecursionError) as error:
         raise ParameterError(f"{option} {key}: {first_line(error)}") from None
     place: Any = values
