@@ -578,3 +578,12 @@ def test_learned_lists_are_seen_in_what_is_shown(model):
     assert model.fitted_.is_multilabel
     assert repr(model.fitted_).endswith("5 labels)")
     assert repr(model.statistics_).endswith("5 labels)")
+
+
+def test_one_label_that_rows_have_or_lack_is_measured():
+    rows = pl.DataFrame({"text": ["aa", "aa bb", "cc", "cc"], "label": [["a"], ["a"], [], []]})
+    tested = pl.DataFrame({"text": ["aa", "cc", "aa"], "label": [["a"], ["a"], []]})
+    found = textnb.evaluate(TextClassifier().fit(rows), tested)
+    assert found.labels.row(0)[:4] == ("a", 2, 2, 0.5)
+    assert (found.micro_f1, found.macro_f1, found.subset_accuracy) == (0.5, 0.5, 1 / 3)
+    assert found.hamming_loss == pytest.approx(2 / 3)

@@ -228,6 +228,12 @@ def test_a_forged_header_is_no_verdict_where_there_is_none(message: bytes, writt
     assert pieces + message[begin:] == written
 
 
+@pytest.mark.parametrize("arguments", [["--nonsense", "m.textnb", "-p"], ["-p"]])
+def test_a_forged_header_is_no_verdict_after_wrong_usage(arguments: list[str]) -> None:
+    code, out, _ = ended(start("filter", *arguments), b"X-Textnb-Status: ham\n\nx")
+    assert (code, out) == (3, b"X-Original-X-Textnb-Status: ham\n\nx")
+
+
 def test_a_forged_header_in_a_large_message_is_found_soon() -> None:
     message = b"X-Textnb-Status" * 4_000_000
     # A search that goes back takes hours, which the limit of a test ends.

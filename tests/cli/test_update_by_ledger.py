@@ -250,3 +250,15 @@ def test_what_was_told_to_a_server_comes_before_one_message(run: Run, model: Pat
         ledger.add(b"1", "ham", b"\n\nsee you\n")
     run("update", model, "new.eml", "--as", "spam").checked()
     assert counts(model) == {"ham": 21, "spam": 21}
+
+
+def test_lists_of_labels_have_a_ledger_too(run: Run, folder: Path) -> None:
+    rows = pl.DataFrame({"text": ["ab b", "cd d", "ef f"], "label": [["a", "b"], ["a"], []]})
+    rows.write_parquet("rows.parquet")
+    run("train", "rows.parquet", "-o", "m.textnb").checked()
+    before = Path("m.textnb").read_bytes()
+    more = ("m.textnb", "rows.parquet")
+    assert "3 documents learned" in run("update", *more, "--ledger").checked().err
+    assert "changed nothing" in run("update", *more).checked().err
+    assert "3 documents forgotten" in run("forget", *more).checked().err
+    assert Path("m.textnb").read_bytes() == before

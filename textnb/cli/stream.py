@@ -51,16 +51,12 @@ class Stream:
             If there is none.
         """
         from textnb.errors import SourceError
-        from textnb.mail.message import MAX_MESSAGE
 
         if self._source is None:
             raise SourceError.unreadable("standard input", "it is closed")
         if not self.passing:
             self.limit(seconds)
-        if not self._message:
-            while len(self._message) <= MAX_MESSAGE and self._read():
-                self._message += self._pending
-                self._pending = b""
+        self._take()
         if not self._message:
             raise SourceError.unreadable(
                 "standard input", "it is empty, and a message was expected")
@@ -87,6 +83,8 @@ class Stream:
         try:
             from textnb.filter.headers import disarming
 
+            # After wrong usage nothing was read yet.
+            self._take()
             insertions = disarming(self._message)
         except BaseException:
             insertions = []
@@ -118,6 +116,14 @@ class Stream:
         time.sleep(seconds)
         if not self.answered:
             self.end(FAILED, "error: the message was not judged in time; see --timeout")
+
+    def _take(self) -> None:
+        """Read the message, if it was not, as far as one may be judged."""
+        from textnb.mail.message import MAX_MESSAGE
+
+        while len(self._message) <= MAX_MESSAGE and self._read():
+            self._message += self._pending
+            self._pending = b""
 
     def _read(self) -> bool:
         self._pending = self._source.buffer.read1(_BLOCK)

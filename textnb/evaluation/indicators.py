@@ -38,24 +38,35 @@ def stack(parts: Iterable[sp.csr_array]) -> sp.csr_array:
 
 def measures(true: sp.csr_array, said: sp.csr_array) -> dict[str, float]:
     """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
-    from sklearn.metrics import accuracy_score, f1_score, hamming_loss
+    from sklearn.metrics import accuracy_score, f1_score
 
+    differing = (true != said).nnz / max(1, true.shape[0] * true.shape[1])
+    true, said = _of_several(true), _of_several(said)
     f1 = {average: float(f1_score(true, said, average=average, zero_division=empty))
           for average, empty in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
     return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],
             "subset_accuracy": float(accuracy_score(true, said)),
-            "hamming_loss": float(hamming_loss(true, said))}
+            "hamming_loss": float(differing)}
 
 
 def measures_of_labels(true: sp.csr_array, said: sp.csr_array) -> dict[str, NDArray[Any]]:
     """Documents, predictions, precision, recall and F1 of each label; NaN where undefined."""
     from sklearn.metrics import precision_recall_fscore_support
 
-    precision, recall, f1, support = precision_recall_fscore_support(
-        true, said, average=None, zero_division=np.nan)
+    found = precision_recall_fscore_support(
+        _of_several(true), _of_several(said), average=None, zero_division=np.nan)
+    precision, recall, f1, support = (values[:true.shape[1]] for values in found)
     return {"documents": support.astype(np.int64),
             "predicted": np.asarray(said.sum(axis=0), dtype=np.int64),
             "precision": precision, "recall": recall, "f1": f1}
+
+
+def _of_several(rows: sp.csr_array) -> sp.csr_array:
+    """The matrix, of two labels or more: of one, scikit-learn takes it for classes 0 and 1."""
+    import scipy.sparse as sp
+
+    return rows if rows.shape[1] > 1 else sp.csr_array(
+        (rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], 2))
 
 
 def confused(true: sp.csr_array, said: sp.csr_array) -> tuple[Ints, Ints, Ints]:

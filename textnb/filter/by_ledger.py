@@ -150,7 +150,7 @@ def change(
         places = [place for place, (label, other) in enumerate(zip(labels, others, strict=True))
                   if label is not None and label != other]
         return rows[places].select(fitted.columns).with_columns(pl.Series(
-            fitted.label, [labels[place] for place in places], dtype=fitted.labels.dtype))
+            fitted.label, [labels[place] for place in places], dtype=fitted.label_type))
 
     to_learn, to_forget = labelled(after, before), labelled(before, after)
     # Learned first: a model without any document is none.
