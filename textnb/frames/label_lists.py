@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, suggestion
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 _SAID = {"1": True, "true": True, "0": False, "false": False}
@@ -88,7 +88,10 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
                           "columns of labels: drop or rename it")
     for column in names:
         if column not in schema:
-            raise SchemaError.missing_column(column, schema.names(), "label")
+            raise SchemaError.naming(
+                "{label_columns}: no column {column!r}{near}", column=column,
+                near=suggestion(column, schema.names()) or "; the columns are "
+                + ", ".join(map(repr, schema.names()[:20])))
         dtype = schema[column]
         if not (dtype in (pl.Boolean, pl.String) or dtype.is_integer()):
             raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)

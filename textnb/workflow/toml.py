@@ -327,6 +327,9 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     try:
         value = text if "\n" in text else tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
+        if text.strip()[:1] == '"' == text.strip()[-1:]:
+            raise ParameterError(f"{option} {key}: a backslash begins an escape of TOML within "
+                                 "double quotes: write single quotes, or none") from None
         # As Python writes them, and so do errors of settings.
         value = {"True": True, "False": False}.get(text.strip(), text)
     except (ValueError, RecursionError) as error:
