@@ -228,7 +228,7 @@ class TestSums:
                 Tokenizer(r"\w+"), "text", "label", presence_above=above)).feature_count
 
         whole = counted()
-        monkeypatch.setattr(counting, "_MOST_32", 20)
+        monkeypatch.setattr(counting, "_MAX_32", 20)
         grown = counted()
         assert np.array_equal(grown, whole)
         assert grown.dtype == whole.dtype == np.int64

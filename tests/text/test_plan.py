@@ -437,14 +437,15 @@ class TestPlan:
             Plan(steps)
 
     def test_a_step_is_a_value(self):
-        assert NGrams(1, 2) == NGrams(least=1, most=2) != NGrams(1, 3)
+        assert NGrams(1, 2) == NGrams(min_n=1, max_n=2) != NGrams(1, 3)
         assert NGrams(1, 2) != Characters(1, 2)
         assert len({NGrams(1, 2), NGrams(1, 2), Characters(1, 2)}) == 2
         assert pickle.loads(pickle.dumps(Tokenizer().plan())) == Tokenizer().plan()
         with pytest.raises(AttributeError, match="NGrams is immutable"):
-            NGrams(1, 2).least = 2
-        for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"most": 2}), ((1,), {"n": 2})):
-            with pytest.raises(TypeError, match=r"NGrams has the fields \('least', 'most'\)"):
+            NGrams(1, 2).min_n = 2
+        for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"max_n": 2}),
+                              ((1,), {"n": 2})):
+            with pytest.raises(TypeError, match=r"NGrams has the fields \('min_n', 'max_n'\)"):
                 NGrams(*values, **named)
 
     def test_equal_settings_have_one_plan(self):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from textnb.bayes.forms import Floats
 
-_MOST_REASON = 500
+_MAX_REASON = 500
 # Beyond them T would overflow for a long document.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
 # Why a calibration or a decision is stale after an update.
@@ -189,14 +189,14 @@ class Calibration:
         return cls(**values)
 
 
-def _check_within(name: str, value: Any, least: float, most: float) -> None:
+def _check_within(name: str, value: Any, minimum: float, maximum: float) -> None:
     if (not isinstance(value, (int, float)) or isinstance(value, bool)
-            or not least <= value <= most):
-        raise ParameterError.out_of_range(name, f"from {least:g} to {most:g}", value)
+            or not minimum <= value <= maximum):
+        raise ParameterError.out_of_range(name, f"from {minimum:g} to {maximum:g}", value)
 
 
 def check_reason(stale: Any) -> None:
     """Raises ParameterError if a reason is not one short line of text."""
-    if type(stale) is not str or len(stale) > _MOST_REASON or not stale.isprintable():
+    if type(stale) is not str or len(stale) > _MAX_REASON or not stale.isprintable():
         raise ParameterError.out_of_range(
-            "stale", f"a reason in one line of at most {_MOST_REASON} characters, or empty", stale)
+            "stale", f"a reason in one line of at most {_MAX_REASON} characters, or empty", stale)

@@ -136,13 +136,13 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
     if not probabilistic:
         highest = max(each.accuracy for each in path)
         return max(each.l for each in path if each.accuracy == highest)
-    least = min(path, key=lambda each: each.calibrated_log_loss)
-    if not np.isfinite(least.calibrated_log_loss):
+    lowest = min(path, key=lambda each: each.calibrated_log_loss)
+    if not np.isfinite(lowest.calibrated_log_loss):
         raise DataError("some row is impossible under its own class with every l tried: add a "
                         "value above 0 to the grid")
-    most = max(least.calibrated_log_loss + least.standard_error,
-               float(np.log1p(1.0 / (least.rows + 1))))
-    return max(each.l for each in path if each.calibrated_log_loss <= most)
+    limit = max(lowest.calibrated_log_loss + lowest.standard_error,
+               float(np.log1p(1.0 / (lowest.rows + 1))))
+    return max(each.l for each in path if each.calibrated_log_loss <= limit)
 
 
 def measure_left_out(

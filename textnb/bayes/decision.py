@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
 
 UNSURE = -1
-_MOST_EVIDENCE = 1 << 22
+_MAX_EVIDENCE = 1 << 22
 
 
 def log_odds(scores: Floats) -> Floats:
@@ -195,9 +195,9 @@ class Decision:
         import numpy as np
 
         self.check_classes(classes)
-        least = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
+        thresholds = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
         # A class whose threshold is inf is not given even where it alone is possible.
-        accepted = (odds >= least) & (least < np.inf)
+        accepted = (odds >= thresholds) & (thresholds < np.inf)
         ranked = np.where(accepted, odds, -np.inf)
         best = ranked.argmax(axis=1) if len(odds) else np.zeros(0, dtype=np.int64)
         # A class that is accepted at log-odds of -inf is found by its acceptance.
@@ -303,6 +303,6 @@ def _check_evidence(evidence: Mapping[str, Any]) -> None:
         length = len(json.dumps(evidence, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         raise ParameterError("a decision's evidence is no JSON") from None
-    if length > _MOST_EVIDENCE:
+    if length > _MAX_EVIDENCE:
         raise ParameterError(f"a decision's evidence takes {length:,} characters, more than "
-                             f"{_MOST_EVIDENCE:,}")
+                             f"{_MAX_EVIDENCE:,}")

@@ -20,8 +20,8 @@ _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of the sigmoid of all labels, whose slope is about 1.
 _LITTLE = 1e-6
 # A label keeps the order of its scores, however little they say.
-_LEAST_SLOPE = 0.01
-_MOST_STEPS, _MOST_HALVES, _ENOUGH = 100, 40, 1e-9
+_MIN_SLOPE = 0.01
+_MAX_STEPS, _MAX_HALVES, _ENOUGH = 100, 40, 1e-9
 
 
 def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
@@ -59,13 +59,13 @@ def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     # Scores of about 1, so that one precision means the same for all models.
     slope, shift = _fit(every / scale, positive[finite], (1.0, 0.0), (_LITTLE, _LITTLE))
     if slope <= 0:
-        slope, shift = _LEAST_SLOPE, 0.0
+        slope, shift = _MIN_SLOPE, 0.0
     found = np.empty((scores.shape[1], 2))
     for k in range(len(found)):
         rows = finite[:, k]
         own = _fit(scores[rows, k] / scale, positive[rows, k], (slope, shift),
                    (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
-        found[k] = own if own[0] > _LEAST_SLOPE * slope else (_LEAST_SLOPE * slope, shift)
+        found[k] = own if own[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
     found[:, 0] /= scale
     return found
 
@@ -83,7 +83,7 @@ def _fit(
                      + 0.5 * weight @ (point - start) ** 2)
 
     point, here = start, loss(start)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         chance = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
         miss, curve = chance - positive, chance * (1.0 - chance)
         along = curve * scores
@@ -91,7 +91,7 @@ def _fit(
         curvature = np.diag(weight) + np.array(
             [[along @ scores, along.sum()], [along.sum(), curve.sum()]])
         step = np.linalg.solve(curvature, gradient)
-        for _ in range(_MOST_HALVES):
+        for _ in range(_MAX_HALVES):
             ahead = point - step
             there = loss(ahead)
             if there < here:

@@ -22,7 +22,7 @@ from textnb.bayes.forms import Floats
 _FLOOR = 0.1
 _PARTS = 5
 # F1 rises with every step, and seldom takes five.
-_MOST_STEPS = 50
+_MAX_STEPS = 50
 
 
 def best_threshold(
@@ -126,7 +126,7 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     counts = np.ones(len(scores), dtype=np.int64)
     ranked = [_prefixes(scores[:, k], positive[:, k], counts) for k in range(scores.shape[1])]
     actual, best = int(positive.sum()), 0.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         thresholds = np.array([_cheapest(*one, best, 2.0 - best) for one in ranked])
         said = scores > thresholds
         f1 = 2.0 * int((said & positive).sum()) / max(1, int(said.sum()) + actual)

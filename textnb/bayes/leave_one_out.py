@@ -50,14 +50,14 @@ class Within:
         Occurrences of each feature in all rows.
     document_frequency : int64 (n_features,) or None
         Rows that hold each feature; None where no limit needs it.
-    least, most : float
+    min_documents, max_documents : float
         Limits on rows that hold a feature, of one row less than there are.
     """
 
     total: Ints
     document_frequency: Ints | None = None
-    least: float = 0.0
-    most: float = np.inf
+    min_documents: float = 0.0
+    max_documents: float = np.inf
 
     def columns(self) -> Mask:
         """Which features are columns without a row that holds none of them: (n_features,)."""
@@ -73,7 +73,7 @@ class Within:
         if self.document_frequency is None:
             return np.ones(self.total[columns].shape, dtype=np.bool_)
         left = self.document_frequency[columns] - gone
-        return (left >= self.least) & (left <= self.most)
+        return (left >= self.min_documents) & (left <= self.max_documents)
 
 
 @dataclass(frozen=True, eq=False)

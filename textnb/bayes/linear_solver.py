@@ -217,11 +217,11 @@ class LinearSolver:
         """Where rows cost much, descent goes on until the losses are near those of the optimum."""
         if problem.cost.max() <= _MAX_LIGHT:
             return found
-        tol, most = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
+        tol, max_passes = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
         range_ = _RANGE * tol
-        while not (near := problem.is_near(found, tol)) and found.passes < most:
+        while not (near := problem.is_near(found, tol)) and found.passes < max_passes:
             range_ *= 0.5 if found.converged else 1.0
-            more = _descend(loops, problem, range_, most - found.passes, found.duals)
+            more = _descend(loops, problem, range_, max_passes - found.passes, found.duals)
             found = replace(more, passes=found.passes + more.passes)
         return replace(found, converged=near)
 
@@ -354,9 +354,9 @@ class _Problem:
         losses = (pulls * pulls + duals * duals) / (4.0 * cost) - duals
         return 2.0 * point.penalty + float(losses.sum())
 
-    def capped(self, most: float) -> _Problem:
-        """The problem in which no row costs more than ``most``."""
-        return replace(self, cost=np.minimum(self.cost, most))
+    def capped(self, max_cost: float) -> _Problem:
+        """The problem in which no row costs more than ``max_cost``."""
+        return replace(self, cost=np.minimum(self.cost, max_cost))
 
     def multiple_of_scale(self) -> _Point:
         """The best v that is the same number everywhere, and its bias, roughly: Newton in two
@@ -415,27 +415,27 @@ class _Problem:
 
 
 def _descend(
-    loops: Any, problem: _Problem, range_: float, most: int, start: Floats | None
+    loops: Any, problem: _Problem, range_: float, max_passes: int, start: Floats | None
 ) -> DualPoint:
     return descend(
-        loops, problem.rows, problem.scale, problem.y, problem.cost, range_, most, start)
+        loops, problem.rows, problem.scale, problem.y, problem.cost, range_, max_passes, start)
 
 
-def _approach(problem: _Problem, tol: float, most: int) -> _State:
+def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:
     """Where to begin with nothing known: near the optimum of smaller costs, if costs are large."""
     cap = _COST_FACTOR
     state = _State.at(problem.capped(cap).multiple_of_scale())
     while cap < problem.cost.max():
-        state = _newton(problem.capped(cap), state, tol, most)
+        state = _newton(problem.capped(cap), state, tol, max_steps)
         cap *= _COST_FACTOR
     return state
 
 
-def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
-    """The optimum, unless ``most`` steps are too few."""
+def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _State:
+    """The optimum, unless ``max_steps`` steps are too few."""
     point, unknowns = start.point, start.unknowns.copy()
     tolerance = tol * problem.gradient_at_zero()
-    for step in range(start.steps, max(most, start.steps) + 1):
+    for step in range(start.steps, max(max_steps, start.steps) + 1):
         slope, curvature = problem.loss.derivatives(problem.y * point.margins)
         active = np.flatnonzero(problem.cost * curvature > 0)
         model = _Model.of(problem, point, active, slope, curvature)
@@ -446,7 +446,7 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         # The penalty alone bends the objective by 1.
         if is_flat and 0.5 * square <= allowed:
             return _State(point, unknowns, step, True)
-        if step >= most and not is_flat:
+        if step >= max_steps and not is_flat:
             break
         found, is_minimum = model.minimum(unknowns[active], point)
         direction = problem.scale * (model.columns @ found) - point.v
@@ -457,7 +457,7 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         if not -descent > _ROUNDING * point.penalty:
             # The model's minimum is this point, to rounding, if conjugate gradients found it.
             return _State(point, unknowns, step, is_minimum)
-        if step >= most:
+        if step >= max_steps:
             break
         ahead = problem.rows @ (problem.scale * direction) + bias_direction
         t = problem.search(
@@ -467,7 +467,7 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
                        point.margins + t * ahead)
         unknowns *= 1.0 - t
         unknowns[active] += t * found
-    return _State(point, unknowns, max(most, start.steps))
+    return _State(point, unknowns, max(max_steps, start.steps))
 
 
 @dataclass(frozen=True, eq=False)

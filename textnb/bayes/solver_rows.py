@@ -47,9 +47,9 @@ class SolverRows:
             The loss of the solver.
         """
         holders = np.bincount(rows.indices, minlength=rows.shape[1])
-        least = 2 if LOSSES[loss].absorbs_own_features else 1
+        min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
         order = np.argsort(-holders, kind="stable")
-        columns = order[:np.count_nonzero(holders >= least)]
+        columns = order[:np.count_nonzero(holders >= min_holders)]
         place = np.full(rows.shape[1], -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         places = place[rows.indices]

@@ -319,14 +319,14 @@ def _option(field: Field[Any], facts: Setting) -> click.Option:
     if facts.choices:
         help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
     shown = _default_text(default, names)
-    least = facts.least
+    minimum = facts.minimum
     return click.Option(
         [field.name, *names], help=f"{help}  [default: {shown}]" if shown else help,
         **({"required": True} if default is MISSING else {"default": None}),
         is_flag=is_flag(kind) or None,
         multiple=is_repeated(kind), metavar=None if is_flag(kind) else _metavar(plain, facts),
         type=None if is_flag(kind) else (
-            click.IntRange(min=least) if least is not None else _NUMBERS.get(plain, click.STRING)),
+            _NUMBERS.get(plain, click.STRING) if minimum is None else click.IntRange(min=minimum)),
         shell_complete=_completion(facts.choices))
 
 

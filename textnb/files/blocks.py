@@ -40,7 +40,7 @@ _COMMENT = len(_MARK) + 64
 _DIGEST = 32
 # A ZIP's fields for sizes and offsets have 32 bits. This value says that another field has 64 bits.
 _WIDE = 0xFFFF_FFFF
-_MOST_MEMBERS, _MOST_NAME = 4096, 100
+_MAX_MEMBERS, _MAX_NAME = 4096, 100
 # 1 January 1980, the earliest that ZIP can name: the same content gives the same bytes.
 _TIME, _DATE = 0, 0x21
 # The id of the extra field whose zeros move the content to a multiple of 64 bytes.
@@ -219,8 +219,8 @@ class Blocks:
         if _WIDE in (size, start):
             at -= _WIDE_END.size + _LOCATOR.size
             *_, count, size, start = _WIDE_END.unpack(self._pread(at, at + _WIDE_END.size))
-        require(start + size == at and 0 < count <= _MOST_MEMBERS and size <= count * (
-            _CENTRAL.size + _MOST_NAME + 28), "its directory is not where it says")
+        require(start + size == at and 0 < count <= _MAX_MEMBERS and size <= count * (
+            _CENTRAL.size + _MAX_NAME + 28), "its directory is not where it says")
         return self._pread(start, at)
 
     def _pread(self, start: int, end: int) -> bytes:

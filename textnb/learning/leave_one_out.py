@@ -128,8 +128,9 @@ class LeaveOneOutReader:
         above = self.model.presence_above(self.binary)
         if self.given is not None:
             return self.model.leave_out(statistics.over(self.given), None, above)
-        least, most = self.limits.bounds(statistics.documents - 1)
-        within = Within(statistics.all_occurrences, statistics.document_frequency, least, most)
+        min_documents, max_documents = self.limits.bounds(statistics.documents - 1)
+        within = Within(statistics.all_occurrences, statistics.document_frequency,
+                        min_documents, max_documents)
         return self.model.leave_out(statistics, within, above)
 
     def _read(self, documents: LabelledBatches) -> Iterator[tuple[CountMatrix, Labels]]:

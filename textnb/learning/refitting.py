@@ -27,15 +27,15 @@ from textnb.text.matrix import CountMatrix, Vocabulary
 from textnb.text.vocabulary import Limits
 
 # A file holds no larger number.
-MOST_ROWS = 2**31 - 1
+MAX_ROWS = 2**31 - 1
 
 
-def check_keep_sample(settings: TextSettings, most: Any, has_weights: bool) -> None:
+def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) -> None:
     """Raise ParameterError where no sample of the rows can be kept."""
-    expected = f"an int from 2 to {MOST_ROWS}"
-    if not (isinstance(most, (int, np.integer)) and not isinstance(most, bool)
-            and 2 <= most <= MOST_ROWS):
-        raise ParameterError.out_of_range("keep_sample", expected, most)
+    expected = f"an int from 2 to {MAX_ROWS}"
+    if not (isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
+            and 2 <= max_rows <= MAX_ROWS):
+        raise ParameterError.out_of_range("keep_sample", expected, max_rows)
     model = settings.model
     if model.from_counts:
         raise ParameterError.naming(
@@ -49,11 +49,11 @@ def check_keep_sample(settings: TextSettings, most: Any, has_weights: bool) -> N
         raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
 
 
-def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, most: int) -> Fitted:
+def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:
     """The model with a sample of the rows that it was fitted to."""
     check_one_label(fitted, "keep_sample")
     return replace(fitted, sample=RowSample.of(
-        int(most), _as_counted(fitted.settings, counts), labels.codes, fitted.form))
+        int(max_rows), _as_counted(fitted.settings, counts), labels.codes, fitted.form))
 
 
 def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
@@ -118,7 +118,7 @@ def _refit(
         start=start_of(before, fitted.terms), statistics=fitted.counts)
     return keep_choices(before, replace(
         fitted, learned=learned,
-        sample=RowSample.of(_sample(before).most, rows, codes, learned.form)), LEARNED_SINCE)
+        sample=RowSample.of(_sample(before).max_rows, rows, codes, learned.form)), LEARNED_SINCE)
 
 
 def _sample(fitted: Fitted) -> RowSample:

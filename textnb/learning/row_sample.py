@@ -23,7 +23,7 @@ class RowSample:
 
     Attributes
     ----------
-    most : int
+    max_rows : int
         The most rows that it holds.
     codes : int64 (n_rows,)
         The class of each row.
@@ -31,29 +31,29 @@ class RowSample:
         Counts of terms that have weights, above 0; 1 where presence counts.
     """
 
-    most: int
+    max_rows: int
     codes: NDArray[np.int64]
     rows: SparseRows
 
     @classmethod
     def of(
-        cls, most: int, rows: SparseRows, codes: NDArray[np.int64], form: LinearForm
+        cls, max_rows: int, rows: SparseRows, codes: NDArray[np.int64], form: LinearForm
     ) -> RowSample:
         """The rows of the lowest margins.
 
         Each class has an equal share of the room; what it does not need is for the others.
         """
-        if len(codes) <= most:
-            return cls(most, codes, rows)
+        if len(codes) <= max_rows:
+            return cls(max_rows, codes, rows)
         scores, every = form.scores(rows), np.arange(len(codes))
         own = scores[every, codes].copy()
         scores[every, codes] = -np.inf
         order = np.argsort(own - scores.max(axis=1), kind="stable")
-        share, kept = most // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
+        share, kept = max_rows // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
         for k in range(len(form.classes)):
             kept[order[codes[order] == k][:share]] = True
-        kept[order[~kept[order]][:most - int(kept.sum())]] = True
-        return cls(most, codes[kept], rows[kept])
+        kept[order[~kept[order]][:max_rows - int(kept.sum())]] = True
+        return cls(max_rows, codes[kept], rows[kept])
 
     def without(
         self, rows: SparseRows, codes: NDArray[np.int64]

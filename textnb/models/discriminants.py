@@ -148,12 +148,13 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
 
     def check(self, n_features: int, n_classes: int) -> None:
         super().check(n_features, n_classes)
-        most = min(n_classes - 1, n_features)
+        max_components = min(n_classes - 1, n_features)
         # A single class is an error of the data, which is raised later.
         if self.n_components is not None and not (
-                is_whole(self.n_components) and 1 <= self.n_components <= max(1, most)):
+                is_whole(self.n_components) and 1 <= self.n_components <= max(1, max_components)):
             raise ParameterError.out_of_range(
-                "n_components", f"None, or an int from 1 to min(classes - 1, features) = {most}",
+                "n_components",
+                f"None, or an int from 1 to min(classes - 1, features) = {max_components}",
                 self.n_components)
 
     def linear_form(self) -> LinearForm:
@@ -243,8 +244,9 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         self.xbar_: Floats = self.priors_ @ means
         spread = np.sqrt(self.priors_)[:, None] * (means - self.xbar_) @ whiten
         _, singular, axes = np.linalg.svd(spread, full_matrices=False)
-        most = min(len(means) - 1, means.shape[1])
-        count = min(most, self.n_components or most, int((singular > 1e-4 * singular[0]).sum()))
+        max_components = min(len(means) - 1, means.shape[1])
+        count = min(max_components, self.n_components or max_components,
+                    int((singular > 1e-4 * singular[0]).sum()))
         total = (singular**2).sum()
         ratio = singular**2 / total if total > 0 else singular
         self.explained_variance_ratio_: Floats = ratio[:count]

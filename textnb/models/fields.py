@@ -62,4 +62,4 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
 
 def _reading(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
     """How the command line reads a setting."""
-    return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.least
+    return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.minimum

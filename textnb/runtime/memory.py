@@ -16,7 +16,7 @@ from textnb.errors import DataError, first_line
 
 _LOG = logging.getLogger("textnb")
 # Bytes: smaller tables are made without a check.
-_LEAST = 64 << 20
+_MIN_BYTES = 64 << 20
 # Bytes: tables of this size are logged.
 _MUCH = 512 << 20
 # An unlimited control group of version 1 states a number near 2**63.
@@ -74,7 +74,7 @@ def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> It
 
 def has_room(needed: int) -> bool:
     """Whether ``needed`` bytes are free; True where the system does not tell."""
-    if needed < _LEAST:
+    if needed < _MIN_BYTES:
         return True
     free = free_memory()
     return free is None or needed <= free

@@ -89,9 +89,9 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
     """
     body = []
     for name, row in zip(names[:CLASSES], counts, strict=False):
-        most = max(sum(row), 1)
+        top = max(sum(row), 1)
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / most)}" '
+            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / top)}" '
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
             for column, n in zip(columns[:CLASSES], row, strict=False))
         body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi>'

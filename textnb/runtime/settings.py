@@ -140,7 +140,7 @@ class Setting:
         Whether it is given by its place on the command line, and not by its name.
     is_option : bool
         Whether the command line has it. If not, it is for Python and jobs.
-    least : int or None
+    minimum : int or None
         The smallest number that is allowed.
     python : str
         Its name in Python and in its errors, where the command line has another one.
@@ -156,7 +156,7 @@ class Setting:
     is_common: bool = True
     is_argument: bool = False
     is_option: bool = True
-    least: int | None = None
+    minimum: int | None = None
     python: str = ""
     under: str = ""
 

@@ -254,8 +254,8 @@ def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
     if k >= n_columns or n_columns < _MANY:
         return np.argsort(-scores, axis=1, kind="stable")[:, :k]
     # Those that reach the k-th highest score are sorted, and not all.
-    least = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
-    row, column = np.nonzero(scores >= least[:, None])
+    lowest = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
+    row, column = np.nonzero(scores >= lowest[:, None])
     order = np.lexsort((column, -scores[row, column], row))
     begin = np.searchsorted(row, np.arange(n_rows))
     best: NDArray[np.int64] = column[order][begin[:, None] + np.arange(k)]

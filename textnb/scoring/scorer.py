@@ -27,12 +27,12 @@ from textnb.scoring.columns import (
 
 Watch = Callable[[pl.DataFrame, SparseRows], None]
 # Rows that are scored at a time, times classes: with many classes, few rows.
-_MOST_SCORES = 1 << 21
+_MAX_SCORES = 1 << 21
 
 
 def rows_at_a_time(n_classes: int) -> int:
     """How many rows are scored at a time."""
-    return max(1, _MOST_SCORES // n_classes)
+    return max(1, _MAX_SCORES // n_classes)
 
 
 def lengths(fitted: Fitted, rows: SparseRows) -> Floats:

@@ -49,7 +49,7 @@ _OTHERS = {"terms/documents", "terms/kept", "terms/total"}
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
                    **dict.fromkeys(OPTIONAL)}
 # Room for the counts of one document below the largest sum.
-_MOST = EXACT - (1 << 20)
+_MAX_COUNT = EXACT - (1 << 20)
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, documents, most=_MOST)
-    require(int(documents.sum()) < _MOST, "documents are too many to add")
+    check_counts(arrays, documents, max_sum=_MAX_COUNT)
+    require(int(documents.sum()) < _MAX_COUNT, "documents are too many to add")
     require(not presence or bool(
         (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")

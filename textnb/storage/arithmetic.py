@@ -49,8 +49,8 @@ def check_ends(ends: NDArray[Any], length: int, what: str) -> NDArray[np.int64]:
     return wide
 
 
-def _add_below(values: NDArray[Any], most: int) -> bool:
-    return float(values.sum(dtype=np.float64)) < most
+def _add_below(values: NDArray[Any], max_sum: int) -> bool:
+    return float(values.sum(dtype=np.float64)) < max_sum
 
 
 def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
@@ -78,19 +78,19 @@ def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
 
 
 def check_counts(
-    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, most: int = EXACT
+    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT
 ) -> NDArray[np.int64]:
     """Check the counts of all terms, of classes with so many documents; return the term of each.
 
-    Sums must be exact, even as float64: they are below ``most``.
+    Sums must be exact, even as float64: they are below ``max_sum``.
     """
     values = arrays["counts/values"]
     require((values.dtype.kind == "f") == weighted, "its counts are not of their type")
-    require(bool((values > 0).all()) and _add_below(values, most),
+    require(bool((values > 0).all()) and _add_below(values, max_sum),
             "a count is not above 0, or counts are too large to add")
     for name in ("terms/total", "terms/occurrences"):
         others = arrays.get(name, values)
-        require(bool((others >= 0).all()) and _add_below(others, most),
+        require(bool((others >= 0).all()) and _add_below(others, max_sum),
                 f"{name} are too large to add, or below 0")
     terms = check_cells(arrays, "counts", len(documents))
     # What is left of weights after a subtraction depends on rounding.

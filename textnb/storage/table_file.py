@@ -31,7 +31,7 @@ from textnb.storage.textmodel import Packed, begin_document, unpack_class_weight
 
 TABLE_SETTINGS = ("features", "label")
 # Iterations of a mixture, which is estimated again on load: no file may keep a reader for hours.
-_MOST_ITERATIONS = 10_000
+_MAX_ITERATIONS = 10_000
 
 
 def _models() -> dict[str, type[Any]]:
@@ -167,7 +167,7 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
                              "random_state to an int, so that it comes out the same")
     if not all(_is_quick(density, choice) for choice in estimator.chosen_ or [{}]):
         raise ParameterError("a GaussianMixture is estimated again when it is loaded: keep "
-                             f"n_init * max_iter at {_MOST_ITERATIONS:,} or less")
+                             f"n_init * max_iter at {_MAX_ITERATIONS:,} or less")
     return {"name": name, "parameters": {
         name: plain(value) for name, value in density.get_params().items()}}
 
@@ -203,7 +203,7 @@ def _is_quick(density: Any, choice: Mapping[str, Any]) -> bool:
         return True
     settings = {**density.get_params(), **choice}
     work = [settings[name] for name in ("n_init", "max_iter")]
-    return all(type(n) is int and n >= 1 for n in work) and work[0] * work[1] <= _MOST_ITERATIONS
+    return all(type(n) is int and n >= 1 for n in work) and work[0] * work[1] <= _MAX_ITERATIONS
 
 
 def _bytes_of_bins(

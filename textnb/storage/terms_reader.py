@@ -229,14 +229,15 @@ class TermsReader(ExitStack):
         return [log_prior(own, rows, n, prior, model.fit_prior, log_ratio)
                 for own, prior in zip(self.documents, priors, strict=True)]
 
-    def _n_kept(self, most: int | None) -> int:
+    def _n_kept(self, max_features: int | None) -> int:
         n_terms = found = self._sizes["terms"]
         if self._kept is not None:
             bits = int.from_bytes(self._kept, "little")
             require(not bits >> n_terms, "it keeps terms that it does not have")
             found = bits.bit_count()
             require(found < n_terms, "it marks the terms that are kept, and keeps all")
-        require(most is None or found <= most, "it keeps more terms than its max_features")
+        require(max_features is None or found <= max_features,
+                "it keeps more terms than its max_features")
         return found
 
 
@@ -296,10 +297,10 @@ def tokens_of(plan: Plan, texts: Mapping[str, str | Sequence[str] | None]) -> li
     return tokens
 
 
-def _bounds(ends: ArraySlices, first: int, last: int, most: int) -> list[int]:
+def _bounds(ends: ArraySlices, first: int, last: int, max_end: int) -> list[int]:
     """The bounds of the spans from one place to another: begin of the first, and all ends."""
     found = [*([0] if first == 0 else []), *ends.slice(max(0, first - 1), last)]
-    require(found[0] >= 0 and found[-1] <= most and found == sorted(found),
+    require(found[0] >= 0 and found[-1] <= max_end and found == sorted(found),
             f"{ends.name} does not ascend")
     return found
 

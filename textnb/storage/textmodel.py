@@ -229,7 +229,7 @@ def _pack_choices(fitted: Fitted) -> dict[str, Any]:
     found: dict[str, Any] = {} if fitted.statistics is not None else {
         "intercept": fitted.form.intercept.tolist()}
     if fitted.sample is not None:
-        found["sample"] = {"most": fitted.sample.most}
+        found["sample"] = {"most": fitted.sample.max_rows}
     if fitted.is_multilabel:
         found["requires"] = [MULTILABEL]
     for name in ("pruned", "calibration", "decision", "since_fit"):
@@ -369,8 +369,8 @@ def _unpack_counts(
     if few_counts and not (hasattr(model, "has_sparse_weights") and stays_sparse(
             solved, counts, np.asarray(solved.l, dtype=np.float64))):
         check_size(path, 8 * n_classes * len(terms), max_bytes)
-    most = int(counts.n_rows) if documents is None else documents
-    require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= most),
+    n_rows = int(counts.n_rows) if documents is None else documents
+    require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= n_rows),
             "a term is in more documents than there are")
     return counts
 
@@ -390,11 +390,11 @@ def _check_room(
     return few_counts
 
 
-def _unpack_sample(arrays: Arrays, most: int, n_terms: int, n_classes: int) -> RowSample:
+def _unpack_sample(arrays: Arrays, max_rows: int, n_terms: int, n_classes: int) -> RowSample:
     ends, classes, columns = (
         arrays[f"{_SAMPLE}/{name}"] for name in ("ends", "classes", "columns"))
     counts = arrays.get(f"{_SAMPLE}/counts", np.ones(len(columns), dtype=np.int32))
-    require(len(ends) <= most, "its sample has more rows than it holds")
+    require(len(ends) <= max_rows, "its sample has more rows than it holds")
     require(not len(counts) or 0 < int(counts.min()) <= int(counts.max()) < 2**31,
             "a count of its sample is not above 0")
     wide = check_ends(ends, len(columns), "sample")
@@ -406,5 +406,5 @@ def _unpack_sample(arrays: Arrays, most: int, n_terms: int, n_classes: int) -> R
     # A refit needs a row of each class.
     require(sorted(set(classes.tolist())) == [*range(n_classes)],
             "the rows of its sample are not of the model's classes")
-    return RowSample(most, classes.astype(np.int64), SparseRows(
+    return RowSample(max_rows, classes.astype(np.int64), SparseRows(
         counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], wide]), n_terms))

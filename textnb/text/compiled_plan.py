@@ -31,7 +31,7 @@ class CompiledPlan(NamedTuple):
         Terms are words and their n-grams; otherwise n-grams of characters.
     members : str
         The inside of the character class of words; for n-grams of characters, of white space.
-    least : int
+    min_length : int
         Number of characters of the shortest word.
     ngram_range : (int, int)
         In words, or in characters.
@@ -49,7 +49,7 @@ class CompiledPlan(NamedTuple):
 
     words: bool
     members: str
-    least: int
+    min_length: int
     ngram_range: tuple[int, int]
     within_words: bool = False
     prefixed: bool = False
@@ -78,21 +78,21 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     ngrams = rest.pop(NGrams, NGrams(1, 1))
     if rest or not isinstance(escape, Escape) or not isinstance(ngrams, NGrams):
         return None
-    escaped, words = escape.characters, (ngrams.least, ngrams.most)
+    escaped, words = escape.characters, (ngrams.min_n, ngrams.max_n)
     found: CompiledPlan | None = None
     # The kernel escapes only colons: spaces separate the words of its n-grams.
     match splitting:
-        case Runs(members=members, least=least) if not escaped:
-            found = CompiledPlan(True, members, least, words)
-        case WordsAndPairs(members=members, least=least) if not escaped:
-            found = CompiledPlan(True, members, least, words, pairs=True)
-        case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds) if (
+        case Runs(members=members, min_length=min_length) if not escaped:
+            found = CompiledPlan(True, members, min_length, words)
+        case WordsAndPairs(members=members, min_length=min_length) if not escaped:
+            found = CompiledPlan(True, members, min_length, words, pairs=True)
+        case WordsAndKept(members=members, min_length=min_length, pairs=pairs, kinds=kinds) if (
                 not escaped and set(kinds) <= set(KINDS)):
-            found = CompiledPlan(True, members, least, words, pairs=pairs, kept=sum(
+            found = CompiledPlan(True, members, min_length, words, pairs=pairs, kept=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
-        case Characters(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
+        case Characters(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
             found = CompiledPlan(False, WHITE, 1, (n, m))
-        case CharactersInWords(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
+        case CharactersInWords(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
             found = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
     if found is None or (escaped and prefix is None) or (StopWords in map(type, steps)
                                                          and not found.words):
@@ -128,4 +128,4 @@ def ngrams_of(plan: Plan) -> tuple[int, int]:
     (1, 2)
     """
     last = plan.steps[-1]
-    return (last.least, last.most) if isinstance(last, NGrams) else (1, 1)
+    return (last.min_n, last.max_n) if isinstance(last, NGrams) else (1, 1)

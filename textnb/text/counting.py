@@ -36,9 +36,9 @@ from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-# The least width of a table, and the number of labels up to which it applies.
+# The smallest width of a table, and the number of labels up to which it applies.
 _WIDE, _FEW_LABELS = 1 << 17, 32
-_MOST_32 = 2**31 - 1
+_MAX_32 = 2**31 - 1
 # A table of up to so many cells is counted in faster, whether or not its counts end as sparse ones.
 _DENSE = 1 << 26
 # The bits of a label in the key of a cell, code << _LABEL | label.
@@ -84,12 +84,12 @@ class CountSpec:
         return self.presence_above is not None and not self.binary
 
     @property
-    def least(self) -> int:
-        """The least count of a term with which a document counts; 0 if occurrences count."""
-        limit, most = self.presence_above, 2**62
+    def min_count(self) -> int:
+        """The smallest count with which a term is present in a document; 0 for occurrences."""
+        limit, largest = self.presence_above, 2**62
         if limit is None:
             return 0
-        return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
+        return max(1, int(limit) + 1) if -1 <= limit < largest else (1 if limit < 0 else largest)
 
 
 class Counting:
@@ -171,12 +171,12 @@ class _Sums:
     """
 
     def __init__(self, spec: CountSpec, rows: Any) -> None:
-        self._rows, self._least = rows, spec.least
+        self._rows, self._min_count = rows, spec.min_count
         self._both = spec.presence_above is not None or spec.keeps_documents
         # int32 takes half the memory of int64, and has half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
-        self._most = 0
+        self._max_count = 0
         self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._both else 0), dtype=np.int64)
         self.documents = 0
 
@@ -201,14 +201,14 @@ class _Sums:
     def _widen_counts(self, labels: int, codes: int) -> None:
         # A wide table from the start is faster than copies of a growing one. If more labels come
         # than expected, its unused part is given up.
-        least = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
-        used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, least)]
-        self.counts = widen(used, labels, codes, least)
+        min_width = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
+        used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
+        self.counts = widen(used, labels, codes, min_width)
 
     def make_room(self, more: int) -> None:
         """Make sure that no count can overflow when this number of terms is added."""
-        self._most += more
-        if self._most > _MOST_32 and self.counts.dtype == np.int32:
+        self._max_count += more
+        if self._max_count > _MAX_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
     def add(
@@ -218,7 +218,7 @@ class _Sums:
         if self.cells is None and self._rows is not None:
             if self._both:
                 self._rows.add_presence(
-                    codes, begins, ends, labels, self.counts, self._least,
+                    codes, begins, ends, labels, self.counts, self._min_count,
                     self.of_terms if of_terms else np.zeros_like(self.of_terms), self.seen,
                     self.documents)
                 self.documents += len(ends)
@@ -248,11 +248,11 @@ class _Sums:
         width = counts.shape[1]
         if of_terms:
             self.of_terms[0, :width] += np.bincount(counts.indices, minlength=width)
-        if not self._least:
+        if not self._min_count:
             return codes, ends
         if of_terms:
             self.of_terms[1, :width] += np.bincount(codes, minlength=width)
-        present = counts.data >= self._least
+        present = counts.data >= self._min_count
         return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
 
     def to_cells(self) -> None:
@@ -365,7 +365,7 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
     return more
 
 
-def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
+def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
     """A table of at least this number of rows and columns, and half as many more of either.
 
     Where each batch brings new labels, a table that grew by these alone would be copied with each
@@ -374,7 +374,7 @@ def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDAr
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
-    width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
+    width = max(columns * 3 // 2, min_width) if columns > have_columns else have_columns
     height = rows * 3 // 2 if rows > have_rows else have_rows
     # The new one, in addition to the old one, which is copied.
     if not has_room(height * width * counts.itemsize):

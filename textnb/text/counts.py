@@ -157,8 +157,8 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
     if spec.keeps_occurrences and counts.occurrences is None:
         raise DataError("occurrences are missing")
     # Sums of weights that were added in other orders differ in their last bits.
-    most = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
-    if spec.presence_above is not None and (counts.values > most[counts.codes]).any():
+    max_value = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
+    if spec.presence_above is not None and (counts.values > max_value[counts.codes]).any():
         raise DataError("a term is in more documents than its class has")
     if counts.has_less_than_a_label or (counts.is_multilabel and spec.presence_above is not None
                                         and (counts.all_counts > counts.n_rows).any()):

@@ -96,19 +96,19 @@ class Separators(NamedTuple):
     ----------
     pattern : str
         Its matches are replaced by a space.
-    least : int
+    min_length : int
         Shorter strings are no words, except those of ``alone``.
     alone : str
         A class of characters that are words by themselves; empty for none.
     """
 
     pattern: str
-    least: int
+    min_length: int
     alone: str = ""
 
     def are_words(self, strings: pl.Series) -> pl.Series:
         """Whether each of the strings between spaces is a word."""
-        long_enough = strings.str.len_chars() >= self.least
+        long_enough = strings.str.len_chars() >= self.min_length
         return long_enough | strings.str.contains(self.alone) if self.alone else long_enough
 
 
@@ -121,13 +121,13 @@ def separators(plan: Plan) -> Separators | None:
     Examples
     --------
     >>> separators(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
-    Separators(pattern='[^\\w ]+', least=1, alone='')
+    Separators(pattern='[^\\w ]+', min_length=1, alone='')
     """
     match plan.after_cleaning:
-        case (Runs(members=members, least=least),):
-            return Separators(rf"[^{members} ]+", least)
-        case (WordsAndPairs(members=members, least=least),):
-            return Separators(rf"[^{members} ]+", least, unspaced_class(members))
+        case (Runs(members=members, min_length=min_length),):
+            return Separators(rf"[^{members} ]+", min_length)
+        case (WordsAndPairs(members=members, min_length=min_length),):
+            return Separators(rf"[^{members} ]+", min_length, unspaced_class(members))
         case _:
             return None
 
@@ -263,19 +263,19 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
-            case WordsAndPairs(members=members, least=least):
+            case WordsAndPairs(members=members, min_length=min_length):
                 alone = unspaced_class(members)
                 value = _with_pairs(steps[:place], text, alone).str.extract_all(
-                    f"[{members}]{{{least},}}|{alone}+")
-            case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
+                    f"[{members}]{{{min_length},}}|{alone}+")
+            case WordsAndKept(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
                 alone = unspaced_class(members)
                 if pairs:
                     value = _with_pairs(steps[:place], text, alone)
-                value = value.str.extract_all(kept_or_word(members, least, pairs, kinds))
-            case Characters(least=least, most=most):
-                value = _characters(value, least, most)
-            case CharactersInWords(least=least, most=most):
-                value = _characters_in_words(value, least, most)
+                value = value.str.extract_all(kept_or_word(members, min_length, pairs, kinds))
+            case Characters(min_n=min_n, max_n=max_n):
+                value = _characters(value, min_n, max_n)
+            case CharactersInWords(min_n=min_n, max_n=max_n):
+                value = _characters_in_words(value, min_n, max_n)
             case TokenColumns():
                 # Columns of tokens are read by `_of_tokens`.
                 pass
@@ -286,8 +286,8 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                     pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
             case FieldPrefix():
                 value = value.list.eval(pl.lit(prefix) + pl.element()) if prefix else value
-            case NGrams(least=least, most=most):
-                value = _ngrams(value, least, most)
+            case NGrams(min_n=min_n, max_n=max_n):
+                value = _ngrams(value, min_n, max_n)
             case OwnCode():
                 # The subclass's code calls this, or replaces it.
                 pass
@@ -302,9 +302,9 @@ def unspaced_class(members: str) -> str:
     return f"[{members}&&[{UNSPACED}]]"
 
 
-def kept_or_word(members: str, least: int, pairs: bool, kinds: tuple[str, ...]) -> str:
+def kept_or_word(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
     """The pattern of the tokens of `WordsAndKept`, where pairs are apart from each other."""
-    words = [f"[{members}]{{{least},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
+    words = [f"[{members}]{{{min_length},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
     return "|".join([kept_pattern(kinds), *words])
 
 
@@ -348,9 +348,9 @@ def _without(tokens: pl.Expr, stops: frozenset[str]) -> pl.Expr:
     return tokens.list.eval(pl.element().filter(~pl.element().is_in(listed.implode())))
 
 
-def _ngrams(tokens: pl.Expr, least: int, most: int) -> pl.Expr:
+def _ngrams(tokens: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     lists = []
-    for n in range(least, most + 1):
+    for n in range(min_n, max_n + 1):
         joined = pl.element()
         for ahead in range(1, n):
             joined = joined + pl.lit(" ") + pl.element().shift(-ahead)
@@ -358,24 +358,24 @@ def _ngrams(tokens: pl.Expr, least: int, most: int) -> pl.Expr:
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
-def _characters(text: pl.Expr, least: int, most: int) -> pl.Expr:
+def _characters(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     # Matches do not overlap: the n-grams that start at offsets o, o + n, o + 2n ... need one pass
     # for each o below n.
     lists = [text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
-             for n in range(least, most + 1) for offset in range(n)]
+             for n in range(min_n, max_n + 1) for offset in range(n)]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
-def _characters_in_words(text: pl.Expr, least: int, most: int) -> pl.Expr:
+def _characters_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     # One padded word to a line; a word has no white space, so no line feed.
     lines = text.str.extract_all(rf"[^{WHITE}]+").list.eval(
         pl.lit(" ") + pl.element() + pl.lit(" ")).list.join("\n")
     lists = []
-    for n in range(least, most + 1):
+    for n in range(min_n, max_n + 1):
         for offset in range(n):
             rest = lines.str.replace_all(rf"(?m)^[^\n]{{0,{offset}}}", "") if offset else lines
             lists.append(rest.str.extract_all(rf"[^\n]{{{n}}}"))
     # A padded word shorter than the shortest n-gram is one n-gram by itself.
-    if least > 1:
-        lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{least - 1}}}$"))
+    if min_n > 1:
+        lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{min_n - 1}}}$"))
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)

@@ -36,7 +36,7 @@ from textnb.text.counts import Ints, LabelCounter, each_label
 # and temporary copies of both. The numbers were measured; letters are in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
 # Batches with more labels than this are cut, so that a slice takes about this part of the limit.
-_FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
+_FEW_LABELS, _SLICES, _MIN_ROWS = 64, 64, 16
 # Bytes of text per new term: an estimate, which is low if texts are short.
 _BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
@@ -104,7 +104,7 @@ def _with_few_labels(
         if labels <= _FEW_LABELS or share >= 1.0:
             yield frame
         else:
-            yield from frame.iter_slices(max(_LEAST_ROWS, int(share * frame.height)))
+            yield from frame.iter_slices(max(_MIN_ROWS, int(share * frame.height)))
 
 
 def _until_full(

@@ -153,22 +153,22 @@ def _run(
         match step:
             case Cleaning():
                 text = _clean(step, text)
-            case Runs(members=members, least=least):
+            case Runs(members=members, min_length=min_length):
                 words = text.translate(_others_to_spaces(members)).split(" ")
-                tokens = [word for word in words if len(word) >= least]
-            case WordsAndPairs(members=members, least=least):
+                tokens = [word for word in words if len(word) >= min_length]
+            case WordsAndPairs(members=members, min_length=min_length):
                 tokens = []
                 for run in text.translate(_others_to_spaces(members)).split(" "):
-                    tokens += _words_and_pairs(run, least)
-            case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
-                tokens = _kept_and_words(text, _membership(members), least, pairs, kinds)
-            case Characters(least=least, most=most):
-                tokens = _characters(text, least, most)
-            case CharactersInWords(least=least, most=most):
+                    tokens += _words_and_pairs(run, min_length)
+            case WordsAndKept(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
+                tokens = _kept_and_words(text, _membership(members), min_length, pairs, kinds)
+            case Characters(min_n=min_n, max_n=max_n):
+                tokens = _characters(text, min_n, max_n)
+            case CharactersInWords(min_n=min_n, max_n=max_n):
                 tokens = []
                 for word in text.split():
-                    short = [f" {word} "] if len(word) + 2 < least else []
-                    tokens += [*short, *_characters(f" {word} ", least, most)]
+                    short = [f" {word} "] if len(word) + 2 < min_n else []
+                    tokens += [*short, *_characters(f" {word} ", min_n, max_n)]
             case TokenColumns():
                 # Columns of tokens are read by `_run_tokens`.
                 pass
@@ -182,8 +182,8 @@ def _run(
                 tokens = [token.translate(special) for token in tokens]
             case FieldPrefix():
                 tokens = [f"{prefix}{token}" for token in tokens]
-            case NGrams(least=least, most=most):
-                tokens = [" ".join(tokens[at:at + n]) for n in range(least, most + 1)
+            case NGrams(min_n=min_n, max_n=max_n):
+                tokens = [" ".join(tokens[at:at + n]) for n in range(min_n, max_n + 1)
                           for at in range(len(tokens) - n + 1)]
             case _:
                 raise _unknown(step)
@@ -234,20 +234,20 @@ def _known(text: str) -> bool:
     return all(unicodedata.category(c) not in ("Cn", "Cs") for c in set(text))
 
 
-def _words_and_pairs(run: str, least: int) -> list[str]:
+def _words_and_pairs(run: str, min_length: int) -> list[str]:
     if run.isascii():
-        return [run] if len(run) >= least else []
+        return [run] if len(run) >= min_length else []
     tokens: list[str] = []
     for piece, unspaced in stretches(run):
         if unspaced:
             tokens += [piece[at:at + 2] for at in range(len(piece) - 1)] or [piece]
-        elif len(piece) >= least:
+        elif len(piece) >= min_length:
             tokens.append(piece)
     return tokens
 
 
-def _characters(text: str, least: int, most: int) -> list[str]:
-    return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
+def _characters(text: str, min_n: int, max_n: int) -> list[str]:
+    return [text[at:at + n] for n in range(min_n, max_n + 1) for at in range(len(text) - n + 1)]
 
 
 class _Kinds(dict[str, int]):
@@ -277,7 +277,7 @@ class _Kinds(dict[str, int]):
 
 
 def _kept_and_words(
-    text: str, is_member: Callable[[str], bool], least: int, pairs: bool, kinds: Sequence[str]
+    text: str, is_member: Callable[[str], bool], min_length: int, pairs: bool, kinds: Sequence[str]
 ) -> list[str]:
     """The tokens of `WordsAndKept`, in time that grows with the length of the text.
 
@@ -290,7 +290,7 @@ def _kept_and_words(
         It is cleaned.
     is_member : callable
         Whether a character is in the class of words; it must be the same object each time.
-    least : int
+    min_length : int
         Number of characters of the shortest word.
     pairs : bool
     kinds : sequence of str
@@ -331,7 +331,7 @@ def _kept_and_words(
             found += [text[place:place + 2] for place in range(at, end - 1)] or [character]
         elif kind & _IN_WORDS and at >= no_word:
             no_word = classes.end_of_run(text, at, _IN_WORDS)
-            if no_word - at >= least:
+            if no_word - at >= min_length:
                 end = no_word
                 found.append(text[at:end])
         at = max(end, at + 1)

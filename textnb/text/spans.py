@@ -146,7 +146,7 @@ def _windows(plan: Plan, words: Covering, kept: set[str], terms: list[str]) -> C
     covered = [places for word, places in words if word in kept]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
     windows = [sorted({place for places in covered[first:first + n] for place in places})
-               for n in range(ngrams.least, ngrams.most + 1)
+               for n in range(ngrams.min_n, ngrams.max_n + 1)
                for first in range(len(covered) - n + 1)]
     return list(zip(terms, windows, strict=True)) if len(windows) == len(terms) else []
 

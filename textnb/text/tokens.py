@@ -164,7 +164,7 @@ class Tokenizer(TokenSettings):
         Examples
         --------
         >>> Tokenizer(pattern="[^ ]+", ngram_range=(2, 2)).plan().steps
-        (Lowercase(), Matches(pattern='[^ ]+'), Escape(characters=' '), NGrams(least=2, most=2))
+        (Lowercase(), Matches(pattern='[^ ]+'), Escape(characters=' '), NGrams(min_n=2, max_n=2))
         """
         return _plan(self)
 

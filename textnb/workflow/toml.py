@@ -206,8 +206,8 @@ def _value(
     if kind == "Place" and folder is not None:
         return place_in(folder, value)
     check_json(group, {each.name: value})
-    if facts.least is not None and value is not None and value < facts.least:
-        raise ParameterError.out_of_range(each.name, f"{facts.least} or more", value)
+    if facts.minimum is not None and value is not None and value < facts.minimum:
+        raise ParameterError.out_of_range(each.name, f"{facts.minimum} or more", value)
     if type(value) is int and kind in ("float", "Numbers", "NumberOrAuto"):
         return float(value)
     # TOML has arrays where Python has tuples.
