@@ -202,7 +202,7 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
                 words = replace(words, member=f"[{members}]", least=min_length)
             case plans.WordsAndPairs(members=members, min_length=min_length):
                 words = replace(words, member=f"[{members}]", least=min_length, pairs=True)
-            case plans.WordsAndKept(members=members, min_length=min_length, kinds=kinds) if (
+            case plans.WordsAndKinds(members=members, min_length=min_length, kinds=kinds) if (
                     set(kinds) <= set(KINDS)):
                 words = replace(words, member=f"[{members}]", least=min_length, pairs=step.pairs,
                                 kept=kinds)

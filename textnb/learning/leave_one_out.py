@@ -140,7 +140,7 @@ class LeaveOneOutReader:
                    (columns_among(learned.terms, self.given), len(self.given)))
         vocabulary = Vocabulary(spec.tokenizer, learned.terms)
         # A term that is not counted may be one that a limit of memory left out.
-        count = vocabulary.counts if learned.pruned else vocabulary.counts_of_known
+        count = vocabulary.counts if learned.pruned else vocabulary.count_known_terms
 
         def read(frame: pl.DataFrame) -> tuple[CountMatrix, pl.Series]:
             try:

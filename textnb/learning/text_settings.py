@@ -17,7 +17,7 @@ from textnb.models.base import Model
 from textnb.runtime.settings import check_settings
 from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
-from textnb.text.vocabulary import Limits, given_vocabulary
+from textnb.text.vocabulary import Limits, vocabulary_series
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class TextSettings:
         # A tokenizer that does not fit the columns says so here.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
-                   None if vocabulary is None else given_vocabulary(vocabulary))
+                   None if vocabulary is None else vocabulary_series(vocabulary))
 
     @property
     def tokenizer(self) -> Tokenizer:

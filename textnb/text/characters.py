@@ -4,7 +4,7 @@ Engines differ in their versions of Unicode, and a table of the running Python w
 
 >>> import polars as pl
 >>> text = pl.Series(["C# is c++, the U.S. $5.50 (10%)!"]).str.to_lowercase()
->>> text.str.extract_all(kept_pattern(("symbols", "abbreviations", "punctuation"))).to_list()
+>>> text.str.extract_all(kinds_pattern(("symbols", "abbreviations", "punctuation"))).to_list()
 [['c#', 'c++', 'u.s.', '$5.50', '10%', '!']]
 """
 
@@ -132,12 +132,12 @@ PATTERNS = {
 KINDS = tuple(PATTERNS)
 
 
-def kept_pattern(kinds: Sequence[str]) -> str:
+def kinds_pattern(kinds: Sequence[str]) -> str:
     """The matches of some kinds, as one pattern.
 
     Examples
     --------
-    >>> kept_pattern(["punctuation"])
+    >>> kinds_pattern(["punctuation"])
     '[!?]'
     """
     return "|".join(PATTERNS[kind] for kind in kinds)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from textnb.runtime.native import KERNEL, Kernel, usable
-from textnb.text.compiled_plan import why_unknown
+from textnb.text.compiled_plan import uncompiled_reason
 from textnb.text.expression_table import ExpressionTable
 from textnb.text.plan import Lowercase
 from textnb.text.termtable import Codes, TermTable, random_hash_keys
@@ -42,18 +42,18 @@ def reading(tokenizer: Tokenizer) -> str:
     ...     f"expressions: {usable(KERNEL).reason}")
     True
     """
-    why = why_expressions(tokenizer)
-    if why:
-        return f"expressions: {why}"
+    reason = reason_for_expressions(tokenizer)
+    if reason:
+        return f"expressions: {reason}"
     cleaning = [step.setting for step in tokenizer.plan().cleaning
                 if not isinstance(step, Lowercase)]
     return f"the compiled kernel, after expressions for {', '.join(cleaning)}" if cleaning else (
         "the compiled kernel")
 
 
-def why_expressions(tokenizer: Tokenizer) -> str:
+def reason_for_expressions(tokenizer: Tokenizer) -> str:
     """Why expressions read texts, in a clause; empty if the kernel reads them."""
-    return usable(KERNEL).reason or why_unknown(tokenizer.plan())
+    return usable(KERNEL).reason or uncompiled_reason(tokenizer.plan())
 
 
 class Tables:

@@ -17,7 +17,7 @@ from textnb.text.plan import (
     Plan,
     Runs,
     StopWords,
-    WordsAndKept,
+    WordsAndKinds,
     WordsAndPairs,
 )
 
@@ -43,8 +43,8 @@ class CompiledPlan(NamedTuple):
         Characters that get a backslash inside a term; then the backslash gets one, too.
     pairs : bool
         Words are cut where a script without spaces begins, which becomes pairs of characters.
-    kept : int
-        What else is a token: a bit for each of `characters.KINDS`, the first one lowest.
+    kinds : int
+        Other kinds of tokens: a bit for each of `characters.KINDS`, the first one lowest.
     """
 
     words: bool
@@ -55,7 +55,7 @@ class CompiledPlan(NamedTuple):
     prefixed: bool = False
     escaped: str = ""
     pairs: bool = False
-    kept: int = 0
+    kinds: int = 0
 
 
 @lru_cache(maxsize=256)
@@ -79,38 +79,38 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     if rest or not isinstance(escape, Escape) or not isinstance(ngrams, NGrams):
         return None
     escaped, words = escape.characters, (ngrams.min_n, ngrams.max_n)
-    found: CompiledPlan | None = None
+    compiled: CompiledPlan | None = None
     # The kernel escapes only colons: spaces separate the words of its n-grams.
     match splitting:
         case Runs(members=members, min_length=min_length) if not escaped:
-            found = CompiledPlan(True, members, min_length, words)
+            compiled = CompiledPlan(True, members, min_length, words)
         case WordsAndPairs(members=members, min_length=min_length) if not escaped:
-            found = CompiledPlan(True, members, min_length, words, pairs=True)
-        case WordsAndKept(members=members, min_length=min_length, pairs=pairs, kinds=kinds) if (
+            compiled = CompiledPlan(True, members, min_length, words, pairs=True)
+        case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds) if (
                 not escaped and set(kinds) <= set(KINDS)):
-            found = CompiledPlan(True, members, min_length, words, pairs=pairs, kept=sum(
+            compiled = CompiledPlan(True, members, min_length, words, pairs=pairs, kinds=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
         case Characters(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
-            found = CompiledPlan(False, WHITE, 1, (n, m))
+            compiled = CompiledPlan(False, WHITE, 1, (n, m))
         case CharactersInWords(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
-            found = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
-    if found is None or (escaped and prefix is None) or (StopWords in map(type, steps)
-                                                         and not found.words):
+            compiled = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
+    if compiled is None or (escaped and prefix is None) or (StopWords in map(type, steps)
+                                                         and not compiled.words):
         return None
-    return found._replace(prefixed=prefix is not None, escaped=escaped)
+    return compiled._replace(prefixed=prefix is not None, escaped=escaped)
 
 
-def why_unknown(plan: Plan) -> str:
+def uncompiled_reason(plan: Plan) -> str:
     """Why the kernel does not execute a plan, in a clause; empty if it does.
 
     Examples
     --------
-    >>> why_unknown(Plan((Matches("[^,]+"),)))
+    >>> uncompiled_reason(Plan((Matches("[^,]+"),)))
     "the pattern '[^,]+' is no run of one class of characters"
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, WordsAndPairs, WordsAndKept, Characters, CharactersInWords, StopWords, Escape,
+    known = (Runs, WordsAndPairs, WordsAndKinds, Characters, CharactersInWords, StopWords, Escape,
              FieldPrefix, NGrams)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):

@@ -18,7 +18,7 @@ from textnb.text.characters import (
     COMBINING,
     TURKIC,
     UNSPACED,
-    kept_pattern,
+    kinds_pattern,
     pairs_by_replacing,
 )
 from textnb.text.plan import (
@@ -42,7 +42,7 @@ from textnb.text.plan import (
     StripAccents,
     TokenColumns,
     TurkicLowercase,
-    WordsAndKept,
+    WordsAndKinds,
     WordsAndPairs,
 )
 
@@ -267,11 +267,11 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 alone = unspaced_class(members)
                 value = _with_pairs(steps[:place], text, alone).str.extract_all(
                     f"[{members}]{{{min_length},}}|{alone}+")
-            case WordsAndKept(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
+            case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
                 alone = unspaced_class(members)
                 if pairs:
                     value = _with_pairs(steps[:place], text, alone)
-                value = value.str.extract_all(kept_or_word(members, min_length, pairs, kinds))
+                value = value.str.extract_all(tokens_pattern(members, min_length, pairs, kinds))
             case Characters(min_n=min_n, max_n=max_n):
                 value = _characters(value, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
@@ -302,10 +302,10 @@ def unspaced_class(members: str) -> str:
     return f"[{members}&&[{UNSPACED}]]"
 
 
-def kept_or_word(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
-    """The pattern of the tokens of `WordsAndKept`, where pairs are apart from each other."""
+def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
+    """The pattern of the tokens of `WordsAndKinds`, where pairs are apart from each other."""
     words = [f"[{members}]{{{min_length},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
-    return "|".join([kept_pattern(kinds), *words])
+    return "|".join([kinds_pattern(kinds), *words])
 
 
 def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:

@@ -76,7 +76,7 @@ class Vocabulary:
         found = known.table.look_up_few(texts)
         return None if found is None else known.rows(*found)
 
-    def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
+    def count_known_terms(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """`counts` for documents that hold only terms of the vocabulary.
 
         Raises

@@ -49,7 +49,7 @@ from textnb.text.plan import (
     StripAccents,
     TokenColumns,
     TurkicLowercase,
-    WordsAndKept,
+    WordsAndKinds,
     WordsAndPairs,
 )
 
@@ -160,8 +160,8 @@ def _run(
                 tokens = []
                 for run in text.translate(_others_to_spaces(members)).split(" "):
                     tokens += _words_and_pairs(run, min_length)
-            case WordsAndKept(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
-                tokens = _kept_and_words(text, _membership(members), min_length, pairs, kinds)
+            case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
+                tokens = _words_and_kinds(text, _membership(members), min_length, pairs, kinds)
             case Characters(min_n=min_n, max_n=max_n):
                 tokens = _characters(text, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
@@ -269,17 +269,17 @@ class _Kinds(dict[str, int]):
         self[character] = kind
         return kind
 
-    def end_of_run(self, text: str, at: int, wanted: int) -> int:
+    def end_of_run(self, text: str, at: int, bits: int) -> int:
         """The end of the run of characters of a class that begins at a place."""
-        while at < len(text) and self[text[at]] & wanted:
+        while at < len(text) and self[text[at]] & bits:
             at += 1
         return at
 
 
-def _kept_and_words(
+def _words_and_kinds(
     text: str, is_member: Callable[[str], bool], min_length: int, pairs: bool, kinds: Sequence[str]
 ) -> list[str]:
-    """The tokens of `WordsAndKept`, in time that grows with the length of the text.
+    """The tokens of `WordsAndKinds`, in time that grows with the length of the text.
 
     Where no name begins at one letter, none begins at the other letters up to the end of the run,
     and likewise for amounts and words.
@@ -297,7 +297,7 @@ def _kept_and_words(
 
     Examples
     --------
-    >>> _kept_and_words("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
+    >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
     ['c#', 'u.s.', '5%']
     """
     found, classes = [], _kinds_of(is_member, pairs)

@@ -146,11 +146,11 @@ class WordsAndPairs(Splitting):
     _setting = "pattern={pattern!r} with unspaced='pairs'"
 
 
-class WordsAndKept(Splitting):
-    """Words as of `Runs`, or with ``pairs`` as of `WordsAndPairs`, and what else is kept.
+class WordsAndKinds(Splitting):
+    """Words as of `Runs`, or with ``pairs`` as of `WordsAndPairs`, and other kinds of tokens.
 
-    Where one of the patterns of `textnb.text.characters` begins a match, that is a token, and what
-    follows it is read on from its end.
+    Where a pattern of `textnb.text.characters` for one of the kinds matches, the match is a token,
+    and the next token begins after it.
 
     Attributes
     ----------
@@ -421,7 +421,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
                     "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, "
                     "before {keep} could keep them: use 'unicode'")
             # Words of runs hold no space and no colon, so that nothing in them needs an escape.
-            special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKept) else (
+            special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKinds) else (
                 (" " if max_n > 1 else "") + (":" if prefix else ""))
             stops = [StopWords(_hashable(stop_words))] if stop_words else []
             escape = [Escape(special)] if special else []
@@ -497,7 +497,7 @@ def _words(
             raise ParameterError(
                 f"keep={keep!r} needs a pattern that is a run of one class of characters, as the "
                 "default; write what to keep into your pattern")
-        words = WordsAndKept(words.pattern, words.members, words.min_length,
+        words = WordsAndKinds(words.pattern, words.members, words.min_length,
                              isinstance(words, WordsAndPairs), _hashable(keep))
     if segmenter is not None and token_columns:
         raise ParameterError.naming("{segmenter} makes words of texts: it needs no {token_columns}")

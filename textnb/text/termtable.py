@@ -57,7 +57,7 @@ class TermTable:
         self._compiled = compiled or CompiledPlan(True, "", 1, ngrams_of(self._plan))
         self.secret = random_hash_keys() if secret is None else secret
         self._words, self._min_length = self._compiled.words, self._compiled.min_length
-        self._table, self._own = kernel.terms.Table(self.secret), local()
+        self._table, self._thread_local = kernel.terms.Table(self.secret), local()
         # Stop words get the first codes, so that a code shows whether it is of a stop word.
         stops = sorted(stop_tokens(self._plan)) if self._finds_words else []
         self._stops = pl.Series(stops, dtype=pl.String)
@@ -316,15 +316,15 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """Codes of single words, or of n-grams of characters, and the texts' ends."""
         spans = self._kernel.spans
-        kept = self._compiled.kept
+        kinds = self._compiled.kinds
         members = character_class(
-            self._compiled.members, self._compiled.pairs, bool(kept)).of(source)
+            self._compiled.members, self._compiled.pairs, bool(kinds)).of(source)
         if self._words:
             # Nothing need stand between a word and a character of three bytes that is one too; or
-            # between a single byte and another one, if more than words are kept.
-            shortest = 1 if kept else 2 if self._compiled.pairs else self._min_length + 1
+            # between a single byte and another one, if there are other kinds of tokens.
+            shortest = 1 if kinds else 2 if self._compiled.pairs else self._min_length + 1
             room = self._buffer((len(source) + len(ends)) // shortest + 1)
-            return self._look_up(partial(spans.words, source), (members, self._min_length, kept),
+            return self._look_up(partial(spans.words, source), (members, self._min_length, kinds),
                                  source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
@@ -366,21 +366,21 @@ class TermTable:
 
     def _scratch(self, size: int) -> tuple[Ints, Ints, Ints]:
         """Arrays for this number of spans; the next call of this thread uses them again."""
-        scratch: tuple[Ints, Ints, Ints] | None = getattr(self._own, "scratch", None)
+        scratch: tuple[Ints, Ints, Ints] | None = getattr(self._thread_local, "scratch", None)
         if scratch is None or len(scratch[1]) < size:
             scratch = (np.empty(2 * size, dtype=np.int64), np.empty(size, dtype=np.int64),
                        np.empty(size, dtype=np.int64))
             if size <= _MAX_REUSED:
-                self._own.scratch = scratch
+                self._thread_local.scratch = scratch
         return scratch
 
     def _buffer(self, size: int) -> Codes:
         """An array for codes; the next call of this thread uses it again."""
-        room: Codes | None = getattr(self._own, "room", None)
+        room: Codes | None = getattr(self._thread_local, "room", None)
         if room is None or len(room) < size:
             room = np.empty(size * 5 // 4, dtype=np.int32)
             if len(room) <= _MAX_REUSED:
-                self._own.room = room
+                self._thread_local.room = room
         return room
 
 

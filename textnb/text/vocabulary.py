@@ -118,7 +118,7 @@ def _documents(limit: int | float, documents: int) -> float:
     return float(limit) if isinstance(limit, Integral) else float(limit) * documents
 
 
-def given_vocabulary(terms: Sequence[str] | pl.Series) -> pl.Series:
+def vocabulary_series(terms: Sequence[str] | pl.Series) -> pl.Series:
     """A vocabulary from outside as sorted, unique terms.
 
     Raises

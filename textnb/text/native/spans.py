@@ -83,7 +83,7 @@ def _word_spans(
     characters: Place
     before: Place
     first: cython.bint
-    kept: cython.bint
+    is_word: cython.bint
     eight: U64
     high: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
     while at < end:
@@ -130,11 +130,11 @@ def _word_spans(
             while at < after:
                 characters -= (text[at] & 0xC0) == 0x80
                 at += 1
-        kept = characters >= min_length
-        if not (ascii or kept):
+        is_word = characters >= min_length
+        if not (ascii or is_word):
             at = begins[n]
-            kept = members[_character(text, at, _size(text[at]))] == 2
-        n += kept
+            is_word = members[_character(text, at, _size(text[at]))] == 2
+        n += is_word
     return n
 
 
@@ -156,10 +156,10 @@ def _class_at(
 @cython.exceptval(check=False)
 def _end_of_run(
     text: cython.const[cython.uchar][::1], at: Place, end: Place,
-    classes: cython.const[cython.uchar][::1], wanted: cython.uchar,
+    classes: cython.const[cython.uchar][::1], bits: cython.uchar,
 ) -> Place:
     """The end of the run of characters of a class that begins at a place."""
-    while at < end and classes[_character(text, at, _size(text[at]))] & wanted:
+    while at < end and classes[_character(text, at, _size(text[at]))] & bits:
         at += _size(text[at])
     return at
 
@@ -182,12 +182,12 @@ def _end_of_amount(text: cython.const[cython.uchar][::1], at: Place, end: Place)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1)
-def _kept_spans(
+def _kind_spans(
     text: cython.const[cython.uchar][::1], begin: Place, end: Place,
     classes: cython.const[cython.uchar][::1], min_length: Place, kinds: Place,
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
-    """Write the spans of what is kept, words and pairs after the first n; return their number."""
+    """Write the spans of kinds, words and pairs after the first n; return the number of spans."""
     at: Place = begin
     after: Place
     last: Place
@@ -301,7 +301,7 @@ def words(
                 if full:
                     break
                 if kinds:
-                    n = _kept_spans(text, begin, end, classes, min_length, kinds, begins, stops, n)
+                    n = _kind_spans(text, begin, end, classes, min_length, kinds, begins, stops, n)
                 else:
                     n = _word_spans(text, begin, end, classes, min_length, edges, begins, stops, n)
                 begin = end
