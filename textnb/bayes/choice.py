@@ -63,7 +63,7 @@ class SmoothingResult:
     rows: int
 
 
-def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
+def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     """Measure losses and accuracy from the scores of rows.
 
     Each label of several is two classes: "has it, or not". The likelihood of a row is then the
@@ -75,7 +75,7 @@ def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
     ----------
     l : float
         The smoothing parameter that gave the scores.
-    found : LeftOut
+    left_out : LeftOut
         A code of -1 is a label that is none of the classes. Rows that are not countable have no
         losses: they are impossible, whatever ``l`` is.
 
@@ -87,7 +87,7 @@ def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
     >>> round(result.log_loss, 4), round(result.accuracy, 4)
     (0.5108, 0.6667)
     """
-    scores, labels, countable = found.scores, found.labels, found.countable
+    scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
     if labels.link == "softmax":
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
@@ -145,8 +145,8 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
     return max(each.l for each in path if each.calibrated_log_loss <= limit)
 
 
-def measure_left_out(
-    left_out: Iterable[LeftOut], grid: Iterable[float]
+def measure_path(
+    of_each: Iterable[LeftOut], grid: Iterable[float]
 ) -> list[SmoothingResult]:
     """Measure each value of a grid by the scores of rows that it gave.
 
@@ -156,15 +156,15 @@ def measure_left_out(
         If there is one class, or no class has two rows.
     """
     path = []
-    for l, found in zip(grid, left_out, strict=True):
-        _check_can_choose(found.labels, found.countable)
-        path.append(measure_smoothing(l, found))
+    for l, left_out in zip(grid, of_each, strict=True):
+        _check_can_choose(left_out.labels, left_out.countable)
+        path.append(measure_smoothing(l, left_out))
     return path
 
 
-def choose_l(left_out: Iterable[LeftOut], probabilistic: bool = True) -> float:
+def choose_l(of_each: Iterable[LeftOut], probabilistic: bool = True) -> float:
     """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, which gave the scores."""
-    return best_smoothing(measure_left_out(left_out, GRID), probabilistic)
+    return best_smoothing(measure_path(of_each, GRID), probabilistic)
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:

@@ -48,9 +48,9 @@ def best_threshold(
     inf
     """
     counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
-    ranked, right, said, ends = _prefixes(scores, positive, counts)
+    ranked, right, predicted, ends = _prefixes(scores, positive, counts)
     # Without a predicted row or a right one, F1 is 0.
-    f1 = 2.0 * right / np.maximum(said + counts[positive].sum(), np.finfo(np.float64).tiny)
+    f1 = 2.0 * right / np.maximum(predicted + counts[positive].sum(), np.finfo(np.float64).tiny)
     f1[~ends] = 0.0
     last = int(f1.argmax())
     return _below(ranked, -1 if f1[last] < _FLOOR else last)
@@ -128,8 +128,8 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     actual, best = int(positive.sum()), 0.0
     for _ in range(_MAX_STEPS):
         thresholds = np.array([_cheapest(*one, best, 2.0 - best) for one in ranked])
-        said = scores > thresholds
-        f1 = 2.0 * int((said & positive).sum()) / max(1, int(said.sum()) + actual)
+        predicted = scores > thresholds
+        f1 = 2.0 * int((predicted & positive).sum()) / max(1, int(predicted.sum()) + actual)
         if f1 <= best:
             break
         best = f1
@@ -167,10 +167,10 @@ def _prefixes(
 
 
 def _cheapest(
-    ranked: Floats, right: NDArray[Any], said: NDArray[Any], ends: NDArray[np.bool_],
+    ranked: Floats, right: NDArray[Any], predicted: NDArray[Any], ends: NDArray[np.bool_],
     false_positive: float, missed: float,
 ) -> float:
-    wrong = said - right
+    wrong = predicted - right
     # Against the cost of no prediction at all.
     cost = np.where(ends, false_positive * wrong - missed * right, np.inf)
     last = int(cost.argmin())

@@ -95,7 +95,7 @@ def document_statistics(
     return Counts.from_labels(present, labels, weight)
 
 
-def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
+def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
     """Rows for the solver: presence where the model binarizes, and indices of 32 bits."""
     if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
         # The solver takes no other indices.
@@ -118,7 +118,7 @@ def ratio_statistics(
     Parameters
     ----------
     rows : csr_array (n_rows, n_features)
-        As `rows_as_used` gives them.
+        As `prepare_rows` gives them.
     labels : Labels
     l : float or array (n_features,)
     binarize : bool
@@ -170,7 +170,7 @@ def learn_from_rows(
     model : NBLogisticRegression
         Not imported here, as it imports this module.
     rows : csr_array (n_rows, n_features)
-        As `rows_as_used` gives them.
+        As `prepare_rows` gives them.
     labels : Labels
     weight : float64 (n_rows,) or None
 

@@ -226,14 +226,14 @@ class Model(LinearMixin, ClassWeighted):
         raise self._undefined("how rows are left out by subtraction: use k folds, by "
                               "cross_validate, and fit_calibration of its result")
 
-    def _undefined(self, what: str) -> ParameterError:
-        return ParameterError(f"{self.name} does not say {what}")
+    def _undefined(self, detail: str) -> ParameterError:
+        return ParameterError(f"{self.name} does not say {detail}")
 
     # What was learned, as scikit-learn's attributes.
 
     def set_learned(self, learned: Learned) -> Self:
         """Take what this model, with these parameters, has learned."""
-        self._used = self._copy().with_smoothing(learned.chosen_l)
+        self._fitted_model = self._copy().with_smoothing(learned.chosen_l)
         self._learned = learned
         self.n_features_in_ = self._n_features_of(learned.counts)
         return self
@@ -276,7 +276,7 @@ class Model(LinearMixin, ClassWeighted):
 
     def score_rows(self, X: Any) -> Floats:
         # Rows to score are read like those that were learned.
-        return super().score_rows(self._used._checked(X))
+        return super().score_rows(self._fitted_model._checked(X))
 
     def _checked(self, X: Any) -> Any:
         """Rows of counts; ValueError for one below 0."""
@@ -316,9 +316,9 @@ def register_model(model: M) -> M:
     ...     scores_are_log_probabilities = True
     ...     without_terms = "the classes' priors alone"
     ...     term_z = None
-    ...     def weigh(self, counted, l, log_prior):
-    ...         weights = 0.0 * counted.feature_count.T
-    ...         return LinearForm(counted.classes, weights, log_prior)
+    ...     def weigh(self, counts, l, log_prior):
+    ...         weights = 0.0 * counts.feature_count.T
+    ...         return LinearForm(counts.classes, weights, log_prior)
     >>> Uniform().fit([[1], [1], [0]], ["a", "a", "b"]).predict([[3]]).tolist()
     ['a']
     >>> unregister_model(Uniform)

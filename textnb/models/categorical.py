@@ -61,15 +61,15 @@ class CategoricalNB(FittedArrays, CountModel):
 
     min_categories: Any = setting(None, "Number of categories per feature.", is_option=False)
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import categorical_form
 
-        return categorical_form(counted, self.n_categories_, l, log_prior)
+        return categorical_form(counts, self.n_categories_, l, log_prior)
 
     def score_rows(self, X: Any) -> Floats:
         import numpy as np
 
-        form, rows = self._form, self._used._checked(X)
+        form, rows = self._form, self._fitted_model._checked(X)
         scores: Floats = np.concatenate([
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
         return scores

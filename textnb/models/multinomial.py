@@ -73,24 +73,24 @@ class MultinomialNB(CountModel):
 
         return dirichlet_z
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import multinomial_form
 
-        return multinomial_form(counted, l, log_prior)
+        return multinomial_form(counts, l, log_prior)
 
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return True
 
     def weigh_sparse(
-        self, counted: Counts, l: Smoothing
+        self, counts: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         import numpy as np
 
         from textnb.bayes.sparse_forms import label_weights, multinomial_weights
 
-        weights = (label_weights(counted, l) if counted.is_multilabel
-                   else multinomial_weights(counted, l))
-        return weights, np.zeros(len(counted.classes))
+        weights = (label_weights(counts, l) if counts.is_multilabel
+                   else multinomial_weights(counts, l))
+        return weights, np.zeros(len(counts.classes))
 
     @property
     def sums(self) -> tuple[str, ...]:

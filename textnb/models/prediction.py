@@ -40,7 +40,7 @@ class FormClassifier(Parameters):
     _form: Any
     # Of a model on counts: what `fit` has learned, and the model with the parameters of that fit.
     _learned: Learned
-    _used: Any
+    _fitted_model: Any
     _accept_sparse: str | bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
