@@ -27,11 +27,11 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted(_homes())
     if name.startswith("_") or name not in _homes():
-        from textnb.runtime.gone import NAMES, gone
+        from textnb.runtime.gone import NAMES, removal_message
 
         if name in NAMES:
             # An AttributeError would lose its message in `from textnb import`.
-            raise ImportError(gone(f"textnb.{name}", NAMES[name]), name=name)
+            raise ImportError(removal_message(f"textnb.{name}", NAMES[name]), name=name)
         raise AttributeError(f"module 'textnb' has no attribute {name!r}")
     value = getattr(import_module(_homes()[name]), name)
     globals()[name] = value

@@ -35,7 +35,7 @@ from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
-from textnb.runtime.gone import OPTIONS, gone
+from textnb.runtime.gone import OPTIONS, removal_message
 from textnb.runtime.settings import Setting, declared, setting, type_of
 from textnb.text.token_settings import TokenSettings
 
@@ -225,7 +225,7 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             name, verb = error.option_name, str(ctx.info_name)
             if (verb, name) in OPTIONS:
-                raise click.UsageError(gone(name, OPTIONS[verb, name]), ctx) from None
+                raise click.UsageError(removal_message(name, OPTIONS[verb, name]), ctx) from None
             if verb == "train" and _is_not_option(name):
                 raise click.UsageError(f"{name} is a setting that only Python and jobs "
                                        "(textnb run) have", ctx) from None

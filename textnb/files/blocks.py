@@ -186,8 +186,8 @@ class Blocks:
                     self.read(member.header, member.start) != _local_header(member)):
                 raise self.damaged(f"the header of {member.name} is not the one that textnb writes")
 
-    def damaged(self, what: str) -> ModelFileError:
-        return ModelFileError.damaged(self._name, what)
+    def damaged(self, problem: str) -> ModelFileError:
+        return ModelFileError.damaged(self._name, problem)
 
     def _open(self, length: int) -> None:
         at = length - _END.size - _COMMENT

@@ -75,8 +75,8 @@ def replace_folder(
         If the path can't be written, or another process writes it.
     """
     target = Path(path).resolve()
-    lock, work, old = (target.with_name(f".{target.name}.textnb-{what}")
-                       for what in ("lock", "run", "old"))
+    lock, work, old = (target.with_name(f".{target.name}.textnb-{suffix}")
+                       for suffix in ("lock", "run", "old"))
     with lock_file(lock) as is_alone:
         if not is_alone:
             raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "

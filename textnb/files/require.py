@@ -21,10 +21,10 @@ class Unsupported(Exception):
     """
 
 
-def require(is_sound: bool, what: str) -> None:
-    """Raise ValueError, with ``what`` as its message, unless a value from a file is sound."""
+def require(is_sound: bool, message: str) -> None:
+    """Raise ValueError, with ``message`` as its message, unless a value from a file is sound."""
     if not is_sound:
-        raise ValueError(what)
+        raise ValueError(message)
 
 
 def check_size(name: str, needed: int, max_bytes: int) -> None:
@@ -114,5 +114,6 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
         if (failure := engine_failure(error)) is not None:
             raise failure from error
         reason = first_line(error)[:500]
-        what = f"no {reason}" if isinstance(error, KeyError) else reason
-        raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error
+        problem = f"no {reason}" if isinstance(error, KeyError) else reason
+        place = f"{member}: " if member else ""
+        raise ModelFileError.damaged(name, f"{place}{problem}", kind) from error

@@ -192,12 +192,12 @@ class Fitted:
         return replace(self, decision=decision)
 
 
-def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
+def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
     """A model with the calibration and decision of another one, marked stale.
 
     Parameters
     ----------
-    chosen : Fitted
+    source : Fitted
         The model whose choices are kept.
     fitted : Fitted
     since : str
@@ -208,8 +208,8 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     TextnbWarning
         If the decision is dropped, as it was for other classes.
     """
-    calibration = None if chosen.calibration is None else chosen.calibration.as_stale(since)
-    decision = None if chosen.decision is None else chosen.decision.as_stale(since)
+    calibration = None if source.calibration is None else source.calibration.as_stale(since)
+    decision = None if source.decision is None else source.decision.as_stale(since)
     if calibration is not None and len(calibration.sigmoids) not in (0, len(fitted.classes)):
         warn_caller(OTHER_CLASSES.format("calibration", "sigmoids"))
         calibration = None
@@ -238,27 +238,27 @@ def fitted_texts(model: Any) -> Fitted | None:
     return state if isinstance(state, Fitted) else None
 
 
-def check_one_label(fitted: Fitted, what: str) -> Fitted:
+def check_one_label(fitted: Fitted, subject: str) -> Fitted:
     """The same model; ParameterError if documents have lists of labels.
 
     Parameters
     ----------
     fitted : Fitted
-    what : str
+    subject : str
         What knows no such models, as the subject of a sentence.
     """
     if fitted.is_multilabel:
-        raise ParameterError.multilabel(what)
+        raise ParameterError.multilabel(subject)
     return fitted
 
 
-def check_texts(model: Any, what: str | None = None) -> Fitted:
+def check_texts(model: Any, action: str | None = None) -> Fitted:
     """The fitted state of a model of texts, or of a classifier.
 
     Parameters
     ----------
     model : TextClassifier or Fitted
-    what : str, optional
+    action : str, optional
         An action for which a classifier must have the parameters that it was fitted with, as the
         subject of a sentence.
 
@@ -270,6 +270,6 @@ def check_texts(model: Any, what: str | None = None) -> Fitted:
     fitted = fitted_texts(model)
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    if what is not None and fitted is not model:
-        model.check_unchanged(what)
+    if action is not None and fitted is not model:
+        model.check_unchanged(action)
     return fitted

@@ -14,8 +14,8 @@ from textnb.runtime.sizes import byte_size
 _MIN_BYTES = 1 << 20
 
 
-def check_memory_limit(memory: Any, model: Model, given: bool) -> None:
-    """Raises ParameterError for what is no limit, or for settings that it does not go with."""
+def check_memory_limit(memory: Any, model: Model, has_vocabulary: bool) -> None:
+    """Raise ParameterError if it is not a limit, or can't be used with the other settings."""
     if memory is None:
         return
     if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
@@ -23,7 +23,7 @@ def check_memory_limit(memory: Any, model: Model, given: bool) -> None:
         raise ParameterError.out_of_range(
             "memory_limit", f"None, a size such as '500M', or a number of bytes from {_MIN_BYTES} "
             "(1 MiB) to 2**63 - 1", memory)
-    if given:
+    if has_vocabulary:
         raise ParameterError.naming(
             "a given vocabulary is not limited: leave {memory_limit} at None")
     if not model.from_counts:

@@ -25,7 +25,7 @@ def copied(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
-def plain(value: Any) -> Any:
-    """A setting as JSON has it."""
+def to_json_value(value: Any) -> Any:
+    """A setting as a value of JSON."""
     return archive.to_lists(
         value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)

@@ -53,7 +53,7 @@ def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int
     """The model with a sample of the rows that it was fitted to."""
     check_one_label(fitted, "keep_sample")
     return replace(fitted, sample=RowSample.of(
-        int(max_rows), _as_counted(fitted.settings, counts), labels.codes, fitted.form))
+        int(max_rows), _apply_presence(fitted.settings, counts), labels.codes, fitted.form))
 
 
 def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
@@ -152,7 +152,7 @@ def _rows(
         terms = pl.concat([terms, found.terms]).unique().sort().alias(terms.name)
     place = _places(found.terms, terms)
     statistics = document_statistics(found.counts, labels).widened(place, len(terms))
-    rows = _as_counted(fitted.settings, found.counts)
+    rows = _apply_presence(fitted.settings, found.counts)
     return (SparseRows(rows.data, place[rows.indices], rows.indptr, len(terms)), terms,
             labels.among(fitted.classes).codes, statistics)
 
@@ -162,7 +162,7 @@ def _places(terms: pl.Series, among: pl.Series) -> NDArray[np.int64]:
     return places
 
 
-def _as_counted(settings: TextSettings, counts: CountMatrix) -> SparseRows:
+def _apply_presence(settings: TextSettings, counts: CountMatrix) -> SparseRows:
     """Counts as the model uses them: 1 where presence counts."""
     present = settings.presence_above is not None
     data = np.ones_like(counts.data) if present else counts.data

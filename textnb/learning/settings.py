@@ -58,12 +58,12 @@ MAIL_OPTIONS = " ".join(
         "=0", "=false") for name, value in MAIL_RECIPE.items())
 
 
-def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
+def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
     """The settings by which mail is learned; empty where one of a model's settings is named.
 
     Parameters
     ----------
-    named : iterable of str
+    names : iterable of str
         Names of settings of jobs or of the command line.
 
     Examples
@@ -77,7 +77,7 @@ def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     own = {field.name for group in groups for field, _ in declared(group)} - {"label"}
     own |= {"model", "kind", "tokenizer", "sklearn", "features"}
-    return {} if own & set(named) else dict(MAIL_RECIPE)
+    return {} if own & set(names) else dict(MAIL_RECIPE)
 
 
 def is_mail_recipe(settings: Mapping[str, Any]) -> bool:

@@ -102,12 +102,12 @@ NAMES: dict[str, str] = {
 }
 
 
-def gone(name: str, advice: str) -> str:
-    """A message for what has gone.
+def removal_message(name: str, advice: str) -> str:
+    """The message for an option or a name that was removed.
 
     Examples
     --------
-    >>> gone("--engine", "export to each target")
+    >>> removal_message("--engine", "export to each target")
     '--engine is gone: export to each target'
     """
     return f"{name} is gone: {advice}"

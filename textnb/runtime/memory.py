@@ -24,7 +24,7 @@ _UNLIMITED = 1 << 60
 
 
 def check_room(
-    classes: int, terms: int, per_count: int, what: str, freed: int = 0, log: bool = False,
+    classes: int, terms: int, per_count: int, name: str, freed: int = 0, log: bool = False,
     stored: int | None = None,
 ) -> None:
     """Check that memory can hold tables of classes times terms.
@@ -34,7 +34,7 @@ def check_room(
     classes, terms : int
     per_count : int
         Bytes for each class and term, at least.
-    what : str
+    name : str
         What the tables are, for the message.
     freed : int
         Bytes of the tables that are allocated already, or are freed before the tables are full.
@@ -50,10 +50,10 @@ def check_room(
     """
     needed = (classes * terms if stored is None else stored) * per_count
     if not has_room(needed - freed):
-        raise DataError.too_large(classes, terms, what, needed, free_memory() or 0)
+        raise DataError.too_large(classes, terms, name, needed, free_memory() or 0)
     if log and needed >= _MUCH:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
-                  f"{terms:,}", what, needed / 2**30)
+                  f"{terms:,}", name, needed / 2**30)
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def add_answers(
     schema: dict[str, pl.DataType],
     answer: Callable[[pl.DataFrame], pl.DataFrame],
     divide: Batches,
-    done: Callable[[], None] | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """The frame with the columns of ``schema``, still lazy.
 
@@ -82,7 +82,7 @@ def add_answers(
         Takes a batch with those columns, and returns its answers, a row each.
     divide : callable
         Takes a frame, and returns its batches of bounded size, in order.
-    done : callable, optional
+    on_end : callable, optional
         Called each time after all rows were answered.
 
     Raises
@@ -110,8 +110,8 @@ def add_answers(
             rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
         for batch in rows_of:
             yield batch.select(names)
-        if done is not None:
-            done()
+        if on_end is not None:
+            on_end()
 
     return lazy_frame_from(read, pl.Schema({**present, **schema}))
 

@@ -84,7 +84,7 @@ def _no_text(text: Any) -> ParameterError:
 def predict_lazily(
     fitted: Fitted, X: Any, answers: Answers | None = None,
     progress: Progress | None = None, watch: Watch | None = None,
-    done: Callable[[], None] | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """A table with predictions, always lazy, and without a warning about unknown terms.
 
@@ -97,12 +97,12 @@ def predict_lazily(
         Called with the number of rows of each batch that was scored.
     watch : callable, optional
         Called with each batch of rows and the SparseRows of its known terms, from several threads.
-    done : callable, optional
+    on_end : callable, optional
         Called after all rows were scored, each time that the frame is collected.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
-    return score_frame(fitted, frame, answers or Answers(), progress, watch, done)
+    return score_frame(fitted, frame, answers or Answers(), progress, watch, on_end)
 
 
 def coverage_of(fitted: Fitted) -> TermCoverage:

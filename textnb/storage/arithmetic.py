@@ -40,12 +40,12 @@ def smallest_index(n: int) -> type[np.integer[Any]]:
     return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
 
 
-def check_ends(ends: NDArray[Any], length: int, what: str) -> NDArray[np.int64]:
+def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
     """Check that ends ascend to a length; return them as 64 bits."""
     wide = ends.astype(np.int64)
     require(not len(wide) or (int(wide[0]) >= 0 and bool((np.diff(wide) >= 0).all())
                               and int(wide[-1]) == length),
-            f"the ends of its {what} do not ascend to their length")
+            f"the ends of its {name} do not ascend to their length")
     return wide
 
 
@@ -53,13 +53,13 @@ def _add_below(values: NDArray[Any], max_sum: int) -> bool:
     return float(values.sum(dtype=np.float64)) < max_sum
 
 
-def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
+def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
     """Check where the values of terms end, and of which classes they are.
 
     Parameters
     ----------
     arrays : mapping of str to array
-    what : {"counts", "weights"}
+    name : {"counts", "weights"}
     n_classes : int
 
     Returns
@@ -67,13 +67,13 @@ def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
     int64 (n_values,)
         The term of each value.
     """
-    classes = arrays[f"{what}/classes"]
-    ends = check_ends(arrays[f"{what}/ends"].reshape(-1), len(classes), what)
+    classes = arrays[f"{name}/classes"]
+    ends = check_ends(arrays[f"{name}/ends"].reshape(-1), len(classes), name)
     require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
-            f"one of its {what} is of no class")
+            f"one of its {name} is of no class")
     terms = np.repeat(np.arange(len(ends), dtype=np.int64), np.diff(ends, prepend=0))
     require(bool((np.diff(terms * n_classes + classes) > 0).all()),
-            f"the classes of a term's {what} are not sorted")
+            f"the classes of a term's {name} are not sorted")
     return terms
 
 
@@ -131,13 +131,13 @@ def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.f
     return weights
 
 
-def check_weights(weights: NDArray[Any], intercept: Any) -> NDArray[np.float64]:
+def check_weights(weights: NDArray[Any], values: Any) -> NDArray[np.float64]:
     """Check that weights are finite, and intercepts numbers of the classes; return these."""
-    found = np.array(intercept, dtype=np.float64)
-    require(found.shape == weights.shape[1:] and bool(np.isfinite(found).all()),
+    intercept = np.array(values, dtype=np.float64)
+    require(intercept.shape == weights.shape[1:] and bool(np.isfinite(intercept).all()),
             "intercepts are not one finite number per class")
     require(bool(np.isfinite(weights).all()), "a weight is not finite")
-    return found
+    return intercept
 
 
 def stored_arrays(

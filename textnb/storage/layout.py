@@ -133,7 +133,7 @@ def check_arrays(
     """
     for name in declared:
         require(name in known or name.startswith(OPTIONAL), f"it has no array {name!r}")
-    found = {"1": 1, **sizes}
+    size_of = {"1": 1, **sizes}
     for name, array in known.items():
         is_due = not array.when or array.when in facts
         if name not in declared:
@@ -143,9 +143,9 @@ def check_arrays(
                                              "model")
         type_, shape = declared[name][:2]
         require(type_ in array.types and len(shape) == len(array.shape) and all(
-            found.setdefault(size, n) == n for size, n in zip(array.shape, shape, strict=True)),
+            size_of.setdefault(size, n) == n for size, n in zip(array.shape, shape, strict=True)),
             f"the array {name!r} is not of its type and shape")
     for size, each in _OF_TERMS.items():
-        require(size not in found or found[size] == -(-found["terms"] // each),
+        require(size not in size_of or size_of[size] == -(-size_of["terms"] // each),
                 f"it does not have as many {size} as its terms have")
-    return found
+    return size_of

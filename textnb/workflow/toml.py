@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
-from textnb.runtime.gone import KEYS, SETTINGS, gone
+from textnb.runtime.gone import KEYS, SETTINGS, removal_message
 from textnb.runtime.settings import Setting, check_json, declared, type_of
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class Table:
         place = ".".join(part for part in key if not _is_index(part))
         advice = KEYS.get(place) or (SETTINGS.get(name) if key[0] == "model" else None)
         if advice:
-            self.fault(key, gone("it", advice))
+            self.fault(key, removal_message("it", advice))
         elif name in self.tables:
             self.fault(key, f"no such key there; it is one of {' and '.join(self.tables[name])}")
         else:
