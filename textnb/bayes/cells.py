@@ -4,8 +4,8 @@
     codes     the class of each cell, ascending within a feature
     values    its count
 
-So counts are in memory and in a model file. While they are added up, a cell has one number for its
-feature and class, its key.
+Counts have this form in memory and in a model file. While they are added up, a cell has a key, one
+number for its feature and class.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
-# Counts of more cells than this are sparse if at most one in so many is not 0. So sizes alone
-# decide it, and the same counts have weights of the same bits in each way of training.
+# Counts of more cells than the first number are sparse if at most one in the second number is not
+# 0. Only sizes decide, so the same counts give weights of the same bits in each way of training.
 LARGE, ONE_IN = 1 << 24, 16
 # With fewer classes dense weights score faster.
 MANY = 512
@@ -30,7 +30,7 @@ def may_be_sparse(n_classes: int, n_features: int) -> bool:
 
 
 def is_sparse(n_classes: int, n_features: int, n_cells: int) -> bool:
-    """Whether counts of these sizes, of which so many are not 0, have sparse weights.
+    """Whether counts of these sizes, with ``n_cells`` that are not 0, have sparse weights.
 
     Examples
     --------

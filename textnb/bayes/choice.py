@@ -2,9 +2,9 @@
 
 Each value has a temperature of its own [1]_, and the loss is measured after it: naive Bayes is so
 sure of long rows that its plain log loss says more about how sure it is than about how often it is
-right. Among the values whose loss is within one standard error of the least, the largest is chosen
+right. Among the values whose loss is within one standard error of the lowest, the largest is chosen
 [2]_: left-out rows have near copies among the others, which rewards too little smoothing. The
-scores of complement naive Bayes are no log-probabilities, so accuracy decides there.
+scores of complement naive Bayes are not log-probabilities, so accuracy decides there.
 
 References
 ----------
@@ -45,7 +45,7 @@ class SmoothingResult:
     accuracy : float
         Share of all rows whose most probable class is their own.
     temperature : float
-        The temperature of the least loss.
+        The temperature of the lowest loss.
     calibrated_log_loss : float
         The log loss of softmax(scores / temperature).
     standard_error : float
@@ -76,7 +76,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     l : float
         The smoothing parameter that gave the scores.
     left_out : LeftOut
-        A code of -1 is a label that is none of the classes. Rows that are not countable have no
+        A code of -1 is a label that is not a class. Rows that are not countable have no
         losses: they are impossible, whatever ``l`` is.
 
     Examples
@@ -115,11 +115,11 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
 
 
 def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
-    """The largest ``l`` whose calibrated loss is within one standard error of the least.
+    """The largest ``l`` whose calibrated loss is within one standard error of the lowest.
 
     Losses of less than log((n + 2) / (n + 1)) over n rows do not count as different: by Laplace's
-    rule of succession, n right answers out of n show no more. Where scores are no
-    log-probabilities, it is the largest ``l`` of the highest accuracy.
+    rule of succession, n right answers out of n show no more. If scores are not log-probabilities,
+    it is the largest ``l`` of the highest accuracy.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
 def measure_path(
     of_each: Iterable[LeftOut], grid: Iterable[float]
 ) -> list[SmoothingResult]:
-    """Measure each value of a grid by the scores of rows that it gave.
+    """Measure each value of a grid by its scores of rows.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
 
 
 def _best_log_temperature(behind: Floats) -> float:
-    """log T of the least loss. The loss is convex in 1/T, so there is one minimum."""
+    """log T of the lowest loss. The loss is convex in 1/T, so there is one minimum."""
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(lambda log_t: float(_losses(behind, log_t).mean()),

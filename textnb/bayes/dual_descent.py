@@ -31,7 +31,7 @@ class DualPoint:
         Of the rows without the scale.
     bias : float
     duals : float64 (n_rows,)
-        At least 0. The weights are theirs.
+        At least 0. The weights follow from them.
     passes : int
     converged : bool
     """
@@ -63,7 +63,7 @@ def descend(
         It ends where the projected gradients of the duals are not farther apart than this, as
         LIBLINEAR's descent does.
     max_passes : int
-        Most passes.
+        Largest number of passes.
     start : float64 (n_rows,), optional
         Duals to start from, each at least 0: those of a solution of nearly the same rows.
     """

@@ -27,7 +27,7 @@ _BLOCK, _CLASSES = 1 << 12, 1 << 4
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
-    """log(numerator / denominator), base e, where 0/0 counts as 0."""
+    """log(numerator / denominator), base e; log(0/0) is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     ratio = np.empty(shape, dtype=np.float64)
     # In place, as these are as large as a model. Differences of weighted sums may fall below 0 by
@@ -67,7 +67,7 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     Returns
     -------
     float64 (n_classes, n_features)
-        -inf for a term that a class never had, where ``l`` is 0.
+        -inf for a term that a class never had, if ``l`` is 0.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def multinomial_form(counts: CountTable, l: Smoothing, log_prior: Floats) -> Lin
 def complement_form(
     counts: CountTable, l: Smoothing, log_prior: Floats, norm: bool
 ) -> LinearForm:
-    """The linear form of complement; its scores hold no prior, but for one class alone."""
+    """The linear form of complement; its scores only hold a prior if there is one class."""
     if norm and np.min(l) == 0:
         raise ParameterError(INFINITE_NORM)
     weights = complement_weights(counts.feature_count, l, norm)
@@ -225,8 +225,7 @@ def bernoulli_form(
         log_p, log_not_p = bernoulli_log_prob(
             counts.feature_count[classes], counts.class_count[classes], l)
         # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
-        # log 1 = 0, and its absence rules the class out, which no finite weight and intercept can
-        # say.
+        # log 1 = 0, and its absence excludes the class, which no finite weight and intercept does.
         certain = np.isneginf(log_not_p)
         if certain.any():
             always[classes] = certain

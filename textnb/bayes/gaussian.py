@@ -32,9 +32,9 @@ def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
     Parameters
     ----------
     moments : MomentStatistics
-        Of variances alone.
+        Only with variances, not covariances.
     added : float
-        A class without rows has no more than this.
+        Added to each variance; the variance of a class without rows.
     shared : bool
         Whether the classes have the same variances.
     """

@@ -19,7 +19,7 @@ from textnb.bayes.forms import Floats
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of the sigmoid of all labels, whose slope is about 1.
 _LITTLE = 1e-6
-# A label keeps the order of its scores, however little they say.
+# Slopes stay above 0, so that a label keeps the order of its scores.
 _MIN_SLOPE = 0.01
 _MAX_STEPS, _MAX_HALVES, _ENOUGH = 100, 40, 1e-9
 
@@ -27,9 +27,9 @@ _MAX_STEPS, _MAX_HALVES, _ENOUGH = 100, 40, 1e-9
 def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     """Slope and shift of each label under which its rows are most likely [1]_.
 
-    One sigmoid is fitted to all pairs of a row and a label, and then each label's, which stays near
-    it where the label's rows say little. Each label needs other numbers, as naive Bayes is the more
-    certain of a label, the more its words differ from the rest.
+    One sigmoid is fitted to all pairs of a row and a label, and then one to each label, which stays
+    near the first if the label has few rows. Each label needs its own numbers: naive Bayes is the
+    more certain of a label, the more its words differ from the rest.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _fit(
     scores: Floats, positive: NDArray[np.bool_], center: tuple[float, float],
     precision: tuple[float, float],
 ) -> tuple[float, float]:
-    """Slope and shift of least loss, with a normal prior around the center [2]_."""
+    """Slope and shift of the lowest loss, with a normal prior around the center [2]_."""
     start, weight = np.array(center), np.array(precision)
     signs = np.where(positive, -1.0, 1.0)
 

@@ -83,14 +83,14 @@ def steady_threshold(
 def cheapest_threshold(
     scores: Floats, positive: NDArray[np.bool_], false_positive: float, missed: float
 ) -> float:
-    """The threshold of least cost, and of several the highest.
+    """The threshold of the lowest cost, and of several the highest.
 
     Parameters
     ----------
     scores : float64 (n_rows,)
     positive : bool (n_rows,)
     false_positive, missed : float
-        What a label costs that is predicted wrongly, and one that is not predicted.
+        The costs of a label that is predicted wrongly, and of one that is missed.
 
     Examples
     --------
@@ -156,7 +156,8 @@ Prefixes = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 def _prefixes(
     scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any]
 ) -> Prefixes:
-    """Scores from high to low, how many are right, how many there are, where a prefix may end.
+    """Scores from high to low; for each prefix of them, how many are right, how many there are, and
+    whether it may end there.
 
     Rows of one score are given the label together, and rows of -inf never.
     """

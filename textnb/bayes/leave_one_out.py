@@ -49,7 +49,7 @@ class Within:
     total : int64 (n_features,)
         Occurrences of each feature in all rows.
     document_frequency : int64 (n_features,) or None
-        Rows that hold each feature; None where no limit needs it.
+        Rows that hold each feature; None if no limit needs it.
     min_documents, max_documents : float
         Limits on rows that hold a feature, of one row less than there are.
     """

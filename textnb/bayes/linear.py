@@ -466,7 +466,7 @@ def _check_values(rows: sp.csr_array) -> None:
 def _divide(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:
     """The part of each row: every n-th of each class, and of rare classes together.
 
-    The last part is held out. None where its rows would be too few, or of one class. Each class
+    The last part is held out. None if its rows would be too few, or of one class. Each class
     keeps a row to be learned.
     """
     if not share:

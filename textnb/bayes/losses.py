@@ -62,7 +62,7 @@ class Logistic:
     absorbs_own_features: bool = False
 
     def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
-        # exp of what is not above 0, so that nothing overflows.
+        # exp of numbers that are 0 or less, so that nothing overflows.
         small = np.exp(-np.abs(margins))
         wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
         return -wrong, np.maximum(small / (1.0 + small) ** 2, _MIN_CURVATURE)

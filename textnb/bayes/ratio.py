@@ -219,7 +219,7 @@ def _solve(
 
 
 def _check_rows(rows: sp.csr_array) -> None:
-    """Raises DataError for rows that LIBLINEAR can't read, or never ends with."""
+    """Raise DataError for rows that LIBLINEAR can't read, or never ends with."""
     if rows.indices.dtype != np.int32 or rows.indptr.dtype != np.int32:
         raise DataError(f"the rows store {rows.nnz:,} values in {rows.shape[1]:,} columns, and "
                         "LIBLINEAR takes less than 2,147,483,648 of each: learn from fewer rows, "

@@ -20,7 +20,7 @@ AUTO = "auto"
 
 
 def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any) -> None:
-    """Raises ParameterError for a warm start that is not True or False, or is of a search.
+    """Raise ParameterError for a warm start that is not True or False, or is of a search.
 
     A search begins anew, and keeps no sample of rows either.
     """

@@ -169,7 +169,7 @@ class Blocks:
             raise self.damaged(f"the CRC-32 of {DOCUMENT} differs")
         values = read_document(content, self._name, DOCUMENT, FORMAT, VERSION, VERSION)
         if b"\\ud" in content.lower():
-            # Half of a pair of surrogates is no character, and could not be written again.
+            # Half of a pair of surrogates is not a character, and could not be written again.
             json.dumps(values, ensure_ascii=False).encode("utf-8")
         required = values["requires"]
         require(isinstance(required, list) and all(isinstance(name, str) for name in required),
@@ -255,7 +255,7 @@ def _read_at(descriptor: int, length: int, at: int) -> bytes:
 def _members_of(directory: bytes) -> list[Member]:
     """The members that a directory names, at the places where a writer puts them.
 
-    Whatever else is in the directory: its reader compares it with the one of these members.
+    Other fields are not read: the reader builds the directory of these members and compares it.
     """
     written: list[Member] = []
     at = 0

@@ -1,4 +1,4 @@
-"""A file or a folder is replaced whole or not at all: written beside its name, and renamed."""
+"""A file or a folder is replaced completely or not at all: written beside its name, and renamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from textnb.files.lock import lock_file
 def replace_file(
     path: str | os.PathLike[str], *, private: bool = False, mode: int | None = None
 ) -> Iterator[IO[bytes]]:
-    """Write a file that replaces ``path`` once it is whole; on any failure, nothing changes.
+    """Write a file that replaces ``path`` once it is complete; on any failure, nothing changes.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def replace_folder(
     """Write a folder that replaces ``path`` at the end; on any failure, nothing changes.
 
     The old folder is removed once the new one is in its place. One process at a time does so, and
-    first puts right what a killed one left.
+    first cleans up after a process that was killed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks of what is read from a file, and errors that name the file.
+"""Checks of values from a file, and errors that name the file.
 
 Neither NumPy nor Polars is imported, as readers of single terms start at once.
 """
@@ -15,7 +15,7 @@ from textnb.runtime.engine import engine_failure
 
 
 class Unsupported(Exception):
-    """Something that a reader of a few terms does not know, and that of whole files may.
+    """A part of a file that a reader of a few terms does not know; that of whole files may.
 
     The message names it: a part of a model file, a setting or a message.
     """
@@ -28,7 +28,7 @@ def require(is_sound: bool, message: str) -> None:
 
 
 def check_size(name: str, needed: int, max_bytes: int) -> None:
-    """Raise ModelFileError where a file declares more bytes in memory than the limit."""
+    """Raise ModelFileError if a file declares more bytes in memory than the limit."""
     if needed > max_bytes:
         raise ModelFileError.too_large(name, needed, max_bytes)
 
@@ -104,7 +104,7 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
     except BaseException as error:
-        # A panic of Polars is no Exception; its type is known by name, as Polars may not be loaded.
+        # A panic of Polars is not an Exception. Its name is compared, as Polars may not be loaded.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         # A file is not damaged because memory ran out.

@@ -1,4 +1,4 @@
-"""Counts that change while weights, which were learned from rows, stay as they are."""
+"""Changes the counts of a model whose weights, learned from rows, stay as they are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from textnb.text.vocabulary import Limits
 
 
 def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = False) -> Fitted:
-    """The model with documents counted, or taken out again; its weights stay as they are.
+    """The model with documents counted, or removed again; its weights stay as they are.
 
-    The terms that have weights are counted: what is more will be learned by the next fit.
+    Only terms that have weights are counted: the next fit learns the others.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From labelled documents to what estimators learn from: counts per class, or a matrix."""
+"""From labelled documents to counts per class, or a matrix, from which estimators learn."""
 
 from __future__ import annotations
 

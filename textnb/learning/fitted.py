@@ -43,12 +43,12 @@ class Fitted:
     statistics : Counts or None
         Counts of all terms that were seen; None for a model that learns from all rows at once.
     chosen_l : float or None
-        The value that ``l="auto"`` chose; None where l was a number.
+        The value that ``l="auto"`` chose; None if l was a number.
     calibration : Calibration or None
         Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
     since_fit : SinceFit or None
-        Where counts have changed and the weights, which are not derived from them, have not.
+        If counts have changed and the weights, which are not derived from them, have not.
     labels_beside : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
@@ -232,7 +232,7 @@ def fitted_texts(model: Any) -> Fitted | None:
     >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
     Fitted(MultinomialNB, 2 terms, 2 classes)
     """
-    # The class is asked: the property of a classifier that is not fitted raises an error.
+    # The class, not the object: the property of a classifier that is not fitted raises an error.
     state = model if isinstance(model, Fitted) else (
         model.fitted_ if hasattr(type(model), "fitted_") else None)
     return state if isinstance(state, Fitted) else None
@@ -245,7 +245,7 @@ def check_one_label(fitted: Fitted, subject: str) -> Fitted:
     ----------
     fitted : Fitted
     subject : str
-        What knows no such models, as the subject of a sentence.
+        The step that does not support them, as the subject of a sentence.
     """
     if fitted.is_multilabel:
         raise ParameterError.multilabel(subject)
@@ -265,7 +265,7 @@ def check_texts(model: Any, action: str | None = None) -> Fitted:
     Raises
     ------
     ParameterError
-        If the model is none of texts, or parameters were changed since the fit.
+        If it is not a model of texts, or parameters were changed since the fit.
     """
     fitted = fitted_texts(model)
     if fitted is None:

@@ -75,7 +75,7 @@ class LeaveOneOutReader:
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
         reader = cls(model, statistics, limits, fixed_terms, binary)
-        # What can't be left out is refused before documents are read.
+        # Raises before documents are read if they can't be left out.
         reader._two_classes(0) if statistics.is_multilabel else reader._whole(statistics)
         return reader
 

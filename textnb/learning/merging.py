@@ -31,7 +31,7 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
 
 
 def _check_alike(one: Fitted, other: Fitted) -> float | None:
-    """The ``l`` that was chosen for both, where it was; ParameterError where they do not add."""
+    """The ``l`` that was chosen for both, or None; ParameterError if they do not add."""
     kinds = [type(model.classes.tolist()[0]).__name__ for model in (one, other)]
     if kinds[0] != kinds[1]:
         raise ParameterError(f"models differ in the type of their labels: {kinds[0]} and "

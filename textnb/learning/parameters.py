@@ -1,4 +1,4 @@
-"""The parameters of a classifier of texts, by name: their defaults, and how they are kept."""
+"""The parameters of a classifier of texts, by name: defaults, copies and JSON values."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MAX_ROWS = 2**31 - 1
 
 
 def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) -> None:
-    """Raise ParameterError where no sample of the rows can be kept."""
+    """Raise ParameterError if no sample of the rows can be kept."""
     expected = f"an int from 2 to {MAX_ROWS}"
     if not (isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
             and 2 <= max_rows <= MAX_ROWS):
@@ -81,7 +81,7 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 
 
 def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
-    """The model without documents: their counts are taken out, and the weights refitted.
+    """The model without documents: their counts are removed, and the weights refitted.
 
     Documents that the sample does not hold leave the weights as they were, and are noted.
     """

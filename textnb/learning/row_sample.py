@@ -24,7 +24,7 @@ class RowSample:
     Attributes
     ----------
     max_rows : int
-        The most rows that it holds.
+        The largest number of rows that it holds.
     codes : int64 (n_rows,)
         The class of each row.
     rows : SparseRows (n_rows, n_terms)

@@ -1,9 +1,9 @@
 """Every setting of a classifier of texts, declared once: name, type, default, and what it means.
 
 The command line, the keys of jobs and the reference pages are made from these dataclasses, and from
-the fields of the models. The tokenizer and the classifier have the same names and defaults, which a
-test holds. This module imports neither Polars nor NumPy, so that ``textnb train --help`` starts at
-once.
+the fields of the models. A test checks that the tokenizer and the classifier have the same names
+and defaults. This module imports neither Polars nor NumPy, so that ``textnb train --help`` starts
+at once.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class LimitSettings:
               "terms are left out until the rest fits.", metavar="SIZE")
 
 
-# What mail is learned by where no setting says otherwise: the model that errs least on its tokens.
+# The settings for mail if no other ones are given: the model with the fewest errors on its tokens.
 MAIL_RECIPE: Mapping[str, Any] = {
     "text": "tokens", "model": "nblinear", "tf": "presence", "idf": False, "power": 1.0, "C": 10.0}
-# The share of ham that a filter of mail may take for spam, where nobody asks for another one.
+# The share of ham that a filter of mail may take for spam, by default.
 FALSE_POSITIVES = 0.001
 # The same as options of the command line.
 MAIL_OPTIONS = " ".join(
@@ -59,7 +59,7 @@ MAIL_OPTIONS = " ".join(
 
 
 def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
-    """The settings by which mail is learned; empty where one of a model's settings is named.
+    """The settings by which mail is learned; empty if one of a model's settings is named.
 
     Parameters
     ----------

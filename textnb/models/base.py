@@ -368,7 +368,7 @@ def is_registered(model: Any) -> bool:
 
 
 def check_registered(model: Any, purpose: str) -> None:
-    """Raises ParameterError for a model whose class is not registered.
+    """Raise ParameterError for a model whose class is not registered.
 
     Parameters
     ----------

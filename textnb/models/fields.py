@@ -24,7 +24,7 @@ _TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
 
 
 def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
-    """Raises ParameterError for a field that can't be a setting of this model.
+    """Raise ParameterError for a field that can't be a setting of this model.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ class NBLinear(TfidfModel):
 
 
 def check_above_0(l: Any, n_features: int) -> None:
-    """Raises ParameterError for a smoothing of ratios that is not above 0."""
+    """Raise ParameterError for a smoothing of ratios that is not above 0."""
     import numpy as np
 
     from textnb.bayes.statistics import as_smoothing

@@ -64,7 +64,7 @@ class FormClassifier(Parameters):
         return "log-odds" if self.scores_are_log_probabilities else "margin"
 
     def check(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError for a parameter that is out of its range."""
+        """Raise ParameterError for a parameter that is out of its range."""
         check_settings(self)
 
     def name_features(self, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""How much memory is free, and a refusal of tables that would not fit in it.
+"""How much memory is free, and an error for tables that would not fit.
 
 A model has classes times terms numbers: with thousands of classes a small file makes a large model.
 Its size is known before it is allocated, and a process that the system kills can report nothing.
@@ -58,7 +58,7 @@ def check_room(
 
 @contextmanager
 def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
-    """Context in which a MemoryError becomes a `DataError` that says what took the memory.
+    """A context in which a MemoryError becomes a `DataError` that says what needs the memory.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> It
 
 
 def has_room(needed: int) -> bool:
-    """Whether ``needed`` bytes are free; True where the system does not tell."""
+    """Whether ``needed`` bytes are free; True if the system does not say."""
     if needed < _MIN_BYTES:
         return True
     free = free_memory()
@@ -81,9 +81,9 @@ def has_room(needed: int) -> bool:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can allocate without swapping; None where the system does not tell.
+    """Bytes that this process can allocate without swapping; None if the system does not say.
 
-    The least of three: what the system has free, what the control groups of the process (a
+    The smallest of three: what the system has free, what the control groups of the process (a
     container's limit) leave, and what its limit of address space (``ulimit -v``) leaves.
     """
     limits = (_free_in_system(), _free_in_control_groups(), _free_in_address_space())
@@ -99,7 +99,7 @@ def _free_in_system() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     try:
-        # An upper bound: what other processes use is not known here.
+        # An upper bound: the memory of other processes is not known here.
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None

@@ -1,4 +1,4 @@
-"""Modules that Cython compiles when the package is built: which there are, and which can be used.
+"""Modules that Cython compiles when the package is built, and whether they can be used.
 
 The standard library alone is imported, as the build runs this file by its path.
 """

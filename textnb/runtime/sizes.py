@@ -16,7 +16,7 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
     name : str
         What the size is of, for the error.
     value : str
-        What is no string is given back as it is: the function that takes it checks it.
+        Other values than strings are returned as they are: the function that uses them checks.
     minimum : int
         Bytes.
 

@@ -22,7 +22,7 @@ from textnb.frames.batches import batches
 from textnb.frames.sources import lazy_frame_from
 from textnb.runtime.threads import map_in_threads
 
-# From so many columns on, a few are found faster than all are sorted.
+# From this number of columns on, finding the best few is faster than sorting all.
 _MANY = 256
 EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
@@ -83,7 +83,7 @@ def add_answers(
     divide : callable
         Takes a frame, and returns its batches of bounded size, in order.
     on_end : callable, optional
-        Called each time after all rows were answered.
+        Called each time all rows were answered.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
     n_rows, n_columns = scores.shape
     if k >= n_columns or n_columns < _MANY:
         return np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    # Those that reach the k-th highest score are sorted, and not all.
+    # Only columns that reach the k-th highest score are sorted.
     lowest = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
     row, column = np.nonzero(scores >= lowest[:, None])
     order = np.lexsort((column, -scores[row, column], row))

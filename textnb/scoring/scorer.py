@@ -65,7 +65,7 @@ def score_frame(
     watch : callable, optional
         Called with each batch, and the counts of its known terms, in the thread that scores it.
     on_end : callable, optional
-        Called each time after all rows were answered.
+        Called each time all rows were answered.
 
     Raises
     ------
@@ -147,14 +147,14 @@ def _explain(
     if len(intercept) > 1:
         others = scores.copy()
         others[every, best] = -np.inf
-        # If all others are impossible, the first of them stands for all.
+        # If all others are impossible, the first of them is the runner-up.
         runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
                           others.argmax(axis=1))
         with np.errstate(invalid="ignore"):
             contribution -= values.data * weights[values.indices, runner[row]]
             base, score = base - intercept[runner], score - scores[every, runner]
         against = fitted.labels.gather(pl.Series(runner))
-        # A term that the runner-up requires and that the text lacks is no term of the text, so
+        # A term that the runner-up requires and that the text lacks is not in the text, so
         # that its infinite contribution goes to the intercept.
         of_terms = np.bincount(row, weights=contribution, minlength=len(best))
         base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)

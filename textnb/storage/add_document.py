@@ -41,7 +41,7 @@ from textnb.text.plan import with_missing
 from textnb.text.utf8 import begins_of, is_ascending
 
 _OCCURRENCES = "terms/occurrences"
-# Weights of two classes; other files the full command reads.
+# Weights of two classes; files with other weights are left to the full command.
 _WEIGHTS = "weights"
 # Arrays of files that this module leaves to others.
 _OTHERS = {"terms/documents", "terms/kept", "terms/total"}
@@ -258,7 +258,7 @@ def _count_since_fit(document: dict[str, Any], contents: TextDocument, n_terms: 
     """Note that a document was learned which the weights do not know."""
     since = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
     since["learned"] += 1
-    # Where the reader of whole files writes it.
+    # The same place as in `textnb.storage.textmodel`.
     document["layers"] = document.pop("layers")
     return Updated(contents.sizes["classes"], n_terms, since_fit=SinceFit(**since))
 

@@ -80,7 +80,7 @@ def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
 def check_counts(
     arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT
 ) -> NDArray[np.int64]:
-    """Check the counts of all terms, of classes with so many documents; return the term of each.
+    """Check the counts of all terms against the documents of each class; return each count's term.
 
     Sums must be exact, even as float64: they are below ``max_sum``.
     """
@@ -93,7 +93,7 @@ def check_counts(
         require(bool((others >= 0).all()) and _add_below(others, max_sum),
                 f"{name} are too large to add, or below 0")
     terms = check_cells(arrays, "counts", len(documents))
-    # What is left of weights after a subtraction depends on rounding.
+    # The difference of two sums of weights depends on rounding.
     require(weighted or bool(documents.all()) or not np.bincount(
         arrays["counts/classes"], minlength=len(documents))[documents == 0].any(),
         "a class without documents has counts")
@@ -101,7 +101,7 @@ def check_counts(
 
 
 def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """All weights (n_terms, n_classes), or those alone that are not 0 if this is smaller.
+    """All weights (n_terms, n_classes), or only those that are not 0 if that is smaller.
 
     Under the squared hinge a document that is far on the right side of a class adds nothing to its
     weights: with many classes most are 0. All are stored for two classes, too: they are one slice

@@ -1,4 +1,4 @@
-"""Checks the document of a model file of texts: each setting by its field, and what excludes what.
+"""Checks the document of a model file of texts: each setting by its field, and their combinations.
 
 Every reader calls it: that of whole files, that of single terms and that which adds one message. So
 it imports neither Polars nor NumPy.
@@ -40,7 +40,7 @@ _PRUNED_COUNTS = ("terms", "occurrences", "at_most")
 
 
 class TextDocument(NamedTuple):
-    """What a document says, after its check.
+    """The contents of a document, after its check.
 
     Attributes
     ----------
@@ -49,15 +49,15 @@ class TextDocument(NamedTuple):
     l : Any
         The smoothing: the one that was chosen, if it is "auto".
     settings : dict
-        Of the classifier, as JSON has them; those that may be missing are there.
+        Of the classifier, as JSON has them; those that the file lacks have their defaults.
     columns : list of str
         The text columns.
     plan : Plan
         Of the tokenizer.
     facts : set of str
-        What is true of its file, of `textnb.storage.layout.Array.when`.
+        The conditions of `textnb.storage.layout.Array.when` that are true of its file.
     sizes : dict of str to int
-        Those that it says.
+        The sizes of arrays that the document states.
     calibration : Calibration or None
     decision : Decision or None
     """
@@ -76,7 +76,7 @@ class TextDocument(NamedTuple):
 def check_text_document(
     path: str, document: Mapping[str, Any], find_model: Callable[[str], type[Model]]
 ) -> TextDocument:
-    """Check types, values and ranges of a text model's document, and what excludes what.
+    """Check types, values, ranges and combinations in a text model's document.
 
     Call it within `textnb.files.require.reading_errors`.
 

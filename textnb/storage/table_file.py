@@ -192,7 +192,7 @@ def _unpack_chosen(
 
 
 def _is_chosen(choice: Any, search: Mapping[str, Any]) -> bool:
-    """Whether it gives each setting of a search one of the values to choose from."""
+    """Whether a choice has, for each setting of a search, one of the values to choose from."""
     return (isinstance(choice, dict) and set(choice) == set(search)
             and all(any(type(value) is type(each) and value == each for each in search[name])
                     for name, value in choice.items()))

@@ -1,10 +1,10 @@
-"""Reads single terms of a model file: the weights for the words of one message, and no more.
+"""Reads only the terms of one message from a model file, and their weights.
 
     sorted words -> the index -> the terms between two entries -> their counts -> their weights
 
 It imports neither Polars nor NumPy, so that a verdict on one message starts at once. It checks the
-checksum of each block that it reads. What it does not know it refuses by name with `Unsupported`:
-the caller then reads the whole file.
+checksum of each block that it reads. If a file has anything that this reader does not know, it
+raises `Unsupported` with its name, and the caller reads the whole file.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TermsReader(ExitStack):
     is_sublinear : bool
         Whether a count c becomes 1 + log(c).
     has_unit_length : bool
-        Whether what the counts became is divided by its Euclidean length.
+        Whether the values that counts become are divided by their Euclidean length.
     are_log_probabilities : bool
         Whether scores are log P(text, class), up to a constant per text.
 
@@ -244,7 +244,7 @@ class TermsReader(ExitStack):
 
 
 def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
-    """A document after its check, if a reader without Polars knows all that it has.
+    """The contents of a document, if a reader without Polars knows all of them.
 
     Call it within `textnb.files.require.reading_errors`.
     """
@@ -256,7 +256,7 @@ def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
 
 
 def _known_model(name: str) -> type[Model]:
-    """A model that needs neither Polars nor NumPy to say the weights of a term."""
+    """A model whose weights of a term can be computed without Polars and NumPy."""
     match name:
         case "MultinomialNB":
             from textnb.models.multinomial import MultinomialNB

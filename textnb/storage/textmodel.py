@@ -71,7 +71,7 @@ _SAMPLE = "optional/sample"
 
 
 def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
-    """Write the model file: counts and settings, whole or not at all.
+    """Write the model file: counts and settings, completely or not at all.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def read_model(
         If the file is truncated, changed, of a later version, larger than ``max_bytes``, or of a
         kind of classifier that this release does not know.
     SourceError
-        If there is no such file or it can't be opened.
+        If the file does not exist or can't be opened.
     """
     check_fork(works=True)
     document, arrays = version2.read(path, max_bytes)
@@ -217,7 +217,7 @@ def pack_text(fitted: Fitted) -> Packed:
 
 
 def _pack_class_weight(class_weight: Any) -> Any:
-    """A class weight ready for JSON, whose keys can't be labels that are not strings."""
+    """A class weight for JSON, where labels that are not strings can't be keys."""
     if class_weight is None or isinstance(class_weight, str):
         return class_weight
     return {"labels": [to_json_value(label) for label in class_weight],
@@ -225,7 +225,7 @@ def _pack_class_weight(class_weight: Any) -> Any:
 
 
 def _pack_choices(fitted: Fitted) -> dict[str, Any]:
-    """What was chosen from documents, and what is kept beside weights or counts."""
+    """Choices from documents, such as a calibration, and what a file stores beside counts."""
     choices: dict[str, Any] = {} if fitted.statistics is not None else {
         "intercept": fitted.form.intercept.tolist()}
     if fitted.sample is not None:
@@ -290,7 +290,7 @@ def unpack_text(
             **{name: value for name, value in contents.settings.items() if name != CLASS_WEIGHT},
             "tokenizer": Tokenizer.from_file(contents.settings["tokenizer"])})
         learned = _unpack_counts(path, document, arrays, contents, model, max_bytes)
-        # Before the fit, which needs the most memory.
+        # Before the fit, which needs more memory than all else.
         check_derived(document, model, contents.l, arrays, _within_limits(
             settings, learned if model.from_counts else None, len(learned.terms)))
         if model.from_counts:

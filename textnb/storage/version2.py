@@ -181,7 +181,7 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
     ModelFileError
         If the file's version is not known.
     SourceError
-        If there is no such file or it can't be read.
+        If the file does not exist or can't be read.
     """
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name) as file:

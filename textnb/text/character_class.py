@@ -14,8 +14,8 @@ from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, UNSPACED_RAN
 Ints = NDArray[np.int64]
 # Beyond the planes that have characters (and tags), code points are unassigned or private.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
-# The engine classifies blocks of 256 code points as texts need them. Once this number of bytes was
-# read, it classifies all code points up to the plane that a text reaches, in about 30 ms.
+# The engine classifies blocks of 256 code points when texts need them. After this number of bytes,
+# it classifies all code points up to the highest plane of a text, in about 30 ms.
 _MUCH_TEXT, _BLOCK_BITS = 1 << 21, 8
 
 
@@ -74,7 +74,7 @@ class CharacterClass:
 
 def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
     every = points.astype("<u4").tobytes().decode("utf-32-le")
-    # Each other character becomes NUL, which is in no class: what did not change is a member.
+    # Every other character becomes NUL, which is in no class. So unchanged characters are members.
     replaced = pl.Series([every]).str.replace_all(f"[^{pattern}]", "\0").item()
     members: NDArray[np.bool_] = np.frombuffer(replaced.encode("utf-32-le"), dtype="<u4") != 0
     return members

@@ -39,11 +39,12 @@ Codes = NDArray[np.int32]
 # The smallest width of a table, and the number of labels up to which it applies.
 _WIDE, _FEW_LABELS = 1 << 17, 32
 _MAX_32 = 2**31 - 1
-# A table of up to so many cells is counted in faster, whether or not its counts end as sparse ones.
+# Up to this number of cells, counting in a table is faster than in a list of cells.
 _DENSE = 1 << 26
 # The bits of a label in the key of a cell, code << _LABEL | label.
 _LABEL = 32
-# Cells of tables that are put in order at a time; and shares of the terms, of sparse ones.
+# The number of cells of tables that are put in the order of the terms at a time. Sparse tables are
+# put in order a share of the terms at a time; this is the number of shares.
 _BLOCK, _SHARES = 1 << 18, 8
 
 
@@ -93,7 +94,7 @@ class CountSpec:
 
 
 class Counting:
-    """Counts batches; `read` runs in several threads, of which each has its own tables."""
+    """Counts batches; `read` runs in several threads, each with its own tables."""
 
     def __init__(self, spec: CountSpec) -> None:
         kernel = usable_kernel()
@@ -165,8 +166,8 @@ class Counting:
 class _Sums:
     """Counts per label and code, and sums per code: see `native.rows.add_presence`.
 
-    With many labels and codes, of which few are together, ``cells`` has the counts: keys and their
-    counts, in parts that are added up when the others have become larger than the first. So each
+    If most pairs of a label and a code have no count, ``cells`` has the counts: keys and their
+    counts, in parts. The parts are added up when the later ones are larger than the first. So each
     count is copied a few times, however many batches there are.
     """
 
@@ -191,7 +192,7 @@ class _Sums:
             self.of_terms, self.seen = widen(self.of_terms, 2, codes), widen(self.seen, 2, codes)
 
     def _has_few(self, labels: int, codes: int) -> bool:
-        """Whether so large a table is better kept as the cells that are not 0."""
+        """Whether a table of this size takes less memory as the cells that are not 0."""
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
@@ -214,7 +215,7 @@ class _Sums:
     def add(
         self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, of_terms: bool = True
     ) -> None:
-        """Count the codes of documents in their labels, and by themselves unless that is done."""
+        """Count the codes of documents in their labels and, with ``of_terms``, over all labels."""
         if self.cells is None and self._rows is not None:
             if self._both:
                 self._rows.add_presence(
@@ -256,7 +257,7 @@ class _Sums:
         return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
 
     def to_cells(self) -> None:
-        """Keep the cells alone that are not 0."""
+        """Keep only the cells that are not 0."""
         if self.cells is None:
             ends, labels, values = cells_of(self.counts)
             codes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
@@ -304,7 +305,7 @@ def _add_tables(
 
 
 def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
-    """As `_add_tables`, where the counts of a thread are cells."""
+    """`_add_tables` if the counts of a thread are cells."""
     place = np.full(int(labels.max(initial=-1)) + 1, -1)
     place[labels] = np.arange(len(labels))
     parts: list[tuple[Ints, NDArray[Any]]] = []
@@ -313,7 +314,7 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
         while own.cells:
             keys, values = own.cells.pop()
             of_label = place[keys & ((1 << _LABEL) - 1)]
-            # Codes that are no terms get keys below 0.
+            # Codes that are not terms get keys below 0.
             parts.append((column[keys >> _LABEL] * np.int64(len(labels)) + of_label, values))
 
     def put(begin: int, end: int) -> Cells:
@@ -366,17 +367,17 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
 
 
 def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
-    """A table of at least this number of rows and columns, and half as many more of either.
+    """A table of at least this number of rows and columns, half as large again in each direction.
 
-    Where each batch brings new labels, a table that grew by these alone would be copied with each
-    batch. What is never written takes no memory.
+    If each batch brings new labels, a table that grew only by these would be copied with each
+    batch. Cells that are never written take no memory.
     """
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
     width = max(columns * 3 // 2, min_width) if columns > have_columns else have_columns
     height = rows * 3 // 2 if rows > have_rows else have_rows
-    # The new one, in addition to the old one, which is copied.
+    # The old table is copied, so both are in memory.
     if not has_room(height * width * counts.itemsize):
         height, width = max(rows, have_rows), max(columns, have_columns)
         # Twice, because in the end they are copied once more, in the order of the terms.

@@ -20,7 +20,7 @@ from textnb.text.characters import UNSPACED
 
 # Unless it is cut, a token of such a script is a phrase or a sentence.
 SPACELESS = f"[{UNSPACED}]"
-# The share of fewer texts means nothing.
+# In fewer texts, the share without a known term means nothing.
 MIN_TEXTS = 20
 # In fewer documents nearly every term occurs once, in any language.
 _MIN_LEARNED = 100
@@ -53,7 +53,7 @@ class TermCoverage:
     texts : int
         Rows that hold more than white space.
     textless : int
-        The other rows: their texts are null, empty or white space alone.
+        The other rows: their texts are null, empty or only white space.
     without : int
         Those of them without a known term.
     spaceless : int

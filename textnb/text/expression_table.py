@@ -1,4 +1,4 @@
-"""Terms without a kernel: where it has a `TermTable`, expressions have a pool of strings of Polars.
+"""Terms without a kernel: in place of its `TermTable`, a pool of strings of Polars.
 
     frame -> List(String) -> List(Categorical) -> codes
 """
@@ -82,7 +82,7 @@ class ExpressionTable:
             if self._pool.spent > _POOL_BYTES:
                 self._pool = _Pool(self._terms)
             self._pool.spent += size
-            # Held here, as another thread may put a new pool in its place meanwhile.
+            # A local name keeps the pool alive: another thread may replace it meanwhile.
             pool = self._pool
         self._thread_local.pool = pool
         codes, ends = self._encode(pool, frame, text)
@@ -100,7 +100,7 @@ class ExpressionTable:
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to look up to a new table, and return their codes."""
-        # Separators leave in words that are too short for the pattern.
+        # Separators do not remove words that are too short for the pattern.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms

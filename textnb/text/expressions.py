@@ -97,7 +97,7 @@ class Separators(NamedTuple):
     pattern : str
         Its matches are replaced by a space.
     min_length : int
-        Shorter strings are no words, except those of ``alone``.
+        Shorter strings are not words, except those of ``alone``.
     alone : str
         A class of characters that are words by themselves; empty for none.
     """
@@ -113,10 +113,10 @@ class Separators(NamedTuple):
 
 
 def separators(plan: Plan) -> Separators | None:
-    r"""For a plan that ends in runs of characters: what separates them, and the shortest run kept.
+    r"""What separates the words of a plan whose tokens are runs; None for other plans.
 
     Such a plan equals "replace every stretch of other characters by one space, split on spaces,
-    drop what is short", which costs fewer matches than to find each word. None for other plans.
+    drop short strings", which needs fewer matches than finding each word.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
     """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
     # Without a cast of the column itself, which would make one token of a text.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
-    # Apart, as an expression that stands twice in a filter is evaluated twice.
+    # In two steps: an expression that is twice in a filter is evaluated twice.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
     return pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))

@@ -1,4 +1,4 @@
-"""Counts per class within a limit of memory: exact, without the rarest terms where necessary.
+"""Counts per class within a limit of memory: exact, but without the rarest terms if necessary.
 
     frames -> counts of some batches -> a run on disk -> ... -> sums, a share of the terms at a time
            -> the terms that occur often enough
@@ -99,7 +99,7 @@ def _with_few_labels(
     for frame in frames:
         labels = each_label(frame[spec.label])[0].n_unique()
         cells = max(1, labels * int(frame.estimated_size()) // _BYTES_PER_TERM)
-        # Both grow with a slice: a share f of the rows takes f² of their product.
+        # Labels and terms both grow with a slice: a share f of the rows takes f² of their product.
         share = (memory / (_SLICES * _PER_CLASS * cells)) ** 0.5
         if labels <= _FEW_LABELS or share >= 1.0:
             yield frame
@@ -150,7 +150,8 @@ def _on_disk(folder: str) -> Iterator[None]:
 
 
 class _Runs:
-    """Counts on disk, in several files, each with the shares of its terms one after the other."""
+    """Counts on disk: several files, each with the counts of one share of the terms after another.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -162,7 +163,7 @@ class _Runs:
         return len(self._begins)
 
     def write(self, counts: Counts) -> None:
-        # The hash, and so a term's share, is valid in this process only.
+        # The hash, which decides a term's share, is only valid in this process.
         share = (counts.terms.hash(seed=0) % _SHARES).to_numpy()
         self._write(counts.select(np.flatnonzero(share == number)) for number in range(_SHARES))
 

@@ -86,8 +86,8 @@ def plain_tokens(
     Raises
     ------
     ParameterError
-        If the plan has a step that plain Python does not run; it is named. Also if a column holds a
-        text in place of a list of tokens, or the reverse.
+        If the plan has a step that plain Python does not run; the error names it. Also if a column
+        holds a text in place of a list of tokens, or the reverse.
     """
     found: list[str] | None = []
     names = list(columns)
@@ -147,7 +147,7 @@ def _clean(step: Step, text: str) -> str:
 def _run(
     steps: tuple[Step, ...], text: str, prefix: str, tokens: Sequence[str] = ()
 ) -> list[str] | None:
-    """The tokens of a text, or what steps after the splitting make of tokens."""
+    """The tokens that steps make of a text, or of other tokens."""
     tokens = list(tokens)
     for place, step in enumerate(steps):
         match step:
@@ -214,7 +214,7 @@ def _run_tokens(plan: Plan, given: Sequence[str | None], prefix: str) -> list[st
 
 @lru_cache(maxsize=64)
 def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str] | None:
-    """The tokens of several texts; None if one has a character that is not known."""
+    """The tokens of several texts; None if one has a character that Python does not know."""
     found: set[str] = set()
     for text in texts:
         tokens = _run(steps, text, "") if _known(text) else None

@@ -6,8 +6,8 @@ r"""The steps of a tokenizer as data: a plan is a sequence of steps, and engines
     then:      StopWords -> Escape -> FieldPrefix -> NGrams              tokens to tokens
 
 Polars' expressions, the compiled loops, plain Python and the exports each execute plans in their
-own way. Each engine knows some steps by their types and values, and refuses every other step by
-name. So an engine never leaves out a step in silence.
+own way. Each engine knows some steps by their types and values, and raises an error that names any
+other step. So no engine leaves out a step silently.
 
 This module imports neither Polars nor NumPy.
 """
@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 
-# Values of settings that files lack because they are older than the setting.
+# Values of settings that are newer than the files that lack them.
 _BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
                            "segmenter": None}
 
@@ -72,7 +72,7 @@ class Lowercase(Cleaning):
 class TurkicLowercase(Cleaning):
     """Lower case of Turkish ("tr") or Azerbaijani ("az").
 
-    What `textnb.text.characters.TURKIC` lists is replaced; the rest is as of `Lowercase`.
+    The characters of `textnb.text.characters.TURKIC` are replaced; others are as in `Lowercase`.
     """
 
     language: str
@@ -116,7 +116,7 @@ class Runs(Splitting):
     members : str
         The inside of its character class. No member is a space, a colon or a backslash.
     min_length : int
-        Shorter runs are no words.
+        Shorter runs are not words.
     """
 
     pattern: str
@@ -389,7 +389,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     Raises
     ------
     ParameterError
-        If a setting is missing, or no step does a setting or its value; it is named.
+        If a setting is missing, or there is no step for a setting or its value; the error names it.
 
     Examples
     --------
@@ -488,8 +488,8 @@ def _words(
     words: Splitting = words_of(pattern)
     if unspaced not in ("pairs", "whole"):
         raise _no_step("unspaced", unspaced)
-    # A class without an escape has no characters of scripts without spaces, and a pattern that is
-    # no run of one class finds words by itself.
+    # A class without an escape has no characters of scripts without spaces. A pattern that is not a
+    # run of one class finds words by itself.
     if unspaced == "pairs" and isinstance(words, Runs) and "\\" in words.members:
         words = WordsAndPairs(words.pattern, words.members, words.min_length)
     if keep:

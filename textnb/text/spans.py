@@ -34,7 +34,7 @@ Spans = list[tuple[int, int]]
 # Words or terms, and the numbers of the spans that each covers.
 Covering = list[tuple[str, list[int]]]
 
-# A text is cleaned in parts that cleaning leaves apart: white space, a syllable of Hangul, or a
+# A text is cleaned in parts that do not affect each other: white space, a syllable of Hangul, or a
 # character with its marks (Katakana has some of half a width).
 _PART = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff}}]+"
          r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
@@ -134,7 +134,7 @@ def _read(
         spans = [(end - len(token) - 1, end - 1) for token, end in zip(text, ends, strict=True)]
         words = [(word, [place]) for place, word in enumerate(cleaned_strings(plan, text)) if word]
         text = " ".join(text)
-    # All steps that may drop words, and none that makes others of them.
+    # All steps that may drop words, and no step that changes them.
     dropping = Plan(tuple(step for step in plan.steps
                       if not isinstance(step, Escape | FieldPrefix | NGrams | OwnCode)))
     kept = set(tokens(tokens_expr(dropping, columns)))

@@ -201,13 +201,13 @@ class TermTable:
         """Add words with the prefixes that they may have, and return their codes."""
         if not self._compiled.prefixed:
             return self._add_strings(words)
-        # The first colon that is not escaped ends a prefix, in which nothing is.
+        # The first colon that is not escaped ends a prefix; a prefix has no escapes.
         prefixes = words.str.extract(r"^([^\\:]*:)").fill_null("")
         plain = words.str.slice(prefixes.str.len_chars())
         if self._compiled.escaped:
             stored = plain
             plain = stored.str.replace_all(r"(?s)\\(.)", "${1}")
-            # What no text can hold gets a prefix that no column has.
+            # A term that no text can hold gets a prefix that no column has.
             sound = _escaped(plain, self._compiled.escaped) == stored
             prefixes = prefixes.zip_with(sound, words)
             plain = plain.zip_with(sound, pl.Series([""]))
@@ -255,7 +255,7 @@ class TermTable:
     def _encode_lists(
         self, frame: pl.DataFrame, text: TextColumns, add: bool
     ) -> tuple[Codes, Ints]:
-        """`_encode` where expressions find the words."""
+        """`_encode` if expressions find the words."""
         max_n = self._compiled.ngram_range[1]
         columns = [self._tokenizer.expr(text)] if max_n == 1 else words_exprs(self._plan, text)
         lists = frame.select(
@@ -320,8 +320,8 @@ class TermTable:
         members = character_class(
             self._compiled.members, self._compiled.pairs, bool(kinds)).of(source)
         if self._words:
-            # Nothing need stand between a word and a character of three bytes that is one too; or
-            # between a single byte and another one, if there are other kinds of tokens.
+            # The shortest distance between words, in bytes: a pair may directly follow a word, and
+            # with other kinds of tokens any byte may be one.
             shortest = 1 if kinds else 2 if self._compiled.pairs else self._min_length + 1
             room = self._buffer((len(source) + len(ends)) // shortest + 1)
             return self._look_up(partial(spans.words, source), (members, self._min_length, kinds),

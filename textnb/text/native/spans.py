@@ -291,8 +291,8 @@ def words(
         while stretch < ends.shape[0]:
             while begin < ends[stretch]:
                 end = min(begin + _PIECE, ends[stretch])
-                # A long stretch is cut where an ASCII character is no member, and white if others
-                # may be in a token.
+                # A long stretch is cut at an ASCII character that is not a member; at white space
+                # if other characters may be in a token.
                 while end < ends[stretch] and (
                         text[end] >= 0x80 or classes[text[end]] or (kinds and text[end] > 32)):
                     end += 1
