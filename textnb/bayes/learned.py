@@ -122,7 +122,7 @@ class SinceFit:
 
     @property
     def documents(self) -> int:
-        """How many they are."""
+        """The number of documents, learned and forgotten."""
         return self.learned + self.forgotten
 
     def to_dict(self) -> dict[str, int]:

@@ -42,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Which features stay columns without a row: those that are still seen and within limits.
+    """Which features are still columns without a row: those that occur in others, within limits.
 
     Attributes
     ----------
@@ -118,12 +118,12 @@ class LeftOut:
     ----------
     scores : float64 (n_rows, n_classes)
         Joint log-probabilities; of rows with any number of labels each label's log-odds. -inf for
-        a class that no other row has; inf for a label that all others have, where priors are
-        shares of the rows.
+        a class that no other row has; inf for a label that all others have, if priors are shares
+        of the rows.
     labels : Labels
     countable : bool (n_rows,), or (n_rows, n_labels) of any number of labels
-        What may count in a loss: False where no other row has the class, or where no other row has
-        the label, or lacks it, as this one does.
+        Whether the row counts in a loss: False if no other row has its class; for a label, False
+        if no other row has it, or lacks it, as this one does.
     lengths : float64 (n_rows,)
         Sum of the values that are scored.
     """
@@ -146,7 +146,7 @@ class LeaveOneOut(ABC):
     within : Within, optional
         Which features are columns without a row; without limits, all are.
     presence_above : float, optional
-        Rows count a feature once, where its count is above this.
+        Rows count a feature once, if its count is above this.
     """
 
     def __init__(
@@ -306,7 +306,7 @@ class ComplementLeaveOneOut(LeaveOneOut):
 
     @property
     def _intercept(self) -> Floats:
-        # The scores hold no prior, except where there is one class.
+        # The scores hold no prior, unless there is only one class.
         alone = (~self._is_empty).sum(axis=1, keepdims=True) == 1
         return np.where(self._is_empty, -np.inf, np.where(alone, self._log_prior, 0.0))
 
@@ -353,7 +353,8 @@ class BernoulliLeaveOneOut(LeaveOneOut):
 
 
 class _Absence:
-    """log(1-p) of each term and class, 0 and marked where a term is never absent (``l`` = 0)."""
+    """log(1-p) of each term and class; 0, and True in ``never``, if it is never absent (``l`` = 0).
+    """
 
     def __init__(
         self, counts: NDArray[Any], size: NDArray[Any], column: Any, base: Mask,
@@ -427,12 +428,12 @@ def _l_of_entries(l: Smoothing, entries: sp.csr_array) -> Any:
 
 
 def _log(values: Any) -> Floats:
-    """log, base e: -inf at 0, and below 0, where rounding of sums of fractions leads."""
+    """log, base e: -inf at 0, and below 0, as sums of fractions may be by rounding."""
     with np.errstate(divide="ignore"):
         logged: Floats = np.log(np.maximum(values, 0.0))
     return logged
 
 
 def _finite_log(total: Floats) -> Floats:
-    """log of totals; 0 where nothing was counted or smoothed: every term is impossible there."""
+    """log of totals; 0 for a total of 0, without counts and smoothing: every term is impossible."""
     return np.log(total, out=np.zeros_like(total), where=total > 0)

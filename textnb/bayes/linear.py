@@ -77,10 +77,9 @@ def learn_from_rows(
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """What is learned from, whatever ``C``, ``l``, ``power`` and ``class_weight`` are.
+    """The part of learning that does not depend on ``C``, ``l``, ``power`` and ``class_weight``.
 
-    Models that differ in these alone may learn from the same prepared rows, and have the same bits
-    as without them.
+    Models that differ only in these may learn from the same prepared rows, with the same bits.
 
     Attributes
     ----------
@@ -107,7 +106,7 @@ class PreparedRows:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """About how many bytes it takes."""
         return int(self.statistics.nbytes + 2 * (
             self.features.data.nbytes + self.features.indices.nbytes))
 
@@ -128,7 +127,7 @@ def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
     start: WarmStart | None = None, of_more_rows: bool = False,
 ) -> tuple[Learned, dict[int, DualCoefficients]]:
-    """What is learned, and the dual coefficients of each class.
+    """The weights and counts that are learned, and the dual coefficients of each class.
 
     ``of_more_rows`` is whether the statistics count rows that are not among those to learn.
     """
@@ -182,9 +181,9 @@ def learn_and_calibrate(
 ) -> Learned:
     """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
-    There is none where ``held_out`` is 0, or where fewer than 20 rows would be held out, or rows of
-    one class alone. With ``left_out``, all rows are scored by models of others, where no class is
-    rare. Of lists of labels, each label's threshold is chosen on held-out rows instead.
+    There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
+    be held out. With ``left_out``, all rows are scored by models of others, if no class is rare.
+    For lists of labels, each label's threshold is chosen on held-out rows instead.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
@@ -284,7 +283,7 @@ def _scores_of_others(
 
 @dataclass(frozen=True, eq=False)
 class DualCoefficients:
-    """How much rows pull in a solution: 0 of most.
+    """How much rows pull in a solution: most have 0.
 
     Attributes
     ----------
@@ -320,7 +319,7 @@ class _Problems:
     labels : Labels
     cost : float64 (n_rows,)
     of_sides : float64 (n_labels, 2) or None
-        What the rows without and with each label count for.
+        The weights of the rows without and with each label.
     scales : RatioScales
     positives : sequence of int
         The classes that have a problem.
@@ -379,9 +378,9 @@ class _Problems:
         self, starts: Sequence[Floats] | None = None,
         points: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
-        """The solutions, and of which class each is; from duals, or from weights.
+        """Each solution with its class, started from duals or from weights.
 
-        A ConvergenceWarning says if one is none, to the tolerance.
+        A ConvergenceWarning is given if one is not within the tolerance.
         """
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]

@@ -40,7 +40,7 @@ from textnb.runtime.native import SOLVER, usable
 
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
 _CG_SHARE = 0.1
-# The most conjugate gradients in a step, and the most steps of a search along a line.
+# The largest number of conjugate gradients in a step, and of steps of a search along a line.
 _MAX_PRODUCTS = 5000
 _MAX_TRIALS = 50
 # The slope along a line, relative to where the search begins, at which it ends.
@@ -50,19 +50,20 @@ _LOOSE = 1e-2
 # How far apart projected gradients may be, for a tolerance: accuracy on held-out rows is then that
 # of the optimum, and at twice as much it is lower.
 _RANGE = 50.0
-# Of fewer values Newton's method is quick enough. Its steps are the same, to rounding, for a row of
-# weight two and for that row twice, and in any order of the rows.
+# With fewer values Newton's method is quick enough. Its steps are the same, to rounding, for a row
+# of weight two and for that row twice, and in any order of the rows.
 _MIN_VALUES = 1 << 17
-# Rows that descent can't learn in so many passes (C is large, say) are left to Newton's method.
+# Rows that descent can't learn in this number of passes (e.g. if C is large) are left to Newton's
+# method.
 _MAX_PASSES = 50
-# Where rows cost much, a Newton step takes as long as many passes: of these, so many times more.
+# If rows cost much, a Newton step takes as long as many passes: this many times more passes then.
 _HEAVY_FACTOR = 5
 # What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
 # of the tolerance, as what is left does with the square of the gradient.
 _GAIN_SHARE = 0.01
 # A gain of a smaller share of the penalty, and so of the objective, is lost in rounding.
 _ROUNDING = 2.0**-52
-# The same share of bias² / 2 is nothing.
+# A gain of this share of bias² / 2 does not count.
 _BIAS_SHARE = 1e-12
 # Where rows cost no more than this, margins near those of the optimum are losses near its own.
 _MAX_LIGHT = 1.0
@@ -133,7 +134,8 @@ class LinearSolver:
         little beside the penalty of the weights, whatever rows cost: a hundredth of it at the
         default tolerance. So must descent's duality gap, where a row costs more than 1.
     max_iter : int
-        Most passes and Newton steps; five times as many passes where a row costs more than 1.
+        Largest number of passes, and of Newton steps; five times as many passes if a row costs more
+        than 1.
     """
 
     loss: str = "hinge"
@@ -214,7 +216,7 @@ class LinearSolver:
         return [self._nearer(loops, *each) for each in zip(problems, found, strict=True)]
 
     def _nearer(self, loops: Any, problem: _Problem, found: DualPoint) -> DualPoint:
-        """Where rows cost much, descent goes on until the losses are near those of the optimum."""
+        """If rows cost much, descent goes on until the losses are near those of the optimum."""
         if problem.cost.max() <= _MAX_LIGHT:
             return found
         tol, max_passes = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
@@ -229,7 +231,7 @@ class LinearSolver:
         self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> LinearSolution:
-        """The solution, by Newton's method where descent did not find it."""
+        """The solution, by Newton's method if descent did not find it."""
         if found is not None and found.converged and not self._tight:
             return problem.solution(found.weights, found.bias, found.duals, found.passes, True)
         more = 0 if found is None else max(found.passes - _MAX_PASSES, 0)
@@ -242,7 +244,7 @@ class LinearSolver:
         self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> _State:
-        """Where Newton's method begins."""
+        """The state from which Newton's method begins."""
         if found is not None:
             return _State.at(problem.at(found.weights, found.bias), found.passes)
         if point is None and duals is not None:
@@ -263,9 +265,9 @@ class _Point:
         return 0.5 * (_dot(self.v, self.v) + self.bias**2)
 
     def allowed_gain(self, tol: float) -> float:
-        """What may be left to gain: little beside the penalty of the weights.
+        """How much may be left to gain: little beside the penalty of the weights.
 
-        The bias alone says which side costs more, and its penalty may be nearly all.
+        The bias only shows which side costs more, but its penalty may be nearly the whole penalty.
         """
         weights = 0.5 * (_dot(self.v, self.v) + _BIAS_SHARE * self.bias**2)
         return _GAIN_SHARE * (tol / _LOOSE) ** 2 * weights
@@ -422,7 +424,7 @@ def _descend(
 
 
 def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:
-    """Where to begin with nothing known: near the optimum of smaller costs, if costs are large."""
+    """A start without earlier weights: near the optimum of smaller costs, if costs are large."""
     cap = _COST_FACTOR
     state = _State.at(problem.capped(cap).multiple_of_scale())
     while cap < problem.cost.max():

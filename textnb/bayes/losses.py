@@ -9,13 +9,13 @@ import numpy as np
 
 from textnb.bayes.forms import Floats
 
-# Under the logistic loss a row far on the wrong side has no curvature left, and a model of the
-# objective would know nothing of it.
+# Under the logistic loss a row far on the wrong side has no curvature, and a quadratic model of the
+# objective would ignore it.
 _MIN_CURVATURE = 1e-8
 
 
 class Loss(Protocol):
-    """What a solver asks of a loss.
+    """The interface of a loss for a solver.
 
     Attributes
     ----------

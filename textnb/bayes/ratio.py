@@ -31,7 +31,7 @@ from textnb.errors import DataError, ParameterError
 _ONE_AT_A_TIME = Lock()
 # With larger values LIBLINEAR's steps are 0, and it does not end.
 _MAX_VALUE = 1e30
-# With which accuracy on text is that of the optimum, by the loss.
+# By the loss: a tolerance with which accuracy on text is that of the optimum.
 TOLERANCE = {"log": 4.0, "hinge": 2.0}
 
 
@@ -60,8 +60,8 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     """`Counts.from_labels` of rows that store ones alone: columns are only counted.
 
-    Where there are many columns it is several times as fast as a product of matrices, which reads
-    memory in no order.
+    With many columns it is several times as fast as a product of matrices, which reads memory in no
+    order.
 
     Examples
     --------

@@ -19,7 +19,7 @@ class SolverRows:
     Attributes
     ----------
     shared : csr_array of float64 (n_rows, n_shared)
-        Columns that two rows hold, the most frequent first: what is read most is close together.
+        Columns that two or more rows hold, the most frequent first, so that they share cache lines.
     columns : int64 (n_shared,)
         Their indices among all columns.
     row, column : int64 (n_own,)

@@ -40,7 +40,7 @@ class SparseWeights:
     ends : int64 (n_terms,)
     codes : int32 (n_cells,)
     excess : float64 (n_cells,)
-        What a weight is above that sum: the cells as in `textnb.bayes.cells`.
+        The excess of weights over that sum: cells as in `textnb.bayes.cells`.
     default : float64 (n_classes,)
         Of each class.
     shared : float64 (n_terms,), optional

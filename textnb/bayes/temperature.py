@@ -1,4 +1,4 @@
-"""Searches for what makes probabilities of scores: a temperature, and a shift of sigmoids.
+"""Searches for the temperature, and the shift of sigmoids, that turn scores into probabilities.
 
 References
 ----------
@@ -23,7 +23,7 @@ _LARGEST_SHIFT = 100.0
 # Newton's method ends at a gradient of this length for each row, or after this number of steps.
 _FLAT = 1e-9
 _MAX_STEPS = 100
-# The most times that a step is halved.
+# The largest number of times that a step is halved.
 _MAX_HALVES = 40
 # Scores that are read at a time: they stay in the processor's cache.
 _BLOCK = 1 << 15
@@ -46,7 +46,7 @@ def best_temperature(
         The class of each row.
     weight : float64 (n_rows,), optional
     halvings : int
-        How often the range of T is halved; 8 are enough for one digit.
+        The number of times that the range of T is halved; 8 are enough for one digit.
 
     Examples
     --------

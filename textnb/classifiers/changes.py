@@ -1,8 +1,8 @@
 """Checks that parameters were not changed after `fit`.
 
 `predict`, and everything else that reads a fitted model, uses the parameters of `fit`. Saving,
-learning more, adding and exporting would mix them with the new ones. They are refused with the
-names of the parameters that changed.
+learning more, adding and exporting would mix them with the new ones, so they raise an error with
+the names of the parameters that changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_unchanged(
     estimator : estimator
         The fitted estimator, whose parameters may have changed, too.
     action : str
-        The action that is refused then, as the subject of a sentence.
+        The action that is not possible then, as the subject of a sentence.
     """
     changed = _changes(fitted, now) + [
         (f"estimator_.{name.removeprefix('estimator__')}", before, after)
@@ -76,7 +76,7 @@ def _same(before: Any, after: Any, *, typed: bool) -> bool:
     if typed and isinstance(before, float) != isinstance(after, float):
         return False
     if isinstance(before, pl.Expr) or isinstance(after, pl.Expr):
-        # `==` between selectors makes another expression, and compares nothing.
+        # `==` between selectors makes an expression, and compares nothing.
         return (isinstance(before, pl.Expr) and isinstance(after, pl.Expr)
                 and bool(before.meta.eq(after)))
     if _has_parameters(before) or _has_parameters(after):

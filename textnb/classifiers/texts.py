@@ -1,4 +1,4 @@
-"""The model in a classifier of texts: what may be one, and where a setting belongs."""
+"""The model in a classifier of texts: its checks, and the owners of settings."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ AUTO = "auto"
 
 
 def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any) -> None:
-    """Raise ParameterError for a warm start that is not True or False, or is of a search.
+    """Raise ParameterError if a warm start is not True or False, or goes with a search.
 
-    A search begins anew, and keeps no sample of rows either.
+    A search begins anew, and keeps no sample of rows.
     """
     if not is_truth(warm_start):
         raise ParameterError.out_of_range(

@@ -33,7 +33,7 @@ class ComplementNB(CountModel):
     Parameters
     ----------
     l : float, array (n_features,) or "auto"
-        Smoothing; "auto" as in `MultinomialNB`, but by accuracy, as the scores are no
+        Smoothing; "auto" as in `MultinomialNB`, but by accuracy, as the scores are not
         log-probabilities, and not with ``norm``.
     norm : bool
         Divide each class's weights by their sum (the paper's second normalisation).

@@ -1,4 +1,4 @@
-"""Models whose counts, with a prior, give the form: what the naive Bayes models share."""
+"""Models whose counts, with a prior, give the form: the base of the naive Bayes models."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CountModel(WeightedAdditiveModel, Model):
         weights : SparseWeights (n_terms, n_classes)
             Of labels their log-odds.
         more : float64 (n_classes,) or None
-            What is added to log priors; None of scores that hold no prior.
+            Added to log priors; None for scores that hold no prior.
         """
         raise self._undefined("how few counts become weights")
 
@@ -77,7 +77,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The fields of `TermSums` that `weigh_term` needs of a file; none if it can't be asked."""
+        """The fields of `TermSums` that `weigh_term` needs from a file; none if it is not there."""
         return ()
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
@@ -146,7 +146,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return Learned(statistics, form, chosen_l=chosen)
 
     def _check_room(self, statistics: Counts) -> None:
-        """Raises before memory is taken that is not there."""
+        """Raise DataError before memory is taken, if it is not free."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.sparse_forms import stays_sparse
         from textnb.bayes.statistics import as_smoothing

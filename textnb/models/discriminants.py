@@ -230,7 +230,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         return linear_gaussian(statistics, self._factor.whiten, prior)
 
     def _correction(self, statistics: MomentStatistics) -> float:
-        """The divisor n over the one that was asked for."""
+        """The divisor n divided by the model's divisor."""
         if self.divisor == "n":
             return 1.0
         n, free = float(statistics.class_count.sum()), int((statistics.class_count > 0).sum())

@@ -1,4 +1,4 @@
-"""What the fields of a model may be, so that the command line and jobs can have them all."""
+"""Checks of the fields of a model, so that the command line and jobs can set all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.runtime.settings import Setting, declared, type_of
 
-# Names that `textnb train` and `[model]` of jobs have for other things.
+# Names that `textnb train` and `[model]` of jobs use for other settings.
 TAKEN = frozenset({
     "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",

@@ -150,7 +150,7 @@ class PlugInBayes(DenseModel):
         return self._learned_rows
 
     def unfitted_density(self) -> Any:
-        """The parameter ``density``, or what is used if there is none."""
+        """The parameter ``density``, or the default."""
         if self.density is not None:
             return self.density
         from sklearn.neighbors import KernelDensity

@@ -1,4 +1,4 @@
-"""What every estimator of a form predicts for the rows of a matrix."""
+"""The predictions of every estimator of a form, for the rows of a matrix."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FormClassifier(Parameters):
 
     @property
     def scores_are_log_probabilities(self) -> bool:
-        """Whether scores are log P(x, class), up to what the classes of a row share."""
+        """Whether scores are log P(x, class), up to a constant for each row."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its scores are")
 
     @property

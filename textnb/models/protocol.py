@@ -175,7 +175,7 @@ class FittedArrays:
 class derived(property):
     """A property that is derived from what `fit` has learned, each time: its arrays are read-only.
 
-    Writing into one would change nothing that the model answers by.
+    Writing into one would not change any prediction.
     """
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
