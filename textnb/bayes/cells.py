@@ -50,9 +50,10 @@ def cells_of(table: NDArray[Any]) -> Cells:
     """
     n_classes, n_features = table.shape
     by_feature = np.ascontiguousarray(table.T).reshape(-1)
-    found = by_feature != 0
-    ends = np.cumsum(found)[n_classes - 1::n_classes] if n_classes else np.zeros(n_features, int)
-    places = np.flatnonzero(found)
+    is_stored = by_feature != 0
+    ends = (np.cumsum(is_stored)[n_classes - 1::n_classes] if n_classes
+            else np.zeros(n_features, int))
+    places = np.flatnonzero(is_stored)
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
 
 
@@ -103,7 +104,7 @@ def cells_of_keys(keys: Ints, values: NDArray[Any], n_features: int, n_classes: 
     return ends, codes.astype(np.int32), values
 
 
-def find(keys: Ints, wanted: Ints) -> Ints:
+def find(keys: Ints, numbers: Ints) -> Ints:
     """The place of each number among sorted keys; -1 for one that is not there.
 
     Examples
@@ -112,9 +113,9 @@ def find(keys: Ints, wanted: Ints) -> Ints:
     [1, -1, -1]
     """
     if not len(keys):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[places] == wanted, places, -1)
+        return np.full(len(numbers), -1)
+    places = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+    return np.where(keys[places] == numbers, places, -1)
 
 
 def sums_of(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:

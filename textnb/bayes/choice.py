@@ -94,7 +94,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         posterior = log_posterior(scores[countable])
         own = posterior[np.arange(len(posterior)), labels.codes[countable]]
         with np.errstate(invalid="ignore"):
-            behind, plain = posterior - own[:, None], -own
+            behind, uncalibrated = posterior - own[:, None], -own
         row, n_rows, is_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
     else:
         actual = labels.mask
@@ -103,12 +103,12 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         behind = np.stack([np.zeros(len(margins)), -margins], axis=1)
         row, n_rows = np.nonzero(countable)[0], len(labels)
         is_finite = not np.isneginf(margins).any()
-        plain = _losses(behind, 0.0) if is_finite else margins
+        uncalibrated = _losses(behind, 0.0) if is_finite else margins
     if not is_finite:
         return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
     log_temperature = _best_log_temperature(behind)
     before, losses = (np.bincount(row, weights=each, minlength=n_rows)
-                      for each in (plain, _losses(behind, log_temperature)))
+                      for each in (uncalibrated, _losses(behind, log_temperature)))
     return SmoothingResult(
         l, float(before.mean()), accuracy, float(np.exp(log_temperature)), float(losses.mean()),
         float(losses.std() / np.sqrt(n_rows)), n_rows)
@@ -181,10 +181,10 @@ def _best_log_temperature(behind: Floats) -> float:
     """log T of the lowest loss. The loss is convex in 1/T, so there is one minimum."""
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(lambda log_t: float(_losses(behind, log_t).mean()),
-                            bounds=(_COLDEST, _HOTTEST), method="bounded",
-                            options={"xatol": 1e-3})
-    return float(found.x)
+    minimum = minimize_scalar(
+        lambda log_t: float(_losses(behind, log_t).mean()), bounds=(_COLDEST, _HOTTEST),
+        method="bounded", options={"xatol": 1e-3})
+    return float(minimum.x)
 
 
 def _losses(behind: Floats, log_temperature: float) -> Floats:

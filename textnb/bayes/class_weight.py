@@ -75,8 +75,8 @@ def class_weights(
         return None
     weights = np.ones(len(classes))
     if isinstance(class_weight, str):
-        seen = class_count > 0
-        weights[seen] = class_count.sum() / (seen.sum() * class_count[seen])
+        has_rows = class_count > 0
+        weights[has_rows] = class_count.sum() / (has_rows.sum() * class_count[has_rows])
         return weights
     labels = classes.tolist()
     named: set[int] = set()
@@ -138,11 +138,11 @@ def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
 
 
 def _index_of(key: Any, labels: list[Any]) -> int:
-    found = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
-    if not found and isinstance(key, str):
-        found = [k for k, label in enumerate(labels) if str(label) == key]
-    if len(found) == 1:
-        return found[0]
+    matches = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
+    if not matches and isinstance(key, str):
+        matches = [k for k, label in enumerate(labels) if str(label) == key]
+    if len(matches) == 1:
+        return matches[0]
     shown = ", ".join(repr(label) for label in labels[:20])
     raise ParameterError.naming(
         "{class_weight} names {key!r}, which is none of the classes{near}; they are {shown}",

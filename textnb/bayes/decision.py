@@ -112,14 +112,14 @@ class Decision:
         from textnb.runtime import notebook
 
         rows = list(self.thresholds.items())
-        seen = [(name.replace("_", " "), value) for name, value in self.evidence.items()
-                if isinstance(value, (str, int, float)) and name != "positive"]
+        evidence = [(name.replace("_", " "), value) for name, value in self.evidence.items()
+                    if isinstance(value, (str, int, float)) and name != "positive"]
         return notebook.box(
             "Decision" + ("" if self.positive is None else f" for {self.positive}"),
             notebook.note(f"Stale: {self.stale}") if self.stale else "",
             notebook.table(["class", "least log-odds"], rows[:notebook.ROWS],
                            "An answer is given where its log-odds reach this", len(rows)),
-            notebook.table(["evidence", ""], seen) if seen else "")
+            notebook.table(["evidence", ""], evidence) if evidence else "")
 
     def __post_init__(self) -> None:
         if not self.thresholds:

@@ -175,8 +175,8 @@ class FeatureMap(Value):
 
     def with_presence(self, above: float) -> FeatureMap:
         """The same map, with presence in place of counts."""
-        kept = tuple(s for s in self.steps if not isinstance(s, Presence))
-        return FeatureMap((Presence(above), *kept))
+        others = tuple(s for s in self.steps if not isinstance(s, Presence))
+        return FeatureMap((Presence(above), *others))
 
     def check(self, known: tuple[type[Step], ...], executor: str) -> None:
         """Raise ParameterError if an executor does not know a step."""

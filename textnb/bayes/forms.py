@@ -227,11 +227,11 @@ class LinearForm(ReadOnly):
 
     def _index(self, label: Any) -> int:
         # One by one: for NumPy, strings that differ only in trailing NULs are equal.
-        found = [k for k, name in enumerate(self.classes.tolist()) if name == label]
-        if len(found) != 1:
+        matches = [k for k, name in enumerate(self.classes.tolist()) if name == label]
+        if len(matches) != 1:
             raise ParameterError.unknown_choice(
                 "class", label, [str(name) for name in self.classes])
-        return found[0]
+        return matches[0]
 
     def used(self, X: Any) -> Any:
         """The values that the weights multiply: rows after the feature map, without stored zeros.

@@ -89,16 +89,16 @@ def _in_tiles(
     other: what it needs of all of them would be as large as a model.
     """
     n_classes, n_features = shape
-    found = np.empty((n_features, n_classes)).T
+    table = np.empty((n_features, n_classes)).T
 
     def fill(terms: slice) -> None:
         for start in range(0, n_classes, _CLASSES):
             classes = slice(start, start + _CLASSES)
-            found[classes, terms] = derive(classes, terms)
+            table[classes, terms] = derive(classes, terms)
 
     run_in_threads(partial(fill, slice(start, start + _BLOCK))
                    for start in range(0, n_features, _BLOCK))
-    return found
+    return table
 
 
 def _smoothing(l: Smoothing, n_features: int) -> tuple[Floats, float]:

@@ -60,14 +60,14 @@ def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     slope, shift = _fit(every / scale, positive[finite], (1.0, 0.0), (_LITTLE, _LITTLE))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
-    found = np.empty((scores.shape[1], 2))
-    for k in range(len(found)):
+    sigmoids = np.empty((scores.shape[1], 2))
+    for k in range(len(sigmoids)):
         rows = finite[:, k]
         own = _fit(scores[rows, k] / scale, positive[rows, k], (slope, shift),
                    (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
-        found[k] = own if own[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
-    found[:, 0] /= scale
-    return found
+        sigmoids[k] = own if own[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
+    sigmoids[:, 0] /= scale
+    return sigmoids
 
 
 def _fit(

@@ -76,8 +76,8 @@ def steady_threshold(
     """
     part = np.arange(len(scores)) % _PARTS
     return float(np.mean([
-        best_threshold(scores[kept], positive[kept], None if weight is None else weight[kept])
-        for kept in (part != left_out for left_out in range(_PARTS))]))
+        best_threshold(scores[rest], positive[rest], None if weight is None else weight[rest])
+        for rest in (part != left_out for left_out in range(_PARTS))]))
 
 
 def cheapest_threshold(

@@ -137,16 +137,16 @@ def _fit(
                             statistics.feature_count.__getitem__,
                             statistics if of_more_rows else None)
     weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
-    duals, taken = dict[int, DualCoefficients](), 0
+    duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
-    for k, found in problems.solve(points=begin):
-        found.put(weights[:, k])
-        intercept[k] = found.intercept
-        duals[k] = DualCoefficients.of(found.duals)
-        taken = max(taken, found.n_iter)
+    for k, solution in problems.solve(points=begin):
+        solution.put(weights[:, k])
+        intercept[k] = solution.intercept
+        duals[k] = DualCoefficients.of(solution.duals)
+        n_iter = max(n_iter, solution.n_iter)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
-    return Learned(statistics, form, taken), duals
+    return Learned(statistics, form, n_iter), duals
 
 
 def refit_sample(
@@ -276,8 +276,8 @@ def _scores_of_others(
     problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     starts = [duals[k].of_rows(~judge) for k in problems.positives]
-    for k, found in problems.solve(starts):
-        scores[:, k] = judged @ found.weights + found.intercept
+    for k, solution in problems.solve(starts):
+        scores[:, k] = judged @ solution.weights + solution.intercept
     return scores
 
 
@@ -394,13 +394,13 @@ class _Problems:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
         solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
-        for k, found in zip(self.positives, solutions, strict=True):
-            if not (np.isfinite(found.shared).all() and np.isfinite(found.alone).all()
-                    and np.isfinite(found.intercept)):
+        for k, solution in zip(self.positives, solutions, strict=True):
+            if not (np.isfinite(solution.shared).all() and np.isfinite(solution.alone).all()
+                    and np.isfinite(solution.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
-            unsolved += not found.converged
-            yield k, found
+            unsolved += not solution.converged
+            yield k, solution
         if unsolved:
             self._warn_of_tolerance()
 

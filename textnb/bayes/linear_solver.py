@@ -111,8 +111,8 @@ class LinearSolution:
         """Put the weights of all columns into an array of zeros."""
         column[self.rows.columns] = self.shared
         # Most rows are beyond the margin, and the columns that they alone hold have no weight.
-        some = np.flatnonzero(self.alone)
-        column[self.rows.column[some]] = self.alone[some]
+        places = np.flatnonzero(self.alone)
+        column[self.rows.column[places]] = self.alone[places]
 
 
 @dataclass(frozen=True)
@@ -208,45 +208,46 @@ class LinearSolver:
     ) -> list[DualPoint]:
         end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MAX_PASSES)
         if len(problems) == 1:
-            found = [_descend(loops, problems[0], *end, starts[0])]
+            descents = [_descend(loops, problems[0], *end, starts[0])]
         else:
-            found = descend_together(
+            descents = descend_together(
                 loops, problems[0].rows, [each.scale for each in problems],
                 [each.y for each in problems], [each.cost for each in problems], *end, starts)
-        return [self._nearer(loops, *each) for each in zip(problems, found, strict=True)]
+        return [self._nearer(loops, *each) for each in zip(problems, descents, strict=True)]
 
-    def _nearer(self, loops: Any, problem: _Problem, found: DualPoint) -> DualPoint:
+    def _nearer(self, loops: Any, problem: _Problem, descent: DualPoint) -> DualPoint:
         """If rows cost much, descent goes on until the losses are near those of the optimum."""
         if problem.cost.max() <= _MAX_LIGHT:
-            return found
+            return descent
         tol, max_passes = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
         range_ = _RANGE * tol
-        while not (near := problem.is_near(found, tol)) and found.passes < max_passes:
-            range_ *= 0.5 if found.converged else 1.0
-            more = _descend(loops, problem, range_, max_passes - found.passes, found.duals)
-            found = replace(more, passes=found.passes + more.passes)
-        return replace(found, converged=near)
+        while not (near := problem.is_near(descent, tol)) and descent.passes < max_passes:
+            range_ *= 0.5 if descent.converged else 1.0
+            more = _descend(loops, problem, range_, max_passes - descent.passes, descent.duals)
+            descent = replace(more, passes=descent.passes + more.passes)
+        return replace(descent, converged=near)
 
     def _finish(
-        self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
+        self, problem: _Problem, descent: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> LinearSolution:
         """The solution, by Newton's method if descent did not find it."""
-        if found is not None and found.converged and not self._tight:
-            return problem.solution(found.weights, found.bias, found.duals, found.passes, True)
-        more = 0 if found is None else max(found.passes - _MAX_PASSES, 0)
-        end = _newton(problem, self._start(problem, found, duals, point), self.tol,
+        if descent is not None and descent.converged and not self._tight:
+            return problem.solution(
+                descent.weights, descent.bias, descent.duals, descent.passes, True)
+        more = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
+        end = _newton(problem, self._start(problem, descent, duals, point), self.tol,
                       self.max_iter + more)
         return problem.solution(problem.scale * end.point.v, end.point.bias,
                                 problem.duals(end.point), end.steps, end.converged)
 
     def _start(
-        self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
+        self, problem: _Problem, descent: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> _State:
         """The state from which Newton's method begins."""
-        if found is not None:
-            return _State.at(problem.at(found.weights, found.bias), found.passes)
+        if descent is not None:
+            return _State.at(problem.at(descent.weights, descent.bias), descent.passes)
         if point is None and duals is not None:
             point = problem.of_duals(duals)
         if point is None:
@@ -344,10 +345,10 @@ class _Problem:
         share = min(float(np.mean(self.y > 0)), float(np.mean(self.y < 0)))
         return share * float(np.sqrt(_dot(gradient, gradient) + pull.sum() ** 2))
 
-    def is_near(self, found: DualPoint, tol: float) -> bool:
+    def is_near(self, descent: DualPoint, tol: float) -> bool:
         """Whether the losses of descent are near those of the optimum."""
-        point = self.at(found.weights, found.bias)
-        return self.gap(point, found.duals) <= point.allowed_gain(tol)
+        point = self.at(descent.weights, descent.bias)
+        return self.gap(point, descent.duals) <= point.allowed_gain(tol)
 
     def gap(self, point: _Point, duals: Floats) -> float:
         """How far the squared hinge's objective is above its dual, at the point of the duals."""
@@ -450,9 +451,9 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
             return _State(point, unknowns, step, True)
         if step >= max_steps and not is_flat:
             break
-        found, is_minimum = model.minimum(unknowns[active], point)
-        direction = problem.scale * (model.columns @ found) - point.v
-        bias_direction = float(found.sum()) - point.bias
+        minimum, is_minimum = model.minimum(unknowns[active], point)
+        direction = problem.scale * (model.columns @ minimum) - point.v
+        bias_direction = float(minimum.sum()) - point.bias
         descent = _dot(gradient, direction) + of_bias * bias_direction
         if is_flat and is_minimum and -descent <= allowed:
             return _State(point, unknowns, step, True)
@@ -468,7 +469,7 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
         point = _Point(point.v + t * direction, point.bias + t * bias_direction,
                        point.margins + t * ahead)
         unknowns *= 1.0 - t
-        unknowns[active] += t * found
+        unknowns[active] += t * minimum
     return _State(point, unknowns, max(max_steps, start.steps))
 
 

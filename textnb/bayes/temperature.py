@@ -63,12 +63,12 @@ def best_temperature(
         return 1.0
     own = scores[np.arange(len(codes)), codes]
     share = 1.0 / (total + 1.0)
-    wanted = (1.0 - share) * own + share * scores.mean(axis=1)
+    target = (1.0 - share) * own + share * scores.mean(axis=1)
 
     def slope(inverse: float) -> float:
         powers = np.exp(inverse * scores)
         expected = (powers * scores).sum(axis=1) / powers.sum(axis=1)
-        return float((weight * (expected - wanted)).sum())
+        return float((weight * (expected - target)).sum())
 
     # The loss is convex in 1 / T: its slope rises.
     low, high = np.log(1.0 / _MAX_FACTOR), np.log(_MAX_FACTOR)
@@ -154,12 +154,12 @@ class _Loss:
         cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats
     ) -> _Loss:
         share = 1.0 / (float(weight.sum()) + 1.0)
-        found = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
+        loss = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
         size = max(1, _BLOCK // scores.shape[1])
         for begin in range(0, len(codes), size):
             rows = slice(begin, begin + size)
-            found = found._with_rows(point, scores[rows], codes[rows], weight[rows], share)
-        return found
+            loss = loss._with_rows(point, scores[rows], codes[rows], weight[rows], share)
+        return loss
 
     def _with_rows(
         self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats, share: float
@@ -171,11 +171,11 @@ class _Loss:
         rest = np.exp(logs - inner)
         largest = logs.max(axis=1, keepdims=True)
         logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
-        wanted = np.full(scores.shape, share / scores.shape[1])
-        wanted[np.arange(len(codes)), codes] += 1.0 - share
-        value = -float(weight @ np.einsum("ij,ij->i", wanted, logs))
+        target = np.full(scores.shape, share / scores.shape[1])
+        target[np.arange(len(codes)), codes] += 1.0 - share
+        value = -float(weight @ np.einsum("ij,ij->i", target, logs))
         chances = np.exp(logs)
-        miss = weight[:, None] * (chances - wanted) * rest
+        miss = weight[:, None] * (chances - target) * rest
         gradient = np.array([np.einsum("ij,ij->", miss, along), miss.sum()])
         chances *= rest
         means = np.stack([np.einsum("ij,ij->i", chances, along), chances.sum(axis=1)])

@@ -89,10 +89,10 @@ def tune(
     """
     names = columns_of(text, label)
     more = [name for name in (groups, time) if name is not None]
-    found = search(
+    result = search(
         convert_table(frame, [*names, label, *more]), text=text, label=label, metric=metric,
         positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups, time=time,
         seed=seed, progress=progress)
-    model = TextClassifier.of(found.fitted)
-    model.tuned_ = found
+    model = TextClassifier.of(result.fitted)
+    model.tuned_ = result
     return model

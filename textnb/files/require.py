@@ -63,10 +63,10 @@ def read_document(
     values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     if not isinstance(values, dict) or values.get("format") != format:
         raise ModelFileError.damaged(name, f"{member} is not of format {format!r}", kind)
-    found = values["version"]
-    if type(found) is int and found > version:
-        raise ModelFileError.from_the_future(name, found, version)
-    if type(found) is not int or found < oldest:
+    file_version = values["version"]
+    if type(file_version) is int and file_version > version:
+        raise ModelFileError.from_the_future(name, file_version, version)
+    if type(file_version) is not int or file_version < oldest:
         versions = version if oldest == version else f"{oldest} to {version}"
         raise ModelFileError.damaged(name, f"{member} is not of version {versions}", kind)
     return values

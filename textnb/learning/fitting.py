@@ -64,7 +64,7 @@ from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
 
 Weight = str | ArrayLike | None
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def fit(
@@ -145,10 +145,10 @@ def learn_more(
         total = fitted.statistics + more
     if announced:
         total = total.with_classes(announced)
-    found = fit_from_counts(
+    learned_model = fit_from_counts(
         settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
-    _log("partial_fit", started, found)
-    return found
+    _log("partial_fit", started, learned_model)
+    return learned_model
 
 
 def forget(
@@ -167,9 +167,9 @@ def forget(
     if not rest.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
-    found = fit_from_counts(fitted.settings, rest, before=fitted)
-    _log("forget", started, found)
-    return found
+    learned_model = fit_from_counts(fitted.settings, rest, before=fitted)
+    _log("forget", started, learned_model)
+    return learned_model
 
 
 def count(
@@ -293,8 +293,8 @@ def labelled_rows(
 
 
 def _by_types_of_columns(
-    settings: TextSettings, learn: Callable[[TextSettings], Found]
-) -> Found:
+    settings: TextSettings, learn: Callable[[TextSettings], Result]
+) -> Result:
     """Learn, with columns of lists as tokens if no setting says which columns are.
 
     Types are checked before any row is read, so that no work is done twice.

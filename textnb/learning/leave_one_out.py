@@ -114,12 +114,12 @@ class LeaveOneOutReader:
             if whole.statistics.class_count[0] == 1:
                 whole.keep_empty(0)
             left_out = whole.score([whole.rows(rows, codes)], smoothing)
-            for found, own in zip(scores, left_out, strict=True):
-                found[:, k] = own.scores[:, 1] - own.scores[:, 0]
-                countable[:, k] = own.countable
+            for each, left in zip(scores, left_out, strict=True):
+                each[:, k] = left.scores[:, 1] - left.scores[:, 0]
+                countable[:, k] = left.countable
 
         run_in_threads(partial(put, k) for k in range(size[1]))
-        return (LeftOut(found, labels, countable, lengths) for found in scores)
+        return (LeftOut(each, labels, countable, lengths) for each in scores)
 
     def _two_classes(self, k: int) -> LeaveOneOut:
         """The leave-one-out of a label against its rest."""

@@ -141,18 +141,18 @@ def _rows(
     documents = replace(documents, frames=list(documents.frames), spec=replace(
         documents.spec, limits=Limits()))
     try:
-        found = document_term_matrix(documents, None if grows else fitted.terms)
+        matrix = document_term_matrix(documents, None if grows else fitted.terms)
     except VocabularyError:
         # None of the documents has a token.
-        found = document_term_matrix(documents, fitted.terms)
-    labels = found.labels
+        matrix = document_term_matrix(documents, fitted.terms)
+    labels = matrix.labels
     check_known(labels.classes.tolist(), fitted.classes.tolist())
     terms = fitted.terms
     if grows:
-        terms = pl.concat([terms, found.terms]).unique().sort().alias(terms.name)
-    place = _places(found.terms, terms)
-    statistics = document_statistics(found.counts, labels).widened(place, len(terms))
-    rows = _apply_presence(fitted.settings, found.counts)
+        terms = pl.concat([terms, matrix.terms]).unique().sort().alias(terms.name)
+    place = _places(matrix.terms, terms)
+    statistics = document_statistics(matrix.counts, labels).widened(place, len(terms))
+    rows = _apply_presence(fitted.settings, matrix.counts)
     return (SparseRows(rows.data, place[rows.indices], rows.indptr, len(terms)), terms,
             labels.among(fitted.classes).codes, statistics)
 

@@ -119,16 +119,16 @@ class CategoricalNB(FittedArrays, CountModel):
         import scipy.sparse as sp
 
         highest = X.max(axis=0).toarray() if sp.issparse(X) else X.max(axis=0)
-        seen = np.asarray(highest).reshape(-1).astype(np.int64) + 1
+        n_seen = np.asarray(highest).reshape(-1).astype(np.int64) + 1
         if self.min_categories is None:
-            return seen
+            return n_seen
         expected = np.asarray(self.min_categories)
-        if expected.dtype.kind not in "iu" or expected.shape not in ((), seen.shape) or (
+        if expected.dtype.kind not in "iu" or expected.shape not in ((), n_seen.shape) or (
                 expected.max() > np.iinfo(np.int64).max):
             raise ParameterError.out_of_range(
-                "min_categories", f"an int or {len(seen)} ints, one per feature",
+                "min_categories", f"an int or {len(n_seen)} ints, one per feature",
                 self.min_categories)
-        return np.maximum(seen, expected.astype(np.int64))
+        return np.maximum(n_seen, expected.astype(np.int64))
 
     def _indicators(self, X: NDArray[np.int64], first_row: int) -> sp.csr_array:
         """One column per feature and category: each row has one 1 per feature."""

@@ -303,9 +303,9 @@ class NearestCentroid(LinearMixin, MomentModel):
         from textnb.bayes.gaussian import linear_gaussian
 
         moments = statistics.without_covariances()
-        seen = moments.class_count > 0
-        variance = moments.scatter[seen] / moments.class_count[seen, None]
-        within = float((self.priors_[seen] @ variance).mean())
+        has_rows = moments.class_count > 0
+        variance = moments.scatter[has_rows] / moments.class_count[has_rows, None]
+        within = float((self.priors_[has_rows] @ variance).mean())
         # If all rows lie on their centroids there is no spread, and any scale gives the same rule.
         precision = np.full(moments.n_features, 1.0 / within if within > 0 else 1.0)
         return linear_gaussian(moments, precision, prior)

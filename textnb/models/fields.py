@@ -10,7 +10,7 @@ from textnb.errors import ParameterError
 from textnb.runtime.settings import Setting, declared, type_of
 
 # Names that `textnb train` and `[model]` of jobs use for other settings.
-TAKEN = frozenset({
+RESERVED = frozenset({
     "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
     "label", "label_columns", "label_separator", "lowercase",
@@ -40,7 +40,7 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
              for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):
         the_field = f"the field {field.name} of the model {model.name}"
-        if field.name in TAKEN:
+        if field.name in RESERVED:
             raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "
                                  "key of jobs: give it another name")
         if field.name in hidden:

@@ -32,12 +32,12 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
     """
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
+    match = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
                          re.ASCII)
-    unit = 1 if found is None else 1024 ** " kmg".index(found[2] or " ")
+    unit = 1 if match is None else 1024 ** " kmg".index(match[2] or " ")
     # Whole numbers stay whole: a float has no room for all that are below 2**63.
-    size = 0 if found is None else (
-        int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit)
+    size = 0 if match is None else (
+        int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit)
     if not minimum <= size < 2**63:
         shown = "1M" if minimum == 1 << 20 else str(minimum)
         raise ParameterError.out_of_range(

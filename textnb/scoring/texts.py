@@ -226,8 +226,8 @@ def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
     labels = fitted.labels.to_list()
     has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
-    found = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
-    return as_csr(found) if fitted.indicator.is_sparse else found
+    matrix = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
+    return as_csr(matrix) if fitted.indicator.is_sparse else matrix
 
 
 def decision_values(fitted: Fitted, X: Rows) -> Floats:

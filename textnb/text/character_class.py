@@ -73,9 +73,9 @@ class CharacterClass:
 
 
 def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
-    every = points.astype("<u4").tobytes().decode("utf-32-le")
+    all_points = points.astype("<u4").tobytes().decode("utf-32-le")
     # Every other character becomes NUL, which is in no class. So unchanged characters are members.
-    replaced = pl.Series([every]).str.replace_all(f"[^{pattern}]", "\0").item()
+    replaced = pl.Series([all_points]).str.replace_all(f"[^{pattern}]", "\0").item()
     members: NDArray[np.bool_] = np.frombuffer(replaced.encode("utf-32-le"), dtype="<u4") != 0
     return members
 

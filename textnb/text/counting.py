@@ -320,9 +320,9 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
     def put(begin: int, end: int) -> Cells:
         low, high = begin * len(labels), end * len(labels)
         inside = [(keys >= low) & (keys < high) for keys, _ in parts]
-        some = [(keys[own] - low, values[own])
-                for (keys, values), own in zip(parts, inside, strict=True)]
-        return cells_of_keys(*_added(some), end - begin, len(labels))
+        share = [(keys[mask] - low, values[mask])
+                 for (keys, values), mask in zip(parts, inside, strict=True)]
+        return cells_of_keys(*_added(share), end - begin, len(labels))
 
     # A share of the terms at a time, which bounds the memory.
     ends = [n_terms * share // _SHARES for share in range(_SHARES + 1)]

@@ -140,12 +140,12 @@ def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     ParameterError
         If the plan has no separators.
     """
-    found = separators(plan)
-    if found is None:
+    split = separators(plan)
+    if split is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
-    texts = ([_with_pairs(plan.cleaning, _text(name), found.alone) for name in _columns(text)]
-             if found.alone else cleaned_exprs(plan, text))
-    lists = [each.str.replace_all(found.pattern, " ").str.split(" ") for each in texts]
+    texts = ([_with_pairs(plan.cleaning, _text(name), split.alone) for name in _columns(text)]
+             if split.alone else cleaned_exprs(plan, text))
+    lists = [each.str.replace_all(split.pattern, " ").str.split(" ") for each in texts]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
@@ -209,10 +209,10 @@ def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
 def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
     """The lists of tokens that a function of the user makes of texts."""
     def cut(text: str) -> list[str]:
-        made: Any = step.function(text) if text else []
-        tokens = list(made) if isinstance(made, Iterable) else [made]
+        result: Any = step.function(text) if text else []
+        tokens = list(result) if isinstance(result, Iterable) else [result]
         if not all(isinstance(token, str) for token in tokens):
-            raise ParameterError(f"{step.setting} must make strings of a text; got {made!r:.60}")
+            raise ParameterError(f"{step.setting} must make strings of a text; got {result!r:.60}")
         return tokens
 
     def cut_all(texts: pl.Series) -> pl.Series:
@@ -250,8 +250,8 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
             case Lowercase():
                 value = value.str.to_lowercase()
             case TurkicLowercase(language="tr" | "az"):
-                for found, becomes in TURKIC:
-                    value = value.str.replace_all(found, becomes, literal=True)
+                for pattern, replacement in TURKIC:
+                    value = value.str.replace_all(pattern, replacement, literal=True)
                 value = value.str.to_lowercase()
             case StripAccents(kind="ascii"):
                 value = value.str.normalize("NFKD").str.replace_all(r"[^\x00-\x7F]+", "")
@@ -318,8 +318,8 @@ def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Exp
     known = Lowercase | TurkicLowercase
     searched = text if all(isinstance(step, known) for step in cleaning) else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
-    for found, becomes in pairs_by_replacing(alone):
-        pairs = pairs.str.replace_all(found, becomes)
+    for pattern, replacement in pairs_by_replacing(alone):
+        pairs = pairs.str.replace_all(pattern, replacement)
     return pl.coalesce(pairs, cleaned)
 
 

@@ -209,12 +209,13 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
         labels = _sums_of(counts)
         frequency = _by_total(np.concatenate([frequency, _frequency(counts)], axis=1))
     at_most = _cutoff(frequency, memory, labels)
-    kept = _of_same_rows([counts.select(counts.all_occurrences > at_most) for counts in shares()])
+    frequent = _of_same_rows(
+        [counts.select(counts.all_occurrences > at_most) for counts in shares()])
     if not at_most:
-        return kept
+        return frequent
     totals, terms, _ = frequency[:, frequency[0] <= at_most]
     pruned = Pruned(int(terms.sum()), int((totals * terms).sum()), at_most)
-    return replace(kept, pruned=pruned if kept.pruned is None else kept.pruned + pruned)
+    return replace(frequent, pruned=pruned if frequent.pruned is None else frequent.pruned + pruned)
 
 
 def _of_same_rows(shares: list[Counts]) -> Counts:

@@ -89,7 +89,7 @@ def plain_tokens(
         If the plan has a step that plain Python does not run; the error names it. Also if a column
         holds a text in place of a list of tokens, or the reverse.
     """
-    found: list[str] | None = []
+    all_tokens: list[str] | None = []
     names = list(columns)
     for name, prefix, holds_tokens in zip(
             names, plan.prefixes(names), plan.hold_tokens(names), strict=True):
@@ -102,10 +102,10 @@ def plain_tokens(
         tokens = (_run(plan.steps, text if known else "", prefix) if isinstance(text, str)
                   else _run_tokens(plan, text if known else [], prefix))
         if tokens is None or not known:
-            found = None
-        elif found is not None:
-            found += tokens
-    return found
+            all_tokens = None
+        elif all_tokens is not None:
+            all_tokens += tokens
+    return all_tokens
 
 
 def clean(plan: Plan, text: str) -> str | None:
@@ -131,8 +131,8 @@ def _clean(step: Step, text: str) -> str:
         case Lowercase():
             return text.lower()
         case TurkicLowercase(language="tr" | "az"):
-            for found, becomes in TURKIC:
-                text = text.replace(found, becomes)
+            for old, new in TURKIC:
+                text = text.replace(old, new)
             return text.lower()
         case StripAccents(kind="ascii"):
             return "".join(c for c in normalize("NFKD", text) if c.isascii())
@@ -195,12 +195,12 @@ def _unknown(step: Step) -> ParameterError:
                           "tokenizer's plan; Polars' expressions may")
 
 
-def _run_tokens(plan: Plan, given: Sequence[str | None], prefix: str) -> list[str] | None:
+def _run_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[str] | None:
     """`_run` for a column of tokens, each of which is cleaned and not split."""
     def clean(token: str) -> str:
         return reduce(lambda text, step: _clean(step, text), plan.cleaning, token)
 
-    tokens = [cleaned for token in given if token and (cleaned := clean(token))]
+    tokens = [cleaned for token in column if token and (cleaned := clean(token))]
     step = plan.find(StopWords)
     if step is not None:
         if not all(map(_known, step.texts)):
@@ -300,7 +300,7 @@ def _words_and_kinds(
     >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
     ['c#', 'u.s.', '5%']
     """
-    found, classes = [], _kinds_of(is_member, pairs)
+    tokens, classes = [], _kinds_of(is_member, pairs)
     at = no_name = no_share = no_word = 0
     while at < len(text):
         character, end = text[at], at
@@ -325,17 +325,17 @@ def _words_and_kinds(
                 last += 2
             end = last if last - at > 2 else at
         if end > at:
-            found.append(text[at:end])
+            tokens.append(text[at:end])
         elif kind & _UNSPACED:
             end = classes.end_of_run(text, at, _UNSPACED)
-            found += [text[place:place + 2] for place in range(at, end - 1)] or [character]
+            tokens += [text[place:place + 2] for place in range(at, end - 1)] or [character]
         elif kind & _IN_WORDS and at >= no_word:
             no_word = classes.end_of_run(text, at, _IN_WORDS)
             if no_word - at >= min_length:
                 end = no_word
-                found.append(text[at:end])
+                tokens.append(text[at:end])
         at = max(end, at + 1)
-    return found
+    return tokens
 
 
 @lru_cache(maxsize=8)

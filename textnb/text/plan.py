@@ -283,25 +283,25 @@ class FieldPrefix(Step):
         >>> FieldPrefix(("subject",)).prefixes(["subject", "body"])
         ['subject:', '']
         """
-        wanted = _among("field_prefix", self.columns, columns)
-        for name in wanted:
+        prefixed = _among("field_prefix", self.columns, columns)
+        for name in prefixed:
             if re.search(r"[ :\\]", name):
                 raise ParameterError(f"column {name!r} can't be a field prefix: rename it without "
                                      "space, colon and backslash")
-        return [f"{name}:" if name in wanted else "" for name in columns]
+        return [f"{name}:" if name in prefixed else "" for name in columns]
 
 
 def _among(
-    setting: str, wanted: Sequence[str] | bool, columns: Sequence[str]
+    setting: str, names: Sequence[str] | bool, columns: Sequence[str]
 ) -> Sequence[str]:
     """The columns that a setting names, or all text columns; each is one of these."""
-    if isinstance(wanted, bool):
-        return columns if wanted else ()
-    for name in wanted:
+    if isinstance(names, bool):
+        return columns if names else ()
+    for name in names:
         if name not in columns:
             raise ParameterError(f"{setting} names {name!r}, which is not among the text columns "
                                  f"{list(columns)!r}")
-    return wanted
+    return names
 
 
 class NGrams(Step):
@@ -449,10 +449,10 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> with_missing({"analyzer": "word"})
     {'unspaced': 'whole', 'keep': (), 'token_columns': False, 'segmenter': None, 'analyzer': 'word'}
     """
-    found = {**_BEFORE, **settings}
-    if "unspaced" not in settings and found.get("strip_accents") == "unicode":
-        found["strip_accents"] = "marks"
-    return found
+    complete = {**_BEFORE, **settings}
+    if "unspaced" not in settings and complete.get("strip_accents") == "unicode":
+        complete["strip_accents"] = "marks"
+    return complete
 
 
 def _cleaning(normalize: Any, lowercase: Any, strip_accents: Any) -> Iterator[Step]:

@@ -158,21 +158,21 @@ def _placed(words: Sequence[str], cleaned: str) -> tuple[Spans, Covering]:
     the pair before it.
     """
     spans: Spans = []
-    found: Covering = []
+    covering: Covering = []
     end = 0
     for word in words:
         is_pair = len(word) == 2 and next(stretches(word)) == (word, True)
-        continues = (is_pair and len(found) > 0 and len(found[-1][1]) == 2
+        continues = (is_pair and len(covering) > 0 and len(covering[-1][1]) == 2
                      and cleaned.startswith(word, end - 1))
         start = end - 1 if continues else cleaned.find(word, end)
         if start < 0:
-            found.append((word, []))
+            covering.append((word, []))
             continue
         end = start + len(word)
         own = list(pairwise([start, start + 1, end] if is_pair else [start, end]))
         spans += own[1:] if continues else own
-        found.append((word, list(range(len(spans) - len(own), len(spans)))))
-    return spans, found
+        covering.append((word, list(range(len(spans) - len(own), len(spans)))))
+    return spans, covering
 
 
 def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans, Covering]:
@@ -181,14 +181,14 @@ def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans
     word_at = {place: number for number, (start, end) in enumerate(spans)
                for place in range(start, end)}
     padded = f" {cleaned} "
-    found = []
+    covering = []
     for term in contributions:
         start = padded.find(term)
         while start >= 0 and term:
-            found.append((term, [word_at[place] for place in range(start - 1, start - 1 + len(term))
-                                 if place in word_at]))
+            places = range(start - 1, start - 1 + len(term))
+            covering.append((term, [word_at[place] for place in places if place in word_at]))
             start = padded.find(term, start + 1)
-    return spans, found
+    return spans, covering
 
 
 def _cleaned_in_place(plan: Plan, text: str) -> tuple[str, Spans]:

@@ -104,10 +104,10 @@ class Limits:
             min_documents, max_documents = self.bounds(documents)
             keep &= (document_frequency >= min_documents) & (document_frequency <= max_documents)
         if self.max_features is not None and keep.sum() > self.max_features:
-            kept = np.flatnonzero(keep)
+            places = np.flatnonzero(keep)
             # Stable on sorted terms: equal totals keep the order of the terms.
-            order = np.argsort(-total[kept], kind="stable")
-            keep[kept[order[self.max_features:]]] = False
+            order = np.argsort(-total[places], kind="stable")
+            keep[places[order[self.max_features:]]] = False
         if not keep.any():
             raise VocabularyError.all_pruned(
                 n_terms, self.min_df, self.max_df, documents)
