@@ -96,7 +96,7 @@ class TermTable:
         lists = words_of_terms(self._plan, terms)
         words = lists.explode(empty_as_null=False, keep_nulls=False)
         lengths = lists.list.len().cast(pl.Int64).to_numpy()
-        longest = int(lengths.max(initial=1))
+        longest = int(lengths.max()) if len(lengths) else 1
         codes = self._add_words(words)
         of_grams = np.empty(len(terms), dtype=np.int32)
         for length in range(1, longest + 1):
