@@ -302,7 +302,7 @@ class TableClassifier(Parameters):
         return form.named(tuple(fitted.names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file: statistics and settings, whole or not at all.
+        """Write the model file, statistics and settings, completely or not at all.
 
         Raises
         ------
@@ -349,7 +349,7 @@ class TableClassifier(Parameters):
         Parameters
         ----------
         action : str
-            The action that is refused then, as the subject of a sentence.
+            The action that is not possible then, as the subject of a sentence.
         """
         fitted = self.fitted_
         estimator = GaussianNB() if self.estimator is None else self.estimator

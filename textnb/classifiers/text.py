@@ -229,7 +229,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def forget(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Self:
-        """Take documents out again: the model is that of one `fit` without them, to the bit.
+        """Forget documents: the model is that of one `fit` without them, to the bit.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file: counts and settings, whole or not at all. See `textnb.load`.
+        """Write the model file, counts and settings, completely or not at all. See `textnb.load`.
 
         Raises
         ------
@@ -370,7 +370,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Returns
         -------
         float64 (n_documents,) for two classes, (n_documents, n_classes) for more
-            Base e, calibrated if the model is; above 0 where the second class is predicted.
+            Base e, calibrated if the model is; above 0 if the second class is predicted.
 
         Raises
         ------
@@ -440,7 +440,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             Terms to show.
         labels : sequence of labels, optional
             Multi-label: the labels to explain. The default is all that are predicted, or the one
-            that is nearest to its threshold where none is.
+            that is nearest to its threshold if none is.
 
         Returns
         -------
@@ -538,7 +538,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Parameters
         ----------
         action : str
-            The action that is refused then, as the subject of a sentence.
+            The action that is not possible then, as the subject of a sentence.
         """
         self._fitted_for(action)
 

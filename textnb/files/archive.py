@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from textnb.errors import DataError
 from textnb.files.require import LABEL_TYPES, check_labels, check_size, require
 
-# Polars is imported where there are tables: one message is learned without it.
+# Polars is only imported for tables: one message is learned without it.
 if TYPE_CHECKING:
     import polars as pl
 

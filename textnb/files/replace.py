@@ -65,7 +65,7 @@ def replace_folder(
     Parameters
     ----------
     path : path
-        A folder that may be replaced, or a path where nothing is: the caller has checked that.
+        A folder that may be replaced, or a path that does not exist: the caller has checked that.
     check : callable, optional
         Called with the folder when no other process can change it any more.
 

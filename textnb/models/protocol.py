@@ -59,7 +59,7 @@ class Parameters:
         Raises
         ------
         ParameterError
-            If one is called ``alpha`` where it is ``l`` here, or is not known.
+            If one is called ``alpha``, which is ``l`` here, or is not known.
         """
         known = _names(type(self))
         check_smoothing_name(type(self).__name__, parameters, known)

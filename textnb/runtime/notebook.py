@@ -144,5 +144,5 @@ def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
 
 
 def _mix_with_white(colour: tuple[int, int, int], share: float) -> str:
-    """White where the share is 0, the colour where it is 1."""
+    """White for a share of 0, the colour for 1."""
     return "rgb({},{},{})".format(*(round(255 + (part - 255) * share) for part in colour))

@@ -177,8 +177,8 @@ def setting(
     **facts
         Attributes of `Setting`: ``choices``, the strings that are allowed; ``range``, such as
         ``between(0, 1)``; ``names``, such as ``("--idf/--no-idf",)``, if the command line has
-        others than the field's; ``metavar``; ``is_common=False`` for ``--help-all`` alone;
-        ``is_option=False`` for Python and jobs alone.
+        others than the field's; ``metavar``; ``is_common=False`` for ``--help-all`` only;
+        ``is_option=False`` for Python and jobs only.
 
     Raises
     ------
@@ -231,7 +231,7 @@ _IN_PYTHON: Mapping[str, Range] = {
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
-# The same for JSON and TOML. A setting of another type is checked by its owner alone.
+# The same for JSON and TOML. Only its owner checks a setting of another type.
 _IN_FILES: Mapping[str, Range] = {
     **_IN_PYTHON,
     "Segmenter": _IN_PYTHON["str"],
@@ -292,7 +292,7 @@ def _check(group: type, values: Mapping[str, Any], types: Mapping[str, Range]) -
 
 
 def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise ParameterError for ``alpha`` where the parameter is called ``l``."""
+    """Raise ParameterError for ``alpha`` if the parameter is called ``l``."""
     known = set(known)
     if "alpha" not in given or "alpha" in known:
         return

@@ -124,7 +124,7 @@ def write(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]],
     *, for_owner: bool = False,
 ) -> None:
-    """Write a model file, whole or not at all. The same contents give the same bytes.
+    """Write a model file, completely or not at all. The same contents give the same bytes.
 
     Parameters
     ----------
