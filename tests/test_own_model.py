@@ -61,10 +61,10 @@ class ToyRootNB(CountModel):
 
     power: float = setting(0.5, "Of the counts.")
 
-    def weigh(self, counted, l, log_prior):
-        rooted = counted.feature_count ** self.power + l
+    def weigh(self, counts, l, log_prior):
+        rooted = counts.feature_count ** self.power + l
         log_prob = np.log(rooted / rooted.sum(axis=1, keepdims=True))
-        return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+        return LinearForm(counts.classes, np.ascontiguousarray(log_prob.T), log_prior)
 
 
 @pytest.fixture(autouse=True)
@@ -180,9 +180,9 @@ def test_a_model_of_presence_reads_texts_and_matrices_alike():
         without_terms, scores_are_log_probabilities = "the priors", True
         above = 1.0
 
-        def weigh(self, counted, l, log_prior):
-            weights = np.log(counted.feature_count + l)
-            return LinearForm(counted.classes, np.ascontiguousarray(weights.T), log_prior,
+        def weigh(self, counts, l, log_prior):
+            weights = np.log(counts.feature_count + l)
+            return LinearForm(counts.classes, np.ascontiguousarray(weights.T), log_prior,
                               features=presence_map(self.above))
 
     model = TextClassifier(TwiceNB()).fit(FRAME)
@@ -282,12 +282,12 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs():
 
 
 @pytest.mark.parametrize(("weigh", "message"), [
-    (lambda self, counted, l, prior: LinearForm(
-        counted.classes, np.full(counted.feature_count.T.shape, np.nan), prior), "not numbers"),
-    (lambda self, counted, l, prior: LinearForm(
-        counted.classes, np.zeros(counted.feature_count.T.shape), prior * np.nan), "not numbers"),
-    (lambda self, counted, l, prior: LinearForm(
-        counted.classes, np.zeros(counted.feature_count.shape), prior), "must have the shape")])
+    (lambda self, counts, l, prior: LinearForm(
+        counts.classes, np.full(counts.feature_count.T.shape, np.nan), prior), "not numbers"),
+    (lambda self, counts, l, prior: LinearForm(
+        counts.classes, np.zeros(counts.feature_count.T.shape), prior * np.nan), "not numbers"),
+    (lambda self, counts, l, prior: LinearForm(
+        counts.classes, np.zeros(counts.feature_count.shape), prior), "must have the shape")])
 def test_weights_that_are_none_are_refused(weigh, message):
     kind = register_model(variant(weigh=weigh))
     for use in (lambda: TextClassifier(kind()).fit(FRAME),
@@ -316,10 +316,10 @@ class JelinekMercerNB(CountModel):
     lam: float = setting(0.5, "Share of the corpus.", range=between(0, 1))
     whole: bool = setting(True, "Whether l is added.")
 
-    def weigh(self, counted, l, log_prior):
-        n = counted.feature_count + (l if self.whole else 1e-9)
+    def weigh(self, counts, l, log_prior):
+        n = counts.feature_count + (l if self.whole else 1e-9)
         mixed = (1 - self.lam) * n / n.sum(axis=1, keepdims=True) + self.lam * n.sum(0) / n.sum()
-        return LinearForm(counted.classes, np.log(mixed).T, log_prior)
+        return LinearForm(counts.classes, np.log(mixed).T, log_prior)
 """
 
 

@@ -28,13 +28,13 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted(_homes())
     if name.startswith("_") or name not in _homes():
-        from textnb.runtime.gone import NAMES, gone
+        from textnb.runtime.gone import NAMES, removal_message
 
         if name in NAMES:
             # `hasattr` needs an AttributeError, whose message an import statement would lose.
             by_import = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
             raise (ImportError if by_import else AttributeError)(
-                gone(f"textnb.{name}", NAMES[name]), name=name)
+                removal_message(f"textnb.{name}", NAMES[name]), name=name)
         raise AttributeError(f"module 'textnb' has no attribute {name!r}")
     value = getattr(import_module(_homes()[name]), name)
     globals()[name] = value

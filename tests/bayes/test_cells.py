@@ -82,7 +82,7 @@ def test_weights_without_a_split_are_dense(model, lists, monkeypatch):
         np.testing.assert_allclose(np.asarray(model.derive(counts).weights), dense.weights,
                                    rtol=1e-12, atol=1e-12)
         # They are refused before they take memory.
-        monkeypatch.setattr(memory, "_LEAST", 0)
+        monkeypatch.setattr(memory, "_MIN_BYTES", 0)
         monkeypatch.setattr(memory, "free_memory", lambda: 0)
         with pytest.raises(DataError, match=f"{CLASSES} classes and {TERMS} terms: counts and"):
             model.learn_counts(counts)

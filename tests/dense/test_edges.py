@@ -27,7 +27,7 @@ from textnb import (
 )
 from textnb.bayes.covariance import ledoit_wolf_shrinkage
 from textnb.bayes.gaussian import far_scores
-from textnb.bayes.histogram import MOST_BINS, bins_per_column
+from textnb.bayes.histogram import MAX_BINS, bins_per_column
 from textnb.bayes.moments import MomentStatistics
 from textnb.errors import ImpossibleRowError
 from textnb.models.histogram import HistogramDensity
@@ -317,7 +317,7 @@ WRONG = [*((kind, {name: value}, name) for kind, name, value in TYPES), *(
         (LDA, "priors", SHARES), (QDA, "priors", [1.0]), (GaussianNB, "priors", [0.5, -0.5]),
         (GaussianNB, "var_smoothing", float("inf")), (NearestCentroid, "priors", [0.1] * 3),
         (HistogramDensity, "l", float("inf")), *((HistogramDensity, "bins", bins) for bins in (
-            "zz", 2.5, 0, -1, True, None, MOST_BINS + 1, np.int64(MOST_BINS + 1), np.int64(0),
+            "zz", 2.5, 0, -1, True, None, MAX_BINS + 1, np.int64(MAX_BINS + 1), np.int64(0),
             10**30, [1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0], [], [[0.0, 1.0]], [0.0, NAN],
             ["a", "b"]))]), *(
     (PlugInBayes, settings, words) for settings, words in [
@@ -393,7 +393,7 @@ def test_too_many_bins_by_a_rule(naive):
     frame = rows(2000).with_columns(z=pl.when(pl.int_range(pl.len()) == 7).then(1e9).otherwise("z"))
     with pytest.raises(DataError, match="bins of feature 'z', more than 1,000,000"):
         TableClassifier(PlugInBayes(HistogramDensity(bins="fd"), naive=naive)).fit(frame)
-    assert tracemalloc.get_traced_memory()[1] < 8 * MOST_BINS
+    assert tracemalloc.get_traced_memory()[1] < 8 * MAX_BINS
     tracemalloc.stop()
     # What the message advises.
     HistogramDensity(bins=100).fit(outlier())

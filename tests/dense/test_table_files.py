@@ -17,7 +17,7 @@ from textnb import (
     RegularizedDiscriminantAnalysis,
     TableClassifier,
 )
-from textnb.bayes.histogram import MOST_BINS
+from textnb.bayes.histogram import MAX_BINS
 from textnb.models.histogram import HistogramDensity
 
 MIXTURE = PlugInBayes(GaussianMixture(2, random_state=0))
@@ -148,7 +148,7 @@ def test_a_choice_that_would_take_hours(tmp_path):
             tmp_path, "too long to estimate")
 
 
-@pytest.mark.parametrize("bins", [MOST_BINS + 1, 10**12, 0, 2.5, "zz", [1.0, 0.0]], ids=str)
+@pytest.mark.parametrize("bins", [MAX_BINS + 1, 10**12, 0, 2.5, "zz", [1.0, 0.0]], ids=str)
 def test_bins_of_a_stored_histogram(tmp_path, bins):
     content = stored(PlugInBayes(HistogramDensity(bins=4)), tmp_path)
     path = ("estimator", "parameters", "density", "parameters", "bins")
@@ -159,7 +159,7 @@ def test_bins_that_take_more_memory_than_is_allowed(tmp_path):
     path = tmp_path / "given.textnb"
     content = stored(PlugInBayes(HistogramDensity(bins=4), naive=True), tmp_path)
     path.write_bytes(with_value(
-        content, ("estimator", "parameters", "density", "parameters", "bins"), MOST_BINS))
+        content, ("estimator", "parameters", "density", "parameters", "bins"), MAX_BINS))
     with pytest.raises(ModelFileError, match="max_bytes="):
         textnb.load(path, max_bytes=100_000_000)
 

@@ -120,7 +120,7 @@ def assert_same_counts(ways, tokenizer, texts, unseen):
     first, *others = ways(lambda: Vocabulary(tokenizer, terms).counts(rows(unseen), columns))
     for other in others:
         assert_same_rows(first, other)
-    first, *others = ways(lambda: Vocabulary(tokenizer, terms).counts_of_known(
+    first, *others = ways(lambda: Vocabulary(tokenizer, terms).count_known_terms(
         rows(texts), columns))
     for other in others:
         if isinstance(first, tuple):

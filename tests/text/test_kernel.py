@@ -34,7 +34,7 @@ from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, build
 from textnb.text import compiled, counting
 from textnb.text.character_class import CharacterClass
-from textnb.text.compiled import usable_kernel, why_expressions
+from textnb.text.compiled import reason_for_expressions, usable_kernel
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
@@ -80,7 +80,7 @@ class TestEquality:
     def test_counts_of_any_text(self, name, texts, unseen):
         """Also where expressions find the words, and the kernel counts them."""
         tokenizer = {**SERVED, **LISTS}[name]
-        assert bool(why_expressions(tokenizer)) == (name in LISTS)
+        assert bool(reason_for_expressions(tokenizer)) == (name in LISTS)
         assert_same_counts(both, tokenizer, texts, unseen)
 
     def test_texts_beside_lists_of_tokens(self):
@@ -212,7 +212,7 @@ class TestEquality:
     @pytest.mark.parametrize("terms", [[], ["ab"]])
     def test_the_first_stranger_is_named(self, terms):
         known, frame = pl.Series(terms, dtype=pl.String), frame_of(["ab zz", "yy xx zz", "ab"] * 40)
-        one, other = both(lambda: Vocabulary(Tokenizer(), known).counts_of_known(frame, "text"))
+        one, other = both(lambda: Vocabulary(Tokenizer(), known).count_known_terms(frame, "text"))
         name = "ab" if not terms else "xx"
         assert one == other == (DataError, f"term '{name}' was never learned")
 
@@ -228,7 +228,7 @@ class TestSums:
                 Tokenizer(r"\w+"), "text", "label", presence_above=above)).feature_count
 
         whole = counted()
-        monkeypatch.setattr(counting, "_MOST_32", 20)
+        monkeypatch.setattr(counting, "_MAX_32", 20)
         grown = counted()
         assert np.array_equal(grown, whole)
         assert grown.dtype == whole.dtype == np.int64
@@ -284,14 +284,14 @@ class TestCollisions:
 class TestChoice:
     @pytest.mark.parametrize("tokenizer", NOT_SERVED)
     def test_expressions_find_the_words_of_other_tokenizers(self, tokenizer):
-        assert why_expressions(tokenizer)
+        assert reason_for_expressions(tokenizer)
         assert re.match(r"the pattern .* is no run of one class of characters$",
-                        why_expressions(tokenizer))
+                        reason_for_expressions(tokenizer))
 
     def test_without_a_kernel_expressions_are_run(self, monkeypatch):
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
         monkeypatch.setattr(native, "build", lambda package: Build(None, "it was not compiled"))
-        assert why_expressions(Tokenizer()) == "it was not compiled"
+        assert reason_for_expressions(Tokenizer()) == "it was not compiled"
         assert count_matrix([frame_of(["ab"])], Tokenizer(), "text")[1].to_list() == ["ab"]
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         with pytest.raises(ParameterError, match=r"TEXTNB_KERNEL=on, but .* it was not compiled; "):

@@ -22,7 +22,7 @@ from textnb.export.targets.known import TARGETS
 from textnb.export.targets.onnx_graph import split_of
 from textnb.export.targets.polars_code import source_of
 from textnb.filter.mailfilter import MailFilter
-from textnb.text.compiled import usable_kernel, why_expressions
+from textnb.text.compiled import reason_for_expressions, usable_kernel
 from textnb.text.compiled_plan import compiled_plan
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
@@ -126,8 +126,8 @@ def by_plain_python(tokenizer):
 
 def by_compiled_kernel(tokenizer):
     if compiled_plan(tokenizer.plan()) is None:
-        assert why_expressions(tokenizer)
-        raise ParameterError(f"{why_expressions(tokenizer)}: {tokenizer!r}")
+        assert reason_for_expressions(tokenizer)
+        raise ParameterError(f"{reason_for_expressions(tokenizer)}: {tokenizer!r}")
     counts, terms = count_matrix([rows(tokenizer)], tokenizer, "text")
     return [np.repeat(terms.to_numpy(), row).tolist() for row in counts.toarray()]
 
@@ -241,7 +241,7 @@ class TestEveryFieldAndEngine:
     @pytest.mark.parametrize("engine", ENGINES)
     def test_each_engine_runs_the_default(self, engine):
         if engine == "compiled kernel" and usable_kernel() is None:
-            pytest.skip(why_expressions(Tokenizer()))
+            pytest.skip(reason_for_expressions(Tokenizer()))
         check_tokens(ENGINES[engine](Tokenizer()), Tokenizer())
 
     @pytest.mark.parametrize("prefix", [True, ("b",)])
@@ -367,7 +367,7 @@ class TestUnknownSteps:
             with pytest.raises(ParameterError, match=UNKNOWN[case][1]):
                 split_expr(plan, "text")
         else:
-            assert why_expressions(ByPlan(stop_words=(case,)))
+            assert reason_for_expressions(ByPlan(stop_words=(case,)))
 
     def test_an_option_whose_plan_says_it(self):
         with pytest.raises(ParameterError, match=r"ToyLength\(most=4\)"):
@@ -383,7 +383,7 @@ class TestUnknownSteps:
         name = type(tokenizer).__name__
         plan, said = tokenizer.plan(), rf"{name}, a class of its own"
         assert separators(plan) is None
-        assert why_expressions(tokenizer)
+        assert reason_for_expressions(tokenizer)
         for run in (lambda: portable(plan, ("text",)), lambda: source_of(plan, ["text"]),
                     lambda: plain_tokens(plan, {"text": "a"})):
             with pytest.raises(Refusal, match=said):
@@ -437,14 +437,15 @@ class TestPlan:
             Plan(steps)
 
     def test_a_step_is_a_value(self):
-        assert NGrams(1, 2) == NGrams(least=1, most=2) != NGrams(1, 3)
+        assert NGrams(1, 2) == NGrams(min_n=1, max_n=2) != NGrams(1, 3)
         assert NGrams(1, 2) != Characters(1, 2)
         assert len({NGrams(1, 2), NGrams(1, 2), Characters(1, 2)}) == 2
         assert pickle.loads(pickle.dumps(Tokenizer().plan())) == Tokenizer().plan()
         with pytest.raises(AttributeError, match="NGrams is immutable"):
-            NGrams(1, 2).least = 2
-        for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"most": 2}), ((1,), {"n": 2})):
-            with pytest.raises(TypeError, match=r"NGrams has the fields \('least', 'most'\)"):
+            NGrams(1, 2).min_n = 2
+        for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"max_n": 2}),
+                              ((1,), {"n": 2})):
+            with pytest.raises(TypeError, match=r"NGrams has the fields \('min_n', 'max_n'\)"):
                 NGrams(*values, **named)
 
     def test_equal_settings_have_one_plan(self):

@@ -9,7 +9,7 @@ from textnb import Tokenizer
 from textnb.errors import ParameterError, VocabularyError, quantity
 from textnb.text.expressions import separators
 from textnb.text.matrix import Vocabulary, count_matrix
-from textnb.text.vocabulary import Limits, given_vocabulary
+from textnb.text.vocabulary import Limits, vocabulary_series
 
 TEXTS = ["aa bb cc", "aa bb bb", "aa cc cc cc dd", "aa ee ff", "aa ee"]
 TERMS = ["aa", "bb", "cc", "dd", "ee", "ff"]
@@ -110,7 +110,7 @@ WRONG = [
 @pytest.mark.parametrize(("wrong", "message"), WRONG, ids=str)
 def test_limits_and_vocabularies_that_are_none_are_named(wrong, message):
     with pytest.raises(ParameterError, match=message):
-        Limits(**wrong) if isinstance(wrong, dict) else given_vocabulary(wrong)
+        Limits(**wrong) if isinstance(wrong, dict) else vocabulary_series(wrong)
 
 
 class TestNoTokens:
@@ -138,10 +138,10 @@ class TestNoTokens:
 class TestGiven:
     def test_it_is_sorted_by_code_point(self):
         given = ["é", "b", "a b", "B", "\U0001f600", "\uffff", "_", "a"]
-        assert given_vocabulary(given).to_list() == sorted(given)
-        assert given_vocabulary(pl.Series(["b", "a"])).to_list() == ["a", "b"]
-        assert given_vocabulary(np.array(["b", "a"])).to_list() == ["a", "b"]
-        assert given_vocabulary(("b", "a")).to_list() == ["a", "b"]
+        assert vocabulary_series(given).to_list() == sorted(given)
+        assert vocabulary_series(pl.Series(["b", "a"])).to_list() == ["a", "b"]
+        assert vocabulary_series(np.array(["b", "a"])).to_list() == ["a", "b"]
+        assert vocabulary_series(("b", "a")).to_list() == ["a", "b"]
 
 
 class TestLookUp:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from textnb.bayes.forms import Floats
 
-_MOST_REASON = 500
-# Beyond them T would overflow for a long document.
+_MAX_REASON = 500
+# Beyond these bounds T would overflow for a long document.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
 # Why a calibration or a decision is stale after an update.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
@@ -121,7 +121,7 @@ class Calibration:
             _check_within("a shift", shift, *_BOUNDS["shift"])
 
     def check_classes(self, n_classes: int, is_multilabel: bool) -> None:
-        """Raises ParameterError unless it has a sigmoid for each label of lists, else none."""
+        """Raise ParameterError unless it has a sigmoid for each label of lists, else none."""
         if len(self.sigmoids) != (n_classes if is_multilabel else 0):
             raise ParameterError(
                 f"the calibration has {quantity(len(self.sigmoids), 'sigmoid')} of labels, "
@@ -157,11 +157,11 @@ class Calibration:
         return logs
 
     def as_stale(self, reason: str) -> Calibration:
-        """A copy with the reason why it no longer holds; a reason that is there already stays."""
+        """A copy with the reason why it no longer holds; an earlier reason stays."""
         return self if self.stale else replace(self, stale=reason)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; ``stale`` only where there is a reason."""
+        """JSON-ready values; ``stale`` only if there is a reason."""
         values = asdict(self)
         if not self.stale:
             del values["stale"]
@@ -189,14 +189,14 @@ class Calibration:
         return cls(**values)
 
 
-def _check_within(name: str, value: Any, least: float, most: float) -> None:
+def _check_within(name: str, value: Any, minimum: float, maximum: float) -> None:
     if (not isinstance(value, (int, float)) or isinstance(value, bool)
-            or not least <= value <= most):
-        raise ParameterError.out_of_range(name, f"from {least:g} to {most:g}", value)
+            or not minimum <= value <= maximum):
+        raise ParameterError.out_of_range(name, f"from {minimum:g} to {maximum:g}", value)
 
 
 def check_reason(stale: Any) -> None:
-    """Raises ParameterError if a reason is not one short line of text."""
-    if type(stale) is not str or len(stale) > _MOST_REASON or not stale.isprintable():
+    """Raise ParameterError if a reason is not one short line of text."""
+    if type(stale) is not str or len(stale) > _MAX_REASON or not stale.isprintable():
         raise ParameterError.out_of_range(
-            "stale", f"a reason in one line of at most {_MOST_REASON} characters, or empty", stale)
+            "stale", f"a reason in one line of at most {_MAX_REASON} characters, or empty", stale)

@@ -4,8 +4,8 @@
     codes     the class of each cell, ascending within a feature
     values    its count
 
-So counts are in memory and in a model file. While they are added up, a cell has one number for its
-feature and class, its key.
+Counts have this form in memory and in a model file. While they are added up, a cell has a key, one
+number for its feature and class.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
-# Counts of more cells than this are sparse if at most one in so many is not 0. So sizes alone
-# decide it, and the same counts have weights of the same bits in each way of training.
+# Counts of more cells than the first number are sparse if at most one in the second number is not
+# 0. Only sizes decide, so the same counts give weights of the same bits in each way of training.
 LARGE, ONE_IN = 1 << 24, 16
 # With fewer classes dense weights score faster.
 MANY = 512
@@ -30,7 +30,7 @@ def may_be_sparse(n_classes: int, n_features: int) -> bool:
 
 
 def is_sparse(n_classes: int, n_features: int, n_cells: int) -> bool:
-    """Whether counts of these sizes, of which so many are not 0, have sparse weights.
+    """Whether counts of these sizes, with ``n_cells`` that are not 0, have sparse weights.
 
     Examples
     --------
@@ -50,9 +50,10 @@ def cells_of(table: NDArray[Any]) -> Cells:
     """
     n_classes, n_features = table.shape
     by_feature = np.ascontiguousarray(table.T).reshape(-1)
-    found = by_feature != 0
-    ends = np.cumsum(found)[n_classes - 1::n_classes] if n_classes else np.zeros(n_features, int)
-    places = np.flatnonzero(found)
+    is_stored = by_feature != 0
+    ends = (np.cumsum(is_stored)[n_classes - 1::n_classes] if n_classes
+            else np.zeros(n_features, int))
+    places = np.flatnonzero(is_stored)
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
 
 
@@ -103,7 +104,7 @@ def cells_of_keys(keys: Ints, values: NDArray[Any], n_features: int, n_classes: 
     return ends, codes.astype(np.int32), values
 
 
-def find(keys: Ints, wanted: Ints) -> Ints:
+def find(keys: Ints, numbers: Ints) -> Ints:
     """The place of each number among sorted keys; -1 for one that is not there.
 
     Examples
@@ -112,9 +113,9 @@ def find(keys: Ints, wanted: Ints) -> Ints:
     [1, -1, -1]
     """
     if not len(keys):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[places] == wanted, places, -1)
+        return np.full(len(numbers), -1)
+    places = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+    return np.where(keys[places] == numbers, places, -1)
 
 
 def sums_of(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:

@@ -2,9 +2,9 @@
 
 Each value has a temperature of its own [1]_, and the loss is measured after it: naive Bayes is so
 sure of long rows that its plain log loss says more about how sure it is than about how often it is
-right. Among the values whose loss is within one standard error of the least, the largest is chosen
+right. Among the values whose loss is within one standard error of the lowest, the largest is chosen
 [2]_: left-out rows have near copies among the others, which rewards too little smoothing. The
-scores of complement naive Bayes are no log-probabilities, so accuracy decides there.
+scores of complement naive Bayes are not log-probabilities, so accuracy decides there.
 
 References
 ----------
@@ -45,7 +45,7 @@ class SmoothingResult:
     accuracy : float
         Share of all rows whose most probable class is their own.
     temperature : float
-        The temperature of the least loss.
+        The temperature of the lowest loss.
     calibrated_log_loss : float
         The log loss of softmax(scores / temperature).
     standard_error : float
@@ -63,7 +63,7 @@ class SmoothingResult:
     rows: int
 
 
-def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
+def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     """Measure losses and accuracy from the scores of rows.
 
     Each label of several is two classes: "has it, or not". The likelihood of a row is then the
@@ -75,8 +75,8 @@ def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
     ----------
     l : float
         The smoothing parameter that gave the scores.
-    found : LeftOut
-        A code of -1 is a label that is none of the classes. Rows that are not countable have no
+    left_out : LeftOut
+        A code of -1 is a label that is not a class. Rows that are not countable have no
         losses: they are impossible, whatever ``l`` is.
 
     Examples
@@ -87,14 +87,14 @@ def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
     >>> round(result.log_loss, 4), round(result.accuracy, 4)
     (0.5108, 0.6667)
     """
-    scores, labels, countable = found.scores, found.labels, found.countable
+    scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
     if labels.link == "softmax":
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
         posterior = log_posterior(scores[countable])
         own = posterior[np.arange(len(posterior)), labels.codes[countable]]
         with np.errstate(invalid="ignore"):
-            behind, plain = posterior - own[:, None], -own
+            behind, uncalibrated = posterior - own[:, None], -own
         row, n_rows, is_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
     else:
         actual = labels.mask
@@ -103,23 +103,23 @@ def measure_smoothing(l: float, found: LeftOut) -> SmoothingResult:
         behind = np.stack([np.zeros(len(margins)), -margins], axis=1)
         row, n_rows = np.nonzero(countable)[0], len(labels)
         is_finite = not np.isneginf(margins).any()
-        plain = _losses(behind, 0.0) if is_finite else margins
+        uncalibrated = _losses(behind, 0.0) if is_finite else margins
     if not is_finite:
         return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
     log_temperature = _best_log_temperature(behind)
     before, losses = (np.bincount(row, weights=each, minlength=n_rows)
-                      for each in (plain, _losses(behind, log_temperature)))
+                      for each in (uncalibrated, _losses(behind, log_temperature)))
     return SmoothingResult(
         l, float(before.mean()), accuracy, float(np.exp(log_temperature)), float(losses.mean()),
         float(losses.std() / np.sqrt(n_rows)), n_rows)
 
 
 def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
-    """The largest ``l`` whose calibrated loss is within one standard error of the least.
+    """The largest ``l`` whose calibrated loss is within one standard error of the lowest.
 
     Losses of less than log((n + 2) / (n + 1)) over n rows do not count as different: by Laplace's
-    rule of succession, n right answers out of n show no more. Where scores are no
-    log-probabilities, it is the largest ``l`` of the highest accuracy.
+    rule of succession, n right answers out of n show no more. If scores are not log-probabilities,
+    it is the largest ``l`` of the highest accuracy.
 
     Raises
     ------
@@ -136,19 +136,19 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
     if not probabilistic:
         highest = max(each.accuracy for each in path)
         return max(each.l for each in path if each.accuracy == highest)
-    least = min(path, key=lambda each: each.calibrated_log_loss)
-    if not np.isfinite(least.calibrated_log_loss):
+    lowest = min(path, key=lambda each: each.calibrated_log_loss)
+    if not np.isfinite(lowest.calibrated_log_loss):
         raise DataError("some row is impossible under its own class with every l tried: add a "
                         "value above 0 to the grid")
-    most = max(least.calibrated_log_loss + least.standard_error,
-               float(np.log1p(1.0 / (least.rows + 1))))
-    return max(each.l for each in path if each.calibrated_log_loss <= most)
+    limit = max(lowest.calibrated_log_loss + lowest.standard_error,
+               float(np.log1p(1.0 / (lowest.rows + 1))))
+    return max(each.l for each in path if each.calibrated_log_loss <= limit)
 
 
-def measure_left_out(
-    left_out: Iterable[LeftOut], grid: Iterable[float]
+def measure_path(
+    of_each: Iterable[LeftOut], grid: Iterable[float]
 ) -> list[SmoothingResult]:
-    """Measure each value of a grid by the scores of rows that it gave.
+    """Measure each value of a grid by its scores of rows.
 
     Raises
     ------
@@ -156,15 +156,15 @@ def measure_left_out(
         If there is one class, or no class has two rows.
     """
     path = []
-    for l, found in zip(grid, left_out, strict=True):
-        _check_can_choose(found.labels, found.countable)
-        path.append(measure_smoothing(l, found))
+    for l, left_out in zip(grid, of_each, strict=True):
+        _check_can_choose(left_out.labels, left_out.countable)
+        path.append(measure_smoothing(l, left_out))
     return path
 
 
-def choose_l(left_out: Iterable[LeftOut], probabilistic: bool = True) -> float:
+def choose_l(of_each: Iterable[LeftOut], probabilistic: bool = True) -> float:
     """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, which gave the scores."""
-    return best_smoothing(measure_left_out(left_out, GRID), probabilistic)
+    return best_smoothing(measure_path(of_each, GRID), probabilistic)
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
@@ -178,13 +178,13 @@ def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
 
 
 def _best_log_temperature(behind: Floats) -> float:
-    """log T of the least loss. The loss is convex in 1/T, so there is one minimum."""
+    """log T of the lowest loss. The loss is convex in 1/T, so there is one minimum."""
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(lambda log_t: float(_losses(behind, log_t).mean()),
-                            bounds=(_COLDEST, _HOTTEST), method="bounded",
-                            options={"xatol": 1e-3})
-    return float(found.x)
+    minimum = minimize_scalar(
+        lambda log_t: float(_losses(behind, log_t).mean()), bounds=(_COLDEST, _HOTTEST),
+        method="bounded", options={"xatol": 1e-3})
+    return float(minimum.x)
 
 
 def _losses(behind: Floats, log_temperature: float) -> Floats:

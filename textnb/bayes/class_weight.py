@@ -1,7 +1,8 @@
-"""Weights of classes: how much each row of a class counts, applied where counts become a form.
+"""Weights of classes: how much each row of a class counts.
 
-The statistic keeps its integers, so it still adds and subtracts exactly; a weight scales the counts
-of its class once, as if each of its rows had that sample weight.
+They are applied when counts become a form, so the statistic keeps its integers, and adds and
+subtracts exactly. A weight scales the counts of its class once, as if each of its rows had that
+sample weight.
 
 >>> class_weights("balanced", np.array(["ham", "spam"]), np.array([3, 1])).round(3).tolist()
 [0.667, 2.0]
@@ -38,7 +39,7 @@ Statistic = TypeVar("Statistic", bound=_Statistic)
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Raises ParameterError for a value that is no class weight, whatever the classes are."""
+    """Raise ParameterError for a value that is not a class weight, whatever the classes are."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     expected = "None, 'balanced', or a dict of labels to numbers above 0"
@@ -54,28 +55,28 @@ def check_class_weight(class_weight: Any) -> None:
 def class_weights(
     class_weight: Any, classes: NDArray[Any], class_count: NDArray[Any]
 ) -> NDArray[np.float64] | None:
-    """The weight of each class: float64 (n_classes,); None where no weights are set.
+    """The weight of each class: float64 (n_classes,); None if no weights are set.
 
     Parameters
     ----------
     class_weight : "balanced", mapping of label to number, or None
         "balanced" is n / (K n_k), of K classes that have rows. A class that a mapping does not name
-        has the weight 1. A label that is no string may be named by the string that it prints as.
+        has the weight 1. A label that is not a string may be named by the string that it prints as.
     classes : (n_classes,)
     class_count : (n_classes,)
 
     Raises
     ------
     ParameterError
-        If a label is none of the classes, or is named twice.
+        If a label is not a class, or is named twice.
     """
     check_class_weight(class_weight)
     if class_weight is None:
         return None
     weights = np.ones(len(classes))
     if isinstance(class_weight, str):
-        seen = class_count > 0
-        weights[seen] = class_count.sum() / (seen.sum() * class_count[seen])
+        has_rows = class_count > 0
+        weights[has_rows] = class_count.sum() / (has_rows.sum() * class_count[has_rows])
         return weights
     labels = classes.tolist()
     named: set[int] = set()
@@ -137,11 +138,11 @@ def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
 
 
 def _index_of(key: Any, labels: list[Any]) -> int:
-    found = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
-    if not found and isinstance(key, str):
-        found = [k for k, label in enumerate(labels) if str(label) == key]
-    if len(found) == 1:
-        return found[0]
+    matches = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
+    if not matches and isinstance(key, str):
+        matches = [k for k, label in enumerate(labels) if str(label) == key]
+    if len(matches) == 1:
+        return matches[0]
     shown = ", ".join(repr(label) for label in labels[:20])
     raise ParameterError.naming(
         "{class_weight} names {key!r}, which is none of the classes{near}; they are {shown}",

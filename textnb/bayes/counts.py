@@ -55,7 +55,7 @@ from textnb.runtime.memory import check_room
 
 # SciPy is imported where rows are counted: a filter that scores one message starts without it.
 
-# Of sums of weights: the largest relative difference that is rounding.
+# The largest relative difference between sums of weights that is due to rounding.
 _ROUNDING = 1e-12
 
 
@@ -115,7 +115,7 @@ class Counts(ReadOnly):
         The number of documents, if counts of texts have sample weights: limits on terms ignore
         weights.
     pruned : Pruned or None
-        What a limit of memory left out.
+        The terms that a limit of memory left out.
     """
 
     classes: NDArray[Any]
@@ -154,7 +154,7 @@ class Counts(ReadOnly):
         X : array or sparse array (n_rows, n_features)
         y : array (n_rows,)
         classes : array, optional
-            The classes, where ``y`` may lack some.
+            The classes, if ``y`` may lack some.
         sample_weight : float64 (n_rows,), optional
 
         Raises
@@ -244,13 +244,13 @@ class Counts(ReadOnly):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether there are so many classes and features, and so few counts that are not 0, that
-        weights are sparse where a model has such: see `textnb.bayes.sparse_forms`."""
+        """Whether weights are sparse, if the model has sparse weights: there are many classes and
+        features, and few counts that are not 0. See `textnb.bayes.sparse_forms`."""
         return is_sparse(len(self.classes), self.n_features, len(self.values))
 
     @property
     def has_weights(self) -> bool:
-        """Whether counts of texts are sums of sample weights, which are no integers."""
+        """Whether counts of texts are sums of sample weights, and so not integers."""
         return self.n_weighted is not None
 
     @property
@@ -303,7 +303,7 @@ class Counts(ReadOnly):
         if self.total is not None:
             return self.total
         if self.values.dtype.kind == "f":
-            # One after the other, on which a sum of such numbers depends.
+            # One after the other: a sum of floats depends on the order.
             sums = sums_of(self.columns, self.values, self.n_features)
         else:
             sums = np.diff(np.append(0, np.cumsum(self.values))[self.ends], prepend=0)
@@ -415,7 +415,7 @@ class Counts(ReadOnly):
         return rest
 
     def less(self, other: Counts) -> tuple[Counts, str | None]:
-        """These counts less others, and what the others have more of, in words; None if nothing."""
+        """These counts less others, and an error message if the others have more, else None."""
         unknown = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
         if len(unknown):
             return self, f"class {unknown[0]!r} was never learned"
@@ -433,7 +433,7 @@ class Counts(ReadOnly):
         return rest, more
 
     def _shortage(self, left: Counts, right: Counts, slack: float) -> str | None:
-        """What a difference has less than 0 of."""
+        """A message about counts of a difference that are below 0; None if there are none."""
         if (self.class_count < -slack).any():
             k = int(self.class_count.argmin())
             return (f"class {left.classes.tolist()[k]!r} has learned "
@@ -531,7 +531,7 @@ class Counts(ReadOnly):
         return replace(self, ends=np.cumsum(sizes), **wide)
 
     def over(self, terms: Any) -> Counts:
-        """The counts of a given vocabulary; terms that were not seen have count 0."""
+        """The counts over a given vocabulary; terms that did not occur have count 0."""
         return self.select(self.terms.is_in(terms.implode()).to_numpy())._among(terms)
 
     def as_columns(self) -> Counts:
@@ -578,7 +578,7 @@ def _align(parts: Sequence[Counts]) -> list[Counts]:
 
 
 def difference(total: NDArray[Any], own: Any) -> NDArray[Any]:
-    """What is left of sums; of sums of weights, a difference within rounding is 0."""
+    """The difference of two sums; of sums of weights, a difference within rounding is 0."""
     rest: NDArray[Any] = total - own
     if rest.dtype.kind == "f":
         rest[rest <= _ROUNDING * total] = 0.0

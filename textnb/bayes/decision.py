@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
 
 UNSURE = -1
-_MOST_EVIDENCE = 1 << 22
+_MAX_EVIDENCE = 1 << 22
 
 
 def log_odds(scores: Floats) -> Floats:
@@ -64,24 +64,23 @@ def log_odds(scores: Floats) -> Floats:
 class Decision:
     """Thresholds: a class is the answer only if its log-odds against all others reach its own.
 
-    The answer is the most probable class among those that reach their thresholds; where none does,
-    the answer is "unsure". For two classes with thresholds t and -t, that is one cut and never
-    unsure; with a higher one for either there is a band between.
+    The answer is the most probable class among those that reach their thresholds; if none does, the
+    answer is "unsure". For two classes with thresholds t and -t, no answer is unsure; if either
+    threshold is higher, answers in the band between are.
 
     Attributes
     ----------
     thresholds : mapping of label to float
-        Least log-odds, base e, of every class of the model; -inf to accept it always, inf to give
-        it never. They are on calibrated scores where the model is calibrated.
+        The lowest log-odds, base e, with which each class of the model is the answer; -inf for
+        always, inf for never. They are on calibrated scores if the model is calibrated.
     positive : label, optional
         The class that the thresholds were chosen for, e.g. "spam".
     evidence : mapping
-        How they were chosen, JSON-ready: the guarantee or costs that were asked for, and what
-        was measured.
+        How they were chosen, JSON-ready: the required guarantee or costs, and the measured rates.
     stale : str
         Why the evidence no longer holds for the model that keeps it; empty while it does.
     at_least, at_most : int
-        Of lists of labels alone: how many labels each document gets, as `choose_labels` says.
+        For lists of labels only: how many labels each document gets, see `choose_labels`.
         ``at_most`` is None for any number.
 
     Examples
@@ -113,14 +112,14 @@ class Decision:
         from textnb.runtime import notebook
 
         rows = list(self.thresholds.items())
-        seen = [(name.replace("_", " "), value) for name, value in self.evidence.items()
-                if isinstance(value, (str, int, float)) and name != "positive"]
+        evidence = [(name.replace("_", " "), value) for name, value in self.evidence.items()
+                    if isinstance(value, (str, int, float)) and name != "positive"]
         return notebook.box(
             "Decision" + ("" if self.positive is None else f" for {self.positive}"),
             notebook.note(f"Stale: {self.stale}") if self.stale else "",
             notebook.table(["class", "least log-odds"], rows[:notebook.ROWS],
                            "An answer is given where its log-odds reach this", len(rows)),
-            notebook.table(["evidence", ""], seen) if seen else "")
+            notebook.table(["evidence", ""], evidence) if evidence else "")
 
     def __post_init__(self) -> None:
         if not self.thresholds:
@@ -144,7 +143,7 @@ class Decision:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """``at_least`` and ``at_most``, where they say anything."""
+        """``at_least`` and ``at_most``, if they are set."""
         return {name: value for name, value in (
             ("at_least", self.at_least), ("at_most", self.at_most)) if value}
 
@@ -153,7 +152,7 @@ class Decision:
         return self if self.stale else replace(self, stale=reason)
 
     def check_classes(self, classes: Sequence[Any]) -> None:
-        """Raises ParameterError where the thresholds are not those of a model's classes."""
+        """Raise ParameterError if the thresholds are not those of a model's classes."""
         def with_types(labels: Iterable[Any]) -> set[tuple[str, Any]]:
             return {(type(label).__name__, label) for label in labels}
 
@@ -167,7 +166,7 @@ class Decision:
     def check_scores(
         self, classes: Sequence[Any], is_multilabel: bool, is_calibrated: bool
     ) -> None:
-        """Raises ParameterError where the thresholds are not for the scores of a model."""
+        """Raise ParameterError if the thresholds are not for the scores of a model."""
         if is_multilabel and self.positive is not None:
             raise ParameterError.multilabel("a decision for one class")
         if not is_multilabel and self.ranks:
@@ -184,7 +183,7 @@ class Decision:
                 "choose them with calibration=model.calibration_")
 
     def decide(self, odds: Floats, classes: Sequence[Any]) -> NDArray[np.int64]:
-        """Index of the answer among the classes, `UNSURE` (-1) where there is none.
+        """Index of the answer among the classes, `UNSURE` (-1) if there is none.
 
         Parameters
         ----------
@@ -195,9 +194,9 @@ class Decision:
         import numpy as np
 
         self.check_classes(classes)
-        least = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
-        # A class whose threshold is inf is not given even where it alone is possible.
-        accepted = (odds >= least) & (least < np.inf)
+        thresholds = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
+        # A class whose threshold is inf is never the answer, even if only it is possible.
+        accepted = (odds >= thresholds) & (thresholds < np.inf)
         ranked = np.where(accepted, odds, -np.inf)
         best = ranked.argmax(axis=1) if len(odds) else np.zeros(0, dtype=np.int64)
         # A class that is accepted at log-odds of -inf is found by its acceptance.
@@ -210,7 +209,7 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; a threshold of -inf is "always", one of inf is "never".
 
-        ``stale``, ``at_least`` and ``at_most`` stand there only where they say anything.
+        ``stale``, ``at_least`` and ``at_most`` are only there if they are set.
         """
         names = {-inf: "always", inf: "never"}
         return {
@@ -254,11 +253,11 @@ def choose_labels(
 ) -> NDArray[np.bool_]:
     """Which labels documents have, by a model of lists of labels.
 
-    A label is predicted where its score is above its threshold: 0, or that of the decision. The
-    scores are those of the form, not calibrated. Labels are ranked by the score less the threshold,
-    and of equal ones the first is better: ``at_least`` adds the best labels where fewer pass, and
-    ``at_most`` keeps the best where more do. A label whose score is -inf, or whose threshold is
-    inf, is never predicted; one whose threshold is -inf passes with any other score.
+    A label is predicted if its score is above its threshold: 0, or that of the decision. The scores
+    are those of the form, not calibrated. Labels are ranked by the score less the threshold, and
+    of equal ones the first is better: ``at_least`` adds the best labels if fewer pass, and
+    ``at_most`` keeps the best if more do. A label whose score is -inf, or whose threshold is inf,
+    is never predicted; one whose threshold is -inf passes with any other score.
 
     Parameters
     ----------
@@ -298,11 +297,11 @@ def choose_labels(
 
 
 def _check_evidence(evidence: Mapping[str, Any]) -> None:
-    """Raises ParameterError if evidence, e.g. from a file, is no strict JSON or is too large."""
+    """Raise ParameterError if evidence, e.g. from a file, is not strict JSON or is too large."""
     try:
         length = len(json.dumps(evidence, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         raise ParameterError("a decision's evidence is no JSON") from None
-    if length > _MOST_EVIDENCE:
+    if length > _MAX_EVIDENCE:
         raise ParameterError(f"a decision's evidence takes {length:,} characters, more than "
-                             f"{_MOST_EVIDENCE:,}")
+                             f"{_MAX_EVIDENCE:,}")

@@ -31,7 +31,7 @@ class DualPoint:
         Of the rows without the scale.
     bias : float
     duals : float64 (n_rows,)
-        At least 0. The weights are theirs.
+        At least 0. The weights follow from them.
     passes : int
     converged : bool
     """
@@ -45,7 +45,7 @@ class DualPoint:
 
 def descend(
     loops: Any, rows: sp.csr_array, scale: Floats, y: Floats, cost: Floats, tolerance: float,
-    most: int, start: Floats | None = None,
+    max_passes: int, start: Floats | None = None,
 ) -> DualPoint:
     """The weights that minimise the squared hinge loss, to a tolerance.
 
@@ -62,8 +62,8 @@ def descend(
     tolerance : float
         It ends where the projected gradients of the duals are not farther apart than this, as
         LIBLINEAR's descent does.
-    most : int
-        Most passes.
+    max_passes : int
+        Largest number of passes.
     start : float64 (n_rows,), optional
         Duals to start from, each at least 0: those of a solution of nearly the same rows.
     """
@@ -82,7 +82,7 @@ def descend(
     seed = np.array([_SEED], dtype=np.uint64)
     active, passes, converged = len(order), 0, not len(order)
     bounds[0] = np.inf
-    while passes < most and not converged:
+    while passes < max_passes and not converged:
         passes += 1
         everything = active == len(order)
         active = loops.descend(
@@ -98,7 +98,7 @@ def descend(
 
 def descend_together(
     loops: Any, rows: sp.csr_array, scales: Sequence[Floats], ys: Sequence[Floats],
-    costs: Sequence[Floats], tolerance: float, most: int, starts: Sequence[Floats | None],
+    costs: Sequence[Floats], tolerance: float, max_passes: int, starts: Sequence[Floats | None],
 ) -> list[DualPoint]:
     """The solutions of several problems of the same rows, each as by `descend`.
 
@@ -108,7 +108,7 @@ def descend_together(
 
     Parameters
     ----------
-    loops, rows, tolerance, most
+    loops, rows, tolerance, max_passes
         As of `descend`.
     scales, ys, costs, starts : sequence
         One for each problem, of which there are at most `LANES`. Rows that cost nothing are the
@@ -135,7 +135,7 @@ def descend_together(
     seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
     passes = np.zeros(LANES, dtype=np.int64)
     coming = np.arange(LANES) < (n_lanes if len(order) else 0)
-    while coming.any() and passes.max() < most:
+    while coming.any() and passes.max() < max_passes:
         passes[coming] += 1
         loops.descend_lanes(*matrix, y, ridge, squares, order, seed, duals, state, bias, moves,
                             bounds)

@@ -4,7 +4,7 @@
     dense features  -> Center                                 -> weights
 
 A map is a tuple of steps, in this order. Each executor (of a matrix, of one row, of an export)
-matches the steps that it knows and refuses all others by name.
+matches the steps that it knows, and raises an error that names any other step.
 
 >>> counts = np.array([3.0, 1.0])
 >>> tf_idf = FeatureMap((Sublinear(), Idf.smooth([1, 3], documents=4), Length()))
@@ -124,7 +124,7 @@ class Length(Step):
 
 
 class Center(Step):
-    """Subtracts values from dense features: they keep their digits where they are far from 0.
+    """Subtracts values from dense features, so that features far from 0 keep their digits.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class FeatureMap(Value):
 
     @property
     def presence_above(self) -> float | None:
-        """The count above which a term is present; None where there is no such step."""
+        """The count above which a term is present; None without such a step."""
         return next((s.above for s in self.steps if isinstance(s, Presence)), None)
 
     @property
@@ -175,17 +175,17 @@ class FeatureMap(Value):
 
     def with_presence(self, above: float) -> FeatureMap:
         """The same map, with presence in place of counts."""
-        kept = tuple(s for s in self.steps if not isinstance(s, Presence))
-        return FeatureMap((Presence(above), *kept))
+        others = tuple(s for s in self.steps if not isinstance(s, Presence))
+        return FeatureMap((Presence(above), *others))
 
     def check(self, known: tuple[type[Step], ...], executor: str) -> None:
-        """Raises ParameterError if an executor does not know a step."""
+        """Raise ParameterError if an executor does not know a step."""
         for step in self.steps:
             if type(step) not in known:
                 raise unknown_step(step, executor, known)
 
     def check_features(self, n_features: int) -> None:
-        """Raises ParameterError if a step has numbers for other features than there are."""
+        """Raise ParameterError if a step has numbers for other features than there are."""
         for step in self.steps:
             for value in vars(step).values():
                 if isinstance(value, np.ndarray) and value.shape != (n_features,):

@@ -43,7 +43,7 @@ class LinearForm(ReadOnly):
     ----------
     classes : (n_classes,)
     weights : float64 (n_terms, n_classes)
-        `SparseWeights` where there are many classes and terms, and few counts that are not 0.
+        `SparseWeights` if there are many classes and terms, and few counts that are not 0.
     intercept : float64 (n_classes,)
     terms : tuple of str, or None
         Names of the rows of ``weights``.
@@ -51,8 +51,8 @@ class LinearForm(ReadOnly):
         Steps from the counts of a row to the values that the weights multiply, such as presence
         in the Bernoulli model; `scores` applies them.
     link : {"softmax", "sigmoid"}
-        What makes probabilities of scores: of classes that exclude each other the softmax; of
-        labels, of which a row has any number, the sigmoid of each, whose score is its log-odds.
+        The function from scores to probabilities: for classes that exclude each other the softmax;
+        for labels, of which a row has any number, the sigmoid of each score, its log-odds.
     """
 
     classes: NDArray[Any]
@@ -81,7 +81,7 @@ class LinearForm(ReadOnly):
 
     @property
     def presence_above(self) -> float | None:
-        """The count above which a term counts as present; None where occurrences count."""
+        """The count above which a term counts as present; None if occurrences count."""
         return self.features.presence_above
 
     @property
@@ -227,18 +227,18 @@ class LinearForm(ReadOnly):
 
     def _index(self, label: Any) -> int:
         # One by one: for NumPy, strings that differ only in trailing NULs are equal.
-        found = [k for k, name in enumerate(self.classes.tolist()) if name == label]
-        if len(found) != 1:
+        matches = [k for k, name in enumerate(self.classes.tolist()) if name == label]
+        if len(matches) != 1:
             raise ParameterError.unknown_choice(
                 "class", label, [str(name) for name in self.classes])
-        return found[0]
+        return matches[0]
 
     def used(self, X: Any) -> Any:
         """The values that the weights multiply: rows after the feature map, without stored zeros.
 
         Returns
         -------
-        SparseRows (n_rows, n_terms) of such, csr_array (n_rows, n_terms) of other rows; for
+        SparseRows (n_rows, n_terms) for SparseRows, csr_array (n_rows, n_terms) for others; for
         centered features float64 (n_rows, n_features)
         """
         if self.features.center is not None:
@@ -265,8 +265,8 @@ class LinearForm(ReadOnly):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RequiredTermsForm(LinearForm):
-    """Under Bernoulli with ``l = 0``: a class is impossible without a term that all of its
-    documents held. No finite weight says so, and such a form can't be exported.
+    """The form of Bernoulli with ``l = 0``: a class is impossible without a term that all of its
+    documents held. No finite weight has this effect, so this form can't be exported.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class RequiredTermsForm(LinearForm):
         return scores
 
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
-        """Raises ParameterError: a required term has no weight."""
+        """Raise ParameterError: a required term has no weight."""
         for label in (a, b):
             self._index(label)
         raise ParameterError("with l = 0 a term that is in every document of a class has no "
@@ -342,7 +342,7 @@ class QuadraticForm(ReadOnly):
     classes : (n_classes,)
     mean : float64 (n_classes, n_features)
     whiten : tuple of float64 (n_features, rank), or float64 (n_classes, n_features)
-        Per class, the factor that makes its rows standard normal; one number per feature where
+        Per class, the factor that makes its rows standard normal; one number per feature if
         features are independent.
     log_det : float64 (n_classes,)
         ``log |Σ|``, base e.
@@ -391,7 +391,7 @@ class QuadraticForm(ReadOnly):
 
 
 def check_numbers(form: LinearForm | QuadraticForm) -> None:
-    """Raises ParameterError for a form with NaN, which would rank classes at random."""
+    """Raise ParameterError for a form with NaN, which would rank classes at random."""
     arrays = [array for value in vars(form).values()
               for array in (value if isinstance(value, tuple) else (value,))
               if isinstance(array, np.ndarray) and array.dtype.kind == "f"]

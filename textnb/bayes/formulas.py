@@ -27,7 +27,7 @@ _BLOCK, _CLASSES = 1 << 12, 1 << 4
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
-    """log(numerator / denominator), base e, where 0/0 counts as 0."""
+    """log(numerator / denominator), base e; log(0/0) is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     ratio = np.empty(shape, dtype=np.float64)
     # In place, as these are as large as a model. Differences of weighted sums may fall below 0 by
@@ -67,7 +67,7 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     Returns
     -------
     float64 (n_classes, n_features)
-        -inf for a term that a class never had, where ``l`` is 0.
+        -inf for a term that a class never had, if ``l`` is 0.
 
     Examples
     --------
@@ -89,16 +89,16 @@ def _in_tiles(
     other: what it needs of all of them would be as large as a model.
     """
     n_classes, n_features = shape
-    found = np.empty((n_features, n_classes)).T
+    table = np.empty((n_features, n_classes)).T
 
     def fill(terms: slice) -> None:
         for start in range(0, n_classes, _CLASSES):
             classes = slice(start, start + _CLASSES)
-            found[classes, terms] = derive(classes, terms)
+            table[classes, terms] = derive(classes, terms)
 
     run_in_threads(partial(fill, slice(start, start + _BLOCK))
                    for start in range(0, n_features, _BLOCK))
-    return found
+    return table
 
 
 def _smoothing(l: Smoothing, n_features: int) -> tuple[Floats, float]:
@@ -155,7 +155,7 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     return logged
 
 
-def multinomial_form(counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+def multinomial_form(counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
     """The linear form of multinomial: w = log θ, b = log π.
 
     Examples
@@ -164,20 +164,20 @@ def multinomial_form(counted: CountTable, l: Smoothing, log_prior: Floats) -> Li
     >>> np.exp(multinomial_form(counts, 1.0, np.zeros(2)).weights).round(3).tolist()
     [[0.667, 0.25], [0.333, 0.75]]
     """
-    log_prob = multinomial_log_prob(counted.feature_count, l)
-    return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+    log_prob = multinomial_log_prob(counts.feature_count, l)
+    return LinearForm(counts.classes, np.ascontiguousarray(log_prob.T), log_prior)
 
 
 def complement_form(
-    counted: CountTable, l: Smoothing, log_prior: Floats, norm: bool
+    counts: CountTable, l: Smoothing, log_prior: Floats, norm: bool
 ) -> LinearForm:
-    """The linear form of complement; its scores hold no prior, but for one class alone."""
+    """The linear form of complement; its scores only hold a prior if there is one class."""
     if norm and np.min(l) == 0:
         raise ParameterError(INFINITE_NORM)
-    weights = complement_weights(counted.feature_count, l, norm)
-    alone = len(counted.classes) == 1
-    return LinearForm(counted.classes, np.ascontiguousarray(weights.T),
-                      log_prior if alone else np.zeros(len(counted.classes)))
+    weights = complement_weights(counts.feature_count, l, norm)
+    alone = len(counts.classes) == 1
+    return LinearForm(counts.classes, np.ascontiguousarray(weights.T),
+                      log_prior if alone else np.zeros(len(counts.classes)))
 
 
 def categorical_log_prob(
@@ -204,18 +204,18 @@ def categorical_log_prob(
 
 
 def categorical_form(
-    counted: CountTable, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
+    counts: CountTable, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
 ) -> LinearForm:
     """The linear form of categories, over one indicator column per category."""
-    log_prob = categorical_log_prob(counted.feature_count, n_categories, l)
-    return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+    log_prob = categorical_log_prob(counts.feature_count, n_categories, l)
+    return LinearForm(counts.classes, np.ascontiguousarray(log_prob.T), log_prior)
 
 
 def bernoulli_form(
-    counted: CountTable, l: Smoothing, prior: Floats, presence_above: float | None
+    counts: CountTable, l: Smoothing, prior: Floats, presence_above: float | None
 ) -> LinearForm:
     """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p)."""
-    n_classes, n_features = counted.feature_count.shape
+    n_classes, n_features = counts.feature_count.shape
     weights = np.empty((n_features, n_classes))
     absent = np.empty(n_classes)
     # Pages of zeros take no memory until they are written, which happens for l = 0 alone.
@@ -223,10 +223,9 @@ def bernoulli_form(
 
     def derive(classes: slice) -> None:
         log_p, log_not_p = bernoulli_log_prob(
-            counted.feature_count[classes], counted.class_count[classes], l)
+            counts.feature_count[classes], counts.class_count[classes], l)
         # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
-        # log 1 = 0, and its absence rules the class out, which no finite weight and intercept can
-        # say.
+        # log 1 = 0, and its absence excludes the class, which no finite weight and intercept does.
         certain = np.isneginf(log_not_p)
         if certain.any():
             always[classes] = certain
@@ -245,8 +244,8 @@ def bernoulli_form(
     run_in_threads(partial(derive, slice(start, start + step))
                    for start in range(0, n_classes, step))
     intercept = prior + absent
-    intercept[(counted.class_count == 0) & always.any(axis=1)] = -np.inf
-    form = LinearForm(counted.classes, weights, intercept, features=presence_map(presence_above))
+    intercept[(counts.class_count == 0) & always.any(axis=1)] = -np.inf
+    form = LinearForm(counts.classes, weights, intercept, features=presence_map(presence_above))
     if not always.any():
         return form
     # Imported here: this is rare, and a filter starts without it.

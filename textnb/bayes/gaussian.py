@@ -32,9 +32,9 @@ def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
     Parameters
     ----------
     moments : MomentStatistics
-        Of variances alone.
+        Only with variances, not covariances.
     added : float
-        A class without rows has no more than this.
+        Added to each variance; the variance of a class without rows.
     shared : bool
         Whether the classes have the same variances.
     """
@@ -200,6 +200,6 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
             np.exp(distance) + form.log_det + rank * np.log(2.0 * np.pi))
         lost = np.asarray(np.isneginf(scores).all(axis=1))
         distance[:, np.isneginf(form.log_prior)] = np.inf
-        least = distance.min(axis=1, keepdims=True)
-        nearest = np.asarray(distance == least)
+        smallest = distance.min(axis=1, keepdims=True)
+        nearest = np.asarray(distance == smallest)
         return np.where(lost[:, None] & nearest, np.finfo(np.float64).min, scores)

@@ -13,9 +13,9 @@ from textnb.bayes.formulas import log_ratio
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.settings import is_whole
 
-MOST_BINS = 1_000_000
+MAX_BINS = 1_000_000
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
-_BINS = f"a number of bins from 1 to {MOST_BINS}, one of {', '.join(_RULES)}, or increasing edges"
+_BINS = f"a number of bins from 1 to {MAX_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
 def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
@@ -75,7 +75,7 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
     ParameterError
         If ``bins`` is not one of these.
     DataError
-        If a rule makes more than `MOST_BINS` of a column.
+        If a rule makes more than `MAX_BINS` of a column.
     """
     for column, name in zip(X.T, names, strict=True):
         if not np.isfinite(float(column.max()) - float(column.min())):
@@ -85,14 +85,14 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
             raise ParameterError.unknown_choice("bins", bins, _RULES)
         return [_bins_by_rule(column, bins, name) for column, name in zip(X.T, names, strict=True)]
     if np.ndim(bins) == 0:
-        if not is_whole(bins) or not 1 <= bins <= MOST_BINS:
+        if not is_whole(bins) or not 1 <= bins <= MAX_BINS:
             raise ParameterError.out_of_range("bins", _BINS, bins)
         return [int(bins)] * X.shape[1]
     try:
         edges = np.asarray(bins, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError.out_of_range("bins", _BINS, bins) from None
-    if (edges.ndim != 1 or not 2 <= len(edges) <= MOST_BINS + 1
+    if (edges.ndim != 1 or not 2 <= len(edges) <= MAX_BINS + 1
             or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all()):
         raise ParameterError.out_of_range("bins", _BINS, bins)
     return [len(edges) - 1] * X.shape[1]
@@ -113,9 +113,9 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
         return 2 + max(100, 2 * int(np.sqrt(n)))
     with np.errstate(over="ignore"):
         count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0
-    if count > MOST_BINS:
+    if count > MAX_BINS:
         raise DataError(
-            f"bins={rule!r} makes {count:,.0f} bins of feature {name!r}, more than {MOST_BINS:,}, "
+            f"bins={rule!r} makes {count:,.0f} bins of feature {name!r}, more than {MAX_BINS:,}, "
             "because some values are far from the others: give a number of bins or their edges, or "
             "drop such rows")
     return int(count)

@@ -56,7 +56,7 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
     Returns
     -------
     float64 (n_terms,)
-        Above 0 where the class has more of the term than its share.
+        Above 0 if the class has more of the term than its share.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
         delta = (np.log(mine / (n + everything - mine))
                  - np.log(rest / (everything - n + everything - rest)))
     z: Floats = delta / np.sqrt(1.0 / mine + 1.0 / rest)
-    # Where there is one term alone, its odds are infinite everywhere, and it tells nothing.
+    # If there is only one term, its odds are infinite in each class, and it distinguishes none.
     return np.nan_to_num(z, nan=0.0)
 
 

@@ -19,17 +19,17 @@ from textnb.bayes.forms import Floats
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of the sigmoid of all labels, whose slope is about 1.
 _LITTLE = 1e-6
-# A label keeps the order of its scores, however little they say.
-_LEAST_SLOPE = 0.01
-_MOST_STEPS, _MOST_HALVES, _ENOUGH = 100, 40, 1e-9
+# Slopes stay above 0, so that a label keeps the order of its scores.
+_MIN_SLOPE = 0.01
+_MAX_STEPS, _MAX_HALVES, _ENOUGH = 100, 40, 1e-9
 
 
 def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     """Slope and shift of each label under which its rows are most likely [1]_.
 
-    One sigmoid is fitted to all pairs of a row and a label, and then each label's, which stays near
-    it where the label's rows say little. Each label needs other numbers, as naive Bayes is the more
-    certain of a label, the more its words differ from the rest.
+    One sigmoid is fitted to all pairs of a row and a label, and then one to each label, which stays
+    near the first if the label has few rows. Each label needs its own numbers: naive Bayes is the
+    more certain of a label, the more its words differ from the rest.
 
     Parameters
     ----------
@@ -59,22 +59,22 @@ def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     # Scores of about 1, so that one precision means the same for all models.
     slope, shift = _fit(every / scale, positive[finite], (1.0, 0.0), (_LITTLE, _LITTLE))
     if slope <= 0:
-        slope, shift = _LEAST_SLOPE, 0.0
-    found = np.empty((scores.shape[1], 2))
-    for k in range(len(found)):
+        slope, shift = _MIN_SLOPE, 0.0
+    sigmoids = np.empty((scores.shape[1], 2))
+    for k in range(len(sigmoids)):
         rows = finite[:, k]
         own = _fit(scores[rows, k] / scale, positive[rows, k], (slope, shift),
                    (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
-        found[k] = own if own[0] > _LEAST_SLOPE * slope else (_LEAST_SLOPE * slope, shift)
-    found[:, 0] /= scale
-    return found
+        sigmoids[k] = own if own[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
+    sigmoids[:, 0] /= scale
+    return sigmoids
 
 
 def _fit(
     scores: Floats, positive: NDArray[np.bool_], center: tuple[float, float],
     precision: tuple[float, float],
 ) -> tuple[float, float]:
-    """Slope and shift of least loss, with a normal prior around the center [2]_."""
+    """Slope and shift of the lowest loss, with a normal prior around the center [2]_."""
     start, weight = np.array(center), np.array(precision)
     signs = np.where(positive, -1.0, 1.0)
 
@@ -83,7 +83,7 @@ def _fit(
                      + 0.5 * weight @ (point - start) ** 2)
 
     point, here = start, loss(start)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         chance = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
         miss, curve = chance - positive, chance * (1.0 - chance)
         along = curve * scores
@@ -91,7 +91,7 @@ def _fit(
         curvature = np.diag(weight) + np.array(
             [[along @ scores, along.sum()], [along.sum(), curve.sum()]])
         step = np.linalg.solve(curvature, gradient)
-        for _ in range(_MOST_HALVES):
+        for _ in range(_MAX_HALVES):
             ahead = point - step
             there = loss(ahead)
             if there < here:

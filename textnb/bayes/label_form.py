@@ -81,14 +81,14 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
 
 
 def check_labels(model: Any, n_features: int, l: Any = None) -> None:
-    """Raise ParameterError for what a model of labels does not have.
+    """Raise ParameterError for a parameter that a model of labels does not have.
 
     Parameters
     ----------
     model : CountModel
     n_features : int
     l : optional
-        The smoothing parameter that was chosen, where the model's is "auto".
+        The smoothing parameter that was chosen, if the model's is "auto".
     """
     if not model.learns_labels:
         raise ParameterError.multilabel(model.name or "this model")

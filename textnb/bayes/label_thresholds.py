@@ -22,7 +22,7 @@ from textnb.bayes.forms import Floats
 _FLOOR = 0.1
 _PARTS = 5
 # F1 rises with every step, and seldom takes five.
-_MOST_STEPS = 50
+_MAX_STEPS = 50
 
 
 def best_threshold(
@@ -48,9 +48,9 @@ def best_threshold(
     inf
     """
     counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
-    ranked, right, said, ends = _prefixes(scores, positive, counts)
+    ranked, right, predicted, ends = _prefixes(scores, positive, counts)
     # Without a predicted row or a right one, F1 is 0.
-    f1 = 2.0 * right / np.maximum(said + counts[positive].sum(), np.finfo(np.float64).tiny)
+    f1 = 2.0 * right / np.maximum(predicted + counts[positive].sum(), np.finfo(np.float64).tiny)
     f1[~ends] = 0.0
     last = int(f1.argmax())
     return _below(ranked, -1 if f1[last] < _FLOOR else last)
@@ -76,21 +76,21 @@ def steady_threshold(
     """
     part = np.arange(len(scores)) % _PARTS
     return float(np.mean([
-        best_threshold(scores[kept], positive[kept], None if weight is None else weight[kept])
-        for kept in (part != left_out for left_out in range(_PARTS))]))
+        best_threshold(scores[rest], positive[rest], None if weight is None else weight[rest])
+        for rest in (part != left_out for left_out in range(_PARTS))]))
 
 
 def cheapest_threshold(
     scores: Floats, positive: NDArray[np.bool_], false_positive: float, missed: float
 ) -> float:
-    """The threshold of least cost, and of several the highest.
+    """The threshold of the lowest cost, and of several the highest.
 
     Parameters
     ----------
     scores : float64 (n_rows,)
     positive : bool (n_rows,)
     false_positive, missed : float
-        What a label costs that is predicted wrongly, and one that is not predicted.
+        The costs of a label that is predicted wrongly, and of one that is missed.
 
     Examples
     --------
@@ -126,10 +126,10 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     counts = np.ones(len(scores), dtype=np.int64)
     ranked = [_prefixes(scores[:, k], positive[:, k], counts) for k in range(scores.shape[1])]
     actual, best = int(positive.sum()), 0.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         thresholds = np.array([_cheapest(*one, best, 2.0 - best) for one in ranked])
-        said = scores > thresholds
-        f1 = 2.0 * int((said & positive).sum()) / max(1, int(said.sum()) + actual)
+        predicted = scores > thresholds
+        f1 = 2.0 * int((predicted & positive).sum()) / max(1, int(predicted.sum()) + actual)
         if f1 <= best:
             break
         best = f1
@@ -156,7 +156,8 @@ Prefixes = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 def _prefixes(
     scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any]
 ) -> Prefixes:
-    """Scores from high to low, how many are right, how many there are, where a prefix may end.
+    """Scores from high to low; for each prefix of them, how many are right, how many there are, and
+    whether it may end there.
 
     Rows of one score are given the label together, and rows of -inf never.
     """
@@ -167,10 +168,10 @@ def _prefixes(
 
 
 def _cheapest(
-    ranked: Floats, right: NDArray[Any], said: NDArray[Any], ends: NDArray[np.bool_],
+    ranked: Floats, right: NDArray[Any], predicted: NDArray[Any], ends: NDArray[np.bool_],
     false_positive: float, missed: float,
 ) -> float:
-    wrong = said - right
+    wrong = predicted - right
     # Against the cost of no prediction at all.
     cost = np.where(ends, false_positive * wrong - missed * right, np.inf)
     last = int(cost.argmin())

@@ -59,7 +59,7 @@ class Labels:
         ----------
         y : (n_rows,)
         classes : (n_classes,), optional
-            Where ``y`` may lack some.
+            If ``y`` may lack some.
 
         Raises
         ------
@@ -146,7 +146,7 @@ def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
 
 
 def check_int64(labels: Any) -> None:
-    """Raises DataError for integer labels beyond 64 bits, which it names.
+    """Raise DataError for integer labels beyond 64 bits, which it names.
 
     Call it before NumPy makes an array of a list: from integers on both sides of 2**63 it would
     make floats, and so merge classes.

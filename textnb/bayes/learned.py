@@ -1,4 +1,4 @@
-"""What a model has learned: counts, a form, what was chosen on the way, and what came since."""
+"""What a model has learned: counts, a form, choices, and documents that were counted later."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Learned:
         Counts of the columns that have weights.
     form : LinearForm
     n_iter : int or None
-        The most passes that a solver took, if a solver learned the weights.
+        The largest number of passes of a solver, if a solver learned the weights.
     calibration : Calibration or None
         It makes probabilities of the scores, if learning from rows fitted one.
     left_out : LeftOutScores or None
-        If they were asked for. A model file does not keep them.
+        If learning should keep them. A model file does not store them.
     decision : Decision or None
         Thresholds of labels, if learning from rows chose them.
     chosen_l : float or None
@@ -75,7 +75,7 @@ class Learned:
 class WarmStart:
     """Weights of one class against the rest, of nearly the same rows.
 
-    It decides how soon the solver ends, and not where the optimum is.
+    It changes how soon the solver ends, but not the optimum.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class WarmStart:
         Parameters
         ----------
         label : object
-            The class that is told from all others.
+            The class that is separated from all others.
         columns : int64 (n_columns,)
         """
         names = self.form.classes.tolist()
@@ -122,7 +122,7 @@ class SinceFit:
 
     @property
     def documents(self) -> int:
-        """How many they are."""
+        """The number of documents, learned and forgotten."""
         return self.learned + self.forgotten
 
     def to_dict(self) -> dict[str, int]:

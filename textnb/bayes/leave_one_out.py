@@ -42,22 +42,22 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Which features stay columns without a row: those that are still seen and within limits.
+    """Which features are still columns without a row: those that occur in others, within limits.
 
     Attributes
     ----------
     total : int64 (n_features,)
         Occurrences of each feature in all rows.
     document_frequency : int64 (n_features,) or None
-        Rows that hold each feature; None where no limit needs it.
-    least, most : float
+        Rows that hold each feature; None if no limit needs it.
+    min_documents, max_documents : float
         Limits on rows that hold a feature, of one row less than there are.
     """
 
     total: Ints
     document_frequency: Ints | None = None
-    least: float = 0.0
-    most: float = np.inf
+    min_documents: float = 0.0
+    max_documents: float = np.inf
 
     def columns(self) -> Mask:
         """Which features are columns without a row that holds none of them: (n_features,)."""
@@ -66,14 +66,14 @@ class Within:
 
     def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
         """Whether features are still columns without a row with these counts: (n_entries,)."""
-        held: Mask = self._within(columns, 1) & (self.total[columns] > counts)
-        return held
+        are_columns: Mask = self._within(columns, 1) & (self.total[columns] > counts)
+        return are_columns
 
-    def _within(self, columns: Any, gone: int) -> Any:
+    def _within(self, columns: Any, n_left_out: int) -> Any:
         if self.document_frequency is None:
             return np.ones(self.total[columns].shape, dtype=np.bool_)
-        left = self.document_frequency[columns] - gone
-        return (left >= self.least) & (left <= self.most)
+        documents = self.document_frequency[columns] - n_left_out
+        return (documents >= self.min_documents) & (documents <= self.max_documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,9 @@ class LeaveOneOutRows:
     ----------
     codes : int64 (n_rows,)
         The class of each row.
-    used : csr_array of float64 (n_rows, n_features)
+    values : csr_array of float64 (n_rows, n_features)
         The values that are scored, of features that are still columns: counts, or 1 for presence.
-    own : (n_entries of used,)
+    own_counts : (n_entries of values,)
         Count of the feature in the row's own class, with the row.
     shift : csr_array of int64 (n_rows, n_features)
         1 for a feature that becomes a column without the row, -1 for one that is no longer one.
@@ -97,8 +97,8 @@ class LeaveOneOutRows:
     """
 
     codes: Ints
-    used: sp.csr_array
-    own: NDArray[Any]
+    values: sp.csr_array
+    own_counts: NDArray[Any]
     shift: sp.csr_array
     lengths: Floats
     pairs: tuple[NDArray[Any], NDArray[Any], sp.csr_array] | None = None
@@ -118,12 +118,12 @@ class LeftOut:
     ----------
     scores : float64 (n_rows, n_classes)
         Joint log-probabilities; of rows with any number of labels each label's log-odds. -inf for
-        a class that no other row has; inf for a label that all others have, where priors are
-        shares of the rows.
+        a class that no other row has; inf for a label that all others have, if priors are shares
+        of the rows.
     labels : Labels
     countable : bool (n_rows,), or (n_rows, n_labels) of any number of labels
-        What may count in a loss: False where no other row has the class, or where no other row has
-        the label, or lacks it, as this one does.
+        Whether the row counts in a loss: False if no other row has its class; for a label, False
+        if no other row has it, or lacks it, as this one does.
     lengths : float64 (n_rows,)
         Sum of the values that are scored.
     """
@@ -146,7 +146,7 @@ class LeaveOneOut(ABC):
     within : Within, optional
         Which features are columns without a row; without limits, all are.
     presence_above : float, optional
-        Rows count a feature once, where its count is above this.
+        Rows count a feature once, if its count is above this.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class LeaveOneOut(ABC):
         self._base = (np.ones(len(self.counts), dtype=np.bool_) if within is None
                       else within.columns())
         self._fit_prior = fit_prior
-        self._log_prior, self._gone = _priors(statistics.class_count, class_prior, fit_prior)
+        self._log_prior, self._is_empty = _priors(statistics.class_count, class_prior, fit_prior)
 
     @abstractmethod
     def scorer(self, l: Smoothing) -> Scorer:
@@ -184,23 +184,23 @@ class LeaveOneOut(ABC):
         column, amount = X.indices, X.data
         if self._above is not None:
             amount = (amount > self._above).astype(np.int64)
-        own = self.counts[column, codes[row]]
-        held = (np.ones(len(column), dtype=np.bool_) if self._within is None
+        own_counts = self.counts[column, codes[row]]
+        is_column = (np.ones(len(column), dtype=np.bool_) if self._within is None
                 else self._within.row_columns(column, X.data))
-        scored = held & (amount > 0)
-        change = held.astype(np.int64) - self._base[column]
+        scored = is_column & (amount > 0)
+        change = is_column.astype(np.int64) - self._base[column]
         moved = change != 0
-        used = _csr_of(amount[scored].astype(np.float64), column[scored], row[scored], X.shape)
+        values = _csr_of(amount[scored].astype(np.float64), column[scored], row[scored], X.shape)
         return LeaveOneOutRows(
-            codes, used, own[scored],
+            codes, values, own_counts[scored],
             _csr_of(change[moved], column[moved], row[moved], X.shape),
-            np.asarray(used.sum(axis=1)))
+            np.asarray(values.sum(axis=1)))
 
     def keep_empty(self, k: int) -> None:
         """A class stays a class when its last row is left out, as the rest of a label does."""
         left = self.statistics.class_count.copy()
         left[k] -= 1
-        self._gone[k, k] = False
+        self._is_empty[k, k] = False
         self._log_prior[k] = log_prior(left, None, self._fit_prior)
 
     def countable(self, codes: Ints) -> Mask:
@@ -243,10 +243,10 @@ class MultinomialLeaveOneOut(LeaveOneOut):
 
         def scores(rows: LeaveOneOutRows) -> Floats:
             every = np.arange(len(rows))
-            left = rows.own - rows.used.data
-            result: Floats = rows.used @ table
+            left = rows.own_counts - rows.values.data
+            result: Floats = rows.values @ table
             result[every, rows.codes] = _row_sums(
-                rows.used, _log(left + _l_of_entries(l, rows.used)))
+                rows.values, _log(left + _l_of_entries(l, rows.values)))
             total = totals + rows.shift @ self.counts
             total = total.astype(np.float64)
             total[every, rows.codes] -= rows.lengths
@@ -259,7 +259,7 @@ class MultinomialLeaveOneOut(LeaveOneOut):
 
 
 class ComplementLeaveOneOut(LeaveOneOut):
-    """Leave-one-out of complement naive Bayes: the row is gone from all classes but its own.
+    """Leave-one-out of complement naive Bayes: the row leaves all classes but its own.
 
     What the others count is n_t - n_kt - x_t: a table of the pairs (t, x_t) that occur.
     """
@@ -268,14 +268,14 @@ class ComplementLeaveOneOut(LeaveOneOut):
         import scipy.sparse as sp
 
         rows = super().rows(X, codes)
-        used = rows.used
-        values, value = np.unique(used.data, return_inverse=True)
-        width = max(1, len(values))
-        keys, pair = np.unique(used.indices.astype(np.int64) * width + value, return_inverse=True)
-        column, which = np.divmod(keys, width)
-        over_pairs = sp.csr_array((used.data, pair.astype(used.indices.dtype), used.indptr),
+        values = rows.values
+        amounts, place = np.unique(values.data, return_inverse=True)
+        width = max(1, len(amounts))
+        keys, pair = np.unique(values.indices.astype(np.int64) * width + place, return_inverse=True)
+        column, place = np.divmod(keys, width)
+        over_pairs = sp.csr_array((values.data, pair.astype(values.indices.dtype), values.indptr),
                                   shape=(len(rows), len(keys)))
-        return replace(rows, pairs=(column, values[which], over_pairs))
+        return replace(rows, pairs=(column, amounts[place], over_pairs))
 
     def scorer(self, l: Smoothing) -> Scorer:
         if np.min(l) == 0:
@@ -286,14 +286,14 @@ class ComplementLeaveOneOut(LeaveOneOut):
 
         def scores(rows: LeaveOneOutRows) -> Floats:
             assert rows.pairs is not None
-            every, used = np.arange(len(rows)), rows.used
+            every, values = np.arange(len(rows)), rows.values
             column, value, over_pairs = rows.pairs
             smoothing = l[column, None] if isinstance(l, np.ndarray) else l
             # Integers first: the digits of a small l would be lost beside them.
             left = (every_class[column] - value)[:, None] - self.counts[column] + smoothing
             result: Floats = -(over_pairs @ _log(left))
-            own = every_class[used.indices] - rows.own + _l_of_entries(l, used)
-            result[every, rows.codes] = -_row_sums(used, _log(own))
+            left = every_class[values.indices] - rows.own_counts + _l_of_entries(l, values)
+            result[every, rows.codes] = -_row_sums(values, _log(left))
             moved = rows.shift @ every_class
             total = totals + moved[:, None] - rows.shift @ self.counts - rows.lengths[:, None]
             total[every, rows.codes] += rows.lengths
@@ -306,9 +306,9 @@ class ComplementLeaveOneOut(LeaveOneOut):
 
     @property
     def _intercept(self) -> Floats:
-        # The scores hold no prior, except where there is one class.
-        alone = (~self._gone).sum(axis=1, keepdims=True) == 1
-        return np.where(self._gone, -np.inf, np.where(alone, self._log_prior, 0.0))
+        # The scores hold no prior, unless there is only one class.
+        alone = (~self._is_empty).sum(axis=1, keepdims=True) == 1
+        return np.where(self._is_empty, -np.inf, np.where(alone, self._log_prior, 0.0))
 
 
 class BernoulliLeaveOneOut(LeaveOneOut):
@@ -330,20 +330,20 @@ class BernoulliLeaveOneOut(LeaveOneOut):
         weights = np.where(absent.never, 0.0, log_p - absent.log)
 
         def scores(rows: LeaveOneOutRows) -> Floats:
-            every, codes = np.arange(len(rows)), rows.codes
+            every, codes, values = np.arange(len(rows)), rows.codes, rows.values
             result: Floats = self._intercept[codes] + (
-                absent.total + rows.used @ weights + rows.shift @ absent.log)
-            own_rows = fewer[codes]
-            present = log_ratio(rows.own - 1 + _l_of_entries(l, rows.used),
-                                own_rows[_row_of(rows.used)] + 2.0 * _l_of_entries(l, rows.used))
-            used_at, shift_at = _cells(rows.used, codes), _cells(rows.shift, codes)
-            own = (less.total[codes] + _row_sums(rows.used, present - less.log[used_at])
+                absent.total + values @ weights + rows.shift @ absent.log)
+            own_rows, l_of_values = fewer[codes], _l_of_entries(l, values)
+            present = log_ratio(rows.own_counts - 1 + l_of_values,
+                                own_rows[_row_of(values)] + 2.0 * l_of_values)
+            value_at, shift_at = _cells(values, codes), _cells(rows.shift, codes)
+            own = (less.total[codes] + _row_sums(values, present - less.log[value_at])
                    + _row_sums(rows.shift, less.log[shift_at]))
             result[every, codes] = self._intercept[codes, codes] + own
             if absent.never.any() or less.never.any():
-                missing = absent.never_total + (rows.shift - rows.used) @ absent.never.astype(float)
+                missing = absent.never_total + (rows.shift - values) @ absent.never.astype(float)
                 missing[every, codes] = less.never_total[codes] + _row_sums(
-                    rows.shift, less.never[shift_at]) - _row_sums(rows.used, less.never[used_at])
+                    rows.shift, less.never[shift_at]) - _row_sums(values, less.never[value_at])
                 result[missing > 0] = -np.inf
                 # As `bernoulli_form` has it: a class without rows, and no smoothing.
                 result[:, (size == 0) & absent.never.any(axis=0)] = -np.inf
@@ -353,7 +353,8 @@ class BernoulliLeaveOneOut(LeaveOneOut):
 
 
 class _Absence:
-    """log(1-p) of each term and class, 0 and marked where a term is never absent (``l`` = 0)."""
+    """log(1-p) of each term and class; 0, and True in ``never``, if it is never absent (``l`` = 0).
+    """
 
     def __init__(
         self, counts: NDArray[Any], size: NDArray[Any], column: Any, base: Mask,
@@ -373,21 +374,21 @@ class _Absence:
 def _priors(
     class_count: NDArray[Any], class_prior: Floats | None, fit_prior: bool
 ) -> tuple[Floats, Mask]:
-    """log π of each class without one row of each class, and which class is gone with that row.
+    """log π of each class without one row of each class, and which class has no row then.
 
     (n_classes, n_classes), by the class of the row.
     """
     n_classes = len(class_count)
-    priors, gone = np.full((n_classes, n_classes), -np.inf), np.eye(n_classes, dtype=np.bool_)
-    gone &= class_count <= 1
-    for own in range(n_classes):
+    priors, is_empty = np.full((n_classes, n_classes), -np.inf), np.eye(n_classes, dtype=np.bool_)
+    is_empty &= class_count <= 1
+    for row_class in range(n_classes):
         left = class_count.copy()
-        left[own] -= 1
-        stay = ~gone[own]
-        given = None if class_prior is None else class_prior[stay]
+        left[row_class] -= 1
+        stay = ~is_empty[row_class]
+        prior = None if class_prior is None else class_prior[stay]
         if stay.any():
-            priors[own, stay] = log_prior(np.maximum(left[stay], 0), given, fit_prior)
-    return priors, gone
+            priors[row_class, stay] = log_prior(np.maximum(left[stay], 0), prior, fit_prior)
+    return priors, is_empty
 
 
 def _csr_of(
@@ -427,12 +428,12 @@ def _l_of_entries(l: Smoothing, entries: sp.csr_array) -> Any:
 
 
 def _log(values: Any) -> Floats:
-    """log, base e: -inf at 0, and below 0, where rounding of sums of fractions leads."""
+    """log, base e: -inf at 0, and below 0, as sums of fractions may be by rounding."""
     with np.errstate(divide="ignore"):
         logged: Floats = np.log(np.maximum(values, 0.0))
     return logged
 
 
 def _finite_log(total: Floats) -> Floats:
-    """log of totals; 0 where nothing was counted or smoothed: every term is impossible there."""
+    """log of totals; 0 for a total of 0, without counts and smoothing: every term is impossible."""
     return np.log(total, out=np.zeros_like(total), where=total > 0)

@@ -77,10 +77,9 @@ def learn_from_rows(
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """What is learned from, whatever ``C``, ``l``, ``power`` and ``class_weight`` are.
+    """The part of learning that does not depend on ``C``, ``l``, ``power`` and ``class_weight``.
 
-    Models that differ in these alone may learn from the same prepared rows, and have the same bits
-    as without them.
+    Models that differ only in these may learn from the same prepared rows, with the same bits.
 
     Attributes
     ----------
@@ -107,7 +106,7 @@ class PreparedRows:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """About how many bytes it takes."""
         return int(self.statistics.nbytes + 2 * (
             self.features.data.nbytes + self.features.indices.nbytes))
 
@@ -128,7 +127,7 @@ def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
     start: WarmStart | None = None, of_more_rows: bool = False,
 ) -> tuple[Learned, dict[int, DualCoefficients]]:
-    """What is learned, and the dual coefficients of each class.
+    """The weights and counts that are learned, and the dual coefficients of each class.
 
     ``of_more_rows`` is whether the statistics count rows that are not among those to learn.
     """
@@ -138,16 +137,16 @@ def _fit(
                             statistics.feature_count.__getitem__,
                             statistics if of_more_rows else None)
     weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
-    duals, taken = dict[int, DualCoefficients](), 0
+    duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
-    for k, found in problems.solve(points=begin):
-        found.put(weights[:, k])
-        intercept[k] = found.intercept
-        duals[k] = DualCoefficients.of(found.duals)
-        taken = max(taken, found.n_iter)
+    for k, solution in problems.solve(points=begin):
+        solution.put(weights[:, k])
+        intercept[k] = solution.intercept
+        duals[k] = DualCoefficients.of(solution.duals)
+        n_iter = max(n_iter, solution.n_iter)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
-    return Learned(statistics, form, taken), duals
+    return Learned(statistics, form, n_iter), duals
 
 
 def refit_sample(
@@ -182,9 +181,9 @@ def learn_and_calibrate(
 ) -> Learned:
     """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
-    There is none where ``held_out`` is 0, or where fewer than 20 rows would be held out, or rows of
-    one class alone. With ``left_out``, all rows are scored by models of others, where no class is
-    rare. Of lists of labels, each label's threshold is chosen on held-out rows instead.
+    There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
+    be held out. With ``left_out``, all rows are scored by models of others, if no class is rare.
+    For lists of labels, each label's threshold is chosen on held-out rows instead.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
@@ -277,14 +276,14 @@ def _scores_of_others(
     problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     starts = [duals[k].of_rows(~judge) for k in problems.positives]
-    for k, found in problems.solve(starts):
-        scores[:, k] = judged @ found.weights + found.intercept
+    for k, solution in problems.solve(starts):
+        scores[:, k] = judged @ solution.weights + solution.intercept
     return scores
 
 
 @dataclass(frozen=True, eq=False)
 class DualCoefficients:
-    """How much rows pull in a solution: 0 of most.
+    """How much rows pull in a solution: most have 0.
 
     Attributes
     ----------
@@ -320,7 +319,7 @@ class _Problems:
     labels : Labels
     cost : float64 (n_rows,)
     of_sides : float64 (n_labels, 2) or None
-        What the rows without and with each label count for.
+        The weights of the rows without and with each label.
     scales : RatioScales
     positives : sequence of int
         The classes that have a problem.
@@ -379,9 +378,9 @@ class _Problems:
         self, starts: Sequence[Floats] | None = None,
         points: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
-        """The solutions, and of which class each is; from duals, or from weights.
+        """Each solution with its class, started from duals or from weights.
 
-        A ConvergenceWarning says if one is none, to the tolerance.
+        A ConvergenceWarning is given if one is not within the tolerance.
         """
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
@@ -395,13 +394,13 @@ class _Problems:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
         solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
-        for k, found in zip(self.positives, solutions, strict=True):
-            if not (np.isfinite(found.shared).all() and np.isfinite(found.alone).all()
-                    and np.isfinite(found.intercept)):
+        for k, solution in zip(self.positives, solutions, strict=True):
+            if not (np.isfinite(solution.shared).all() and np.isfinite(solution.alone).all()
+                    and np.isfinite(solution.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
-            unsolved += not found.converged
-            yield k, found
+            unsolved += not solution.converged
+            yield k, solution
         if unsolved:
             self._warn_of_tolerance()
 
@@ -466,7 +465,7 @@ def _check_values(rows: sp.csr_array) -> None:
 def _divide(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:
     """The part of each row: every n-th of each class, and of rare classes together.
 
-    The last part is held out. None where its rows would be too few, or of one class. Each class
+    The last part is held out. None if its rows would be too few, or of one class. Each class
     keeps a row to be learned.
     """
     if not share:

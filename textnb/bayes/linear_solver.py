@@ -40,7 +40,7 @@ from textnb.runtime.native import SOLVER, usable
 
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
 _CG_SHARE = 0.1
-# The most conjugate gradients in a step, and the most steps of a search along a line.
+# The largest number of conjugate gradients in a step, and of steps of a search along a line.
 _MAX_PRODUCTS = 5000
 _MAX_TRIALS = 50
 # The slope along a line, relative to where the search begins, at which it ends.
@@ -50,19 +50,20 @@ _LOOSE = 1e-2
 # How far apart projected gradients may be, for a tolerance: accuracy on held-out rows is then that
 # of the optimum, and at twice as much it is lower.
 _RANGE = 50.0
-# Of fewer values Newton's method is quick enough. Its steps are the same, to rounding, for a row of
-# weight two and for that row twice, and in any order of the rows.
+# With fewer values Newton's method is quick enough. Its steps are the same, to rounding, for a row
+# of weight two and for that row twice, and in any order of the rows.
 _MIN_VALUES = 1 << 17
-# Rows that descent can't learn in so many passes (C is large, say) are left to Newton's method.
+# Rows that descent can't learn in this number of passes (e.g. if C is large) are left to Newton's
+# method.
 _MAX_PASSES = 50
-# Where rows cost much, a Newton step takes as long as many passes: of these, so many times more.
+# If rows cost much, a Newton step takes as long as many passes: this many times more passes then.
 _HEAVY_FACTOR = 5
 # What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
 # of the tolerance, as what is left does with the square of the gradient.
 _GAIN_SHARE = 0.01
 # A gain of a smaller share of the penalty, and so of the objective, is lost in rounding.
 _ROUNDING = 2.0**-52
-# The same share of bias² / 2 is nothing.
+# A gain of this share of bias² / 2 does not count.
 _BIAS_SHARE = 1e-12
 # Where rows cost no more than this, margins near those of the optimum are losses near its own.
 _MAX_LIGHT = 1.0
@@ -110,8 +111,8 @@ class LinearSolution:
         """Put the weights of all columns into an array of zeros."""
         column[self.rows.columns] = self.shared
         # Most rows are beyond the margin, and the columns that they alone hold have no weight.
-        some = np.flatnonzero(self.alone)
-        column[self.rows.column[some]] = self.alone[some]
+        places = np.flatnonzero(self.alone)
+        column[self.rows.column[places]] = self.alone[places]
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ class LinearSolver:
         little beside the penalty of the weights, whatever rows cost: a hundredth of it at the
         default tolerance. So must descent's duality gap, where a row costs more than 1.
     max_iter : int
-        Most passes and Newton steps; five times as many passes where a row costs more than 1.
+        Largest number of passes, and of Newton steps; five times as many passes if a row costs more
+        than 1.
     """
 
     loss: str = "hinge"
@@ -206,45 +208,46 @@ class LinearSolver:
     ) -> list[DualPoint]:
         end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MAX_PASSES)
         if len(problems) == 1:
-            found = [_descend(loops, problems[0], *end, starts[0])]
+            descents = [_descend(loops, problems[0], *end, starts[0])]
         else:
-            found = descend_together(
+            descents = descend_together(
                 loops, problems[0].rows, [each.scale for each in problems],
                 [each.y for each in problems], [each.cost for each in problems], *end, starts)
-        return [self._nearer(loops, *each) for each in zip(problems, found, strict=True)]
+        return [self._nearer(loops, *each) for each in zip(problems, descents, strict=True)]
 
-    def _nearer(self, loops: Any, problem: _Problem, found: DualPoint) -> DualPoint:
-        """Where rows cost much, descent goes on until the losses are near those of the optimum."""
+    def _nearer(self, loops: Any, problem: _Problem, descent: DualPoint) -> DualPoint:
+        """If rows cost much, descent goes on until the losses are near those of the optimum."""
         if problem.cost.max() <= _MAX_LIGHT:
-            return found
-        tol, most = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
+            return descent
+        tol, max_passes = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
         range_ = _RANGE * tol
-        while not (near := problem.is_near(found, tol)) and found.passes < most:
-            range_ *= 0.5 if found.converged else 1.0
-            more = _descend(loops, problem, range_, most - found.passes, found.duals)
-            found = replace(more, passes=found.passes + more.passes)
-        return replace(found, converged=near)
+        while not (near := problem.is_near(descent, tol)) and descent.passes < max_passes:
+            range_ *= 0.5 if descent.converged else 1.0
+            more = _descend(loops, problem, range_, max_passes - descent.passes, descent.duals)
+            descent = replace(more, passes=descent.passes + more.passes)
+        return replace(descent, converged=near)
 
     def _finish(
-        self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
+        self, problem: _Problem, descent: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> LinearSolution:
-        """The solution, by Newton's method where descent did not find it."""
-        if found is not None and found.converged and not self._tight:
-            return problem.solution(found.weights, found.bias, found.duals, found.passes, True)
-        more = 0 if found is None else max(found.passes - _MAX_PASSES, 0)
-        end = _newton(problem, self._start(problem, found, duals, point), self.tol,
+        """The solution, by Newton's method if descent did not find it."""
+        if descent is not None and descent.converged and not self._tight:
+            return problem.solution(
+                descent.weights, descent.bias, descent.duals, descent.passes, True)
+        more = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
+        end = _newton(problem, self._start(problem, descent, duals, point), self.tol,
                       self.max_iter + more)
         return problem.solution(problem.scale * end.point.v, end.point.bias,
                                 problem.duals(end.point), end.steps, end.converged)
 
     def _start(
-        self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
+        self, problem: _Problem, descent: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> _State:
-        """Where Newton's method begins."""
-        if found is not None:
-            return _State.at(problem.at(found.weights, found.bias), found.passes)
+        """The state from which Newton's method begins."""
+        if descent is not None:
+            return _State.at(problem.at(descent.weights, descent.bias), descent.passes)
         if point is None and duals is not None:
             point = problem.of_duals(duals)
         if point is None:
@@ -263,9 +266,9 @@ class _Point:
         return 0.5 * (_dot(self.v, self.v) + self.bias**2)
 
     def allowed_gain(self, tol: float) -> float:
-        """What may be left to gain: little beside the penalty of the weights.
+        """How much may be left to gain: little beside the penalty of the weights.
 
-        The bias alone says which side costs more, and its penalty may be nearly all.
+        The bias only shows which side costs more, but its penalty may be nearly the whole penalty.
         """
         weights = 0.5 * (_dot(self.v, self.v) + _BIAS_SHARE * self.bias**2)
         return _GAIN_SHARE * (tol / _LOOSE) ** 2 * weights
@@ -342,10 +345,10 @@ class _Problem:
         share = min(float(np.mean(self.y > 0)), float(np.mean(self.y < 0)))
         return share * float(np.sqrt(_dot(gradient, gradient) + pull.sum() ** 2))
 
-    def is_near(self, found: DualPoint, tol: float) -> bool:
+    def is_near(self, descent: DualPoint, tol: float) -> bool:
         """Whether the losses of descent are near those of the optimum."""
-        point = self.at(found.weights, found.bias)
-        return self.gap(point, found.duals) <= point.allowed_gain(tol)
+        point = self.at(descent.weights, descent.bias)
+        return self.gap(point, descent.duals) <= point.allowed_gain(tol)
 
     def gap(self, point: _Point, duals: Floats) -> float:
         """How far the squared hinge's objective is above its dual, at the point of the duals."""
@@ -354,9 +357,9 @@ class _Problem:
         losses = (pulls * pulls + duals * duals) / (4.0 * cost) - duals
         return 2.0 * point.penalty + float(losses.sum())
 
-    def capped(self, most: float) -> _Problem:
-        """The problem in which no row costs more than ``most``."""
-        return replace(self, cost=np.minimum(self.cost, most))
+    def capped(self, max_cost: float) -> _Problem:
+        """The problem in which no row costs more than ``max_cost``."""
+        return replace(self, cost=np.minimum(self.cost, max_cost))
 
     def multiple_of_scale(self) -> _Point:
         """The best v that is the same number everywhere, and its bias, roughly: Newton in two
@@ -415,27 +418,27 @@ class _Problem:
 
 
 def _descend(
-    loops: Any, problem: _Problem, range_: float, most: int, start: Floats | None
+    loops: Any, problem: _Problem, range_: float, max_passes: int, start: Floats | None
 ) -> DualPoint:
     return descend(
-        loops, problem.rows, problem.scale, problem.y, problem.cost, range_, most, start)
+        loops, problem.rows, problem.scale, problem.y, problem.cost, range_, max_passes, start)
 
 
-def _approach(problem: _Problem, tol: float, most: int) -> _State:
-    """Where to begin with nothing known: near the optimum of smaller costs, if costs are large."""
+def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:
+    """A start without earlier weights: near the optimum of smaller costs, if costs are large."""
     cap = _COST_FACTOR
     state = _State.at(problem.capped(cap).multiple_of_scale())
     while cap < problem.cost.max():
-        state = _newton(problem.capped(cap), state, tol, most)
+        state = _newton(problem.capped(cap), state, tol, max_steps)
         cap *= _COST_FACTOR
     return state
 
 
-def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
-    """The optimum, unless ``most`` steps are too few."""
+def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _State:
+    """The optimum, unless ``max_steps`` steps are too few."""
     point, unknowns = start.point, start.unknowns.copy()
     tolerance = tol * problem.gradient_at_zero()
-    for step in range(start.steps, max(most, start.steps) + 1):
+    for step in range(start.steps, max(max_steps, start.steps) + 1):
         slope, curvature = problem.loss.derivatives(problem.y * point.margins)
         active = np.flatnonzero(problem.cost * curvature > 0)
         model = _Model.of(problem, point, active, slope, curvature)
@@ -446,18 +449,18 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         # The penalty alone bends the objective by 1.
         if is_flat and 0.5 * square <= allowed:
             return _State(point, unknowns, step, True)
-        if step >= most and not is_flat:
+        if step >= max_steps and not is_flat:
             break
-        found, is_minimum = model.minimum(unknowns[active], point)
-        direction = problem.scale * (model.columns @ found) - point.v
-        bias_direction = float(found.sum()) - point.bias
+        minimum, is_minimum = model.minimum(unknowns[active], point)
+        direction = problem.scale * (model.columns @ minimum) - point.v
+        bias_direction = float(minimum.sum()) - point.bias
         descent = _dot(gradient, direction) + of_bias * bias_direction
         if is_flat and is_minimum and -descent <= allowed:
             return _State(point, unknowns, step, True)
         if not -descent > _ROUNDING * point.penalty:
             # The model's minimum is this point, to rounding, if conjugate gradients found it.
             return _State(point, unknowns, step, is_minimum)
-        if step >= most:
+        if step >= max_steps:
             break
         ahead = problem.rows @ (problem.scale * direction) + bias_direction
         t = problem.search(
@@ -466,8 +469,8 @@ def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
         point = _Point(point.v + t * direction, point.bias + t * bias_direction,
                        point.margins + t * ahead)
         unknowns *= 1.0 - t
-        unknowns[active] += t * found
-    return _State(point, unknowns, max(most, start.steps))
+        unknowns[active] += t * minimum
+    return _State(point, unknowns, max(max_steps, start.steps))
 
 
 @dataclass(frozen=True, eq=False)

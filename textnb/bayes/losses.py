@@ -9,13 +9,13 @@ import numpy as np
 
 from textnb.bayes.forms import Floats
 
-# Under the logistic loss a row far on the wrong side has no curvature left, and a model of the
-# objective would know nothing of it.
+# Under the logistic loss a row far on the wrong side has no curvature, and a quadratic model of the
+# objective would ignore it.
 _MIN_CURVATURE = 1e-8
 
 
 class Loss(Protocol):
-    """What a solver asks of a loss.
+    """The interface of a loss for a solver.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Logistic:
     absorbs_own_features: bool = False
 
     def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
-        # exp of what is not above 0, so that nothing overflows.
+        # exp of numbers that are 0 or less, so that nothing overflows.
         small = np.exp(-np.abs(margins))
         wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
         return -wrong, np.maximum(small / (1.0 + small) ** 2, _MIN_CURVATURE)

@@ -54,7 +54,7 @@ class MomentStatistics(ReadOnly):
         Rows per class; float64 sums of weights under sample weights.
     mean : float64 (n_classes, n_features)
     scatter : float64 (n_classes, n_features, n_features), or (n_classes, n_features)
-        Sums of products of centred features; of squares alone where ``diagonal``.
+        Sums of products of centred features; only of squares if ``diagonal``.
     """
 
     classes: NDArray[Any]
@@ -89,10 +89,10 @@ class MomentStatistics(ReadOnly):
             Of any real type; sums are float64.
         y : array (n_rows,)
         classes : array, optional
-            The classes, where ``y`` may lack some.
+            The classes, if ``y`` may lack some.
         sample_weight : float64 (n_rows,), optional
         diagonal : bool
-            Keep variances alone, no covariances.
+            Keep only variances, no covariances.
 
         Raises
         ------
@@ -154,13 +154,13 @@ class MomentStatistics(ReadOnly):
         return MomentStatistics(known, count, mean, scatter)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
-        """The rows of ``other`` taken out.
+        """The moments without the rows of ``other``.
 
         Raises
         ------
         DataError
-            Where they can't all have been learned: there are fewer, or what would be left has a
-            sum of squares below zero.
+            If they can't all have been learned: there are fewer, or the rest would have a sum of
+            squares below zero.
         """
         self._check_like(other)
         left, right = self.with_classes(other.classes), other.with_classes(self.classes)
@@ -261,7 +261,7 @@ class MomentStatistics(ReadOnly):
         return variance
 
     def _products(self, vectors: Floats, factor: Floats) -> Floats:
-        """factor x vector vectorᵀ for each class (x vector² where only variances are kept)."""
+        """factor x vector vectorᵀ for each class (x vector² if only variances are kept)."""
         if self.diagonal:
             return factor[:, None] * vectors**2
         return factor[:, None, None] * vectors[:, :, None] * vectors[:, None, :]

@@ -1,4 +1,4 @@
-"""What a limit of memory left out of counts."""
+"""Terms that a limit of memory left out of counts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Pruned:
     Attributes
     ----------
     terms : int
-        How many; one that was left out of two counts that were added is counted twice.
+        The number of terms; a term that was left out of two added counts is counted twice.
     occurrences : int
-        Their occurrences (documents, where a term counts once in each).
+        Their occurrences (documents, if a term counts once in each).
     at_most : int
         No term has more occurrences that are not counted.
 

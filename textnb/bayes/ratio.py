@@ -31,7 +31,7 @@ from textnb.errors import DataError, ParameterError
 _ONE_AT_A_TIME = Lock()
 # With larger values LIBLINEAR's steps are 0, and it does not end.
 _MAX_VALUE = 1e30
-# With which accuracy on text is that of the optimum, by the loss.
+# By the loss: a tolerance with which accuracy on text is that of the optimum.
 TOLERANCE = {"log": 4.0, "hinge": 2.0}
 
 
@@ -60,8 +60,8 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     """`Counts.from_labels` of rows that store ones alone: columns are only counted.
 
-    Where there are many columns it is several times as fast as a product of matrices, which reads
-    memory in no order.
+    With many columns it is several times as fast as a product of matrices, which reads memory in no
+    order.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def document_statistics(
     return Counts.from_labels(present, labels, weight)
 
 
-def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
+def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
     """Rows for the solver: presence where the model binarizes, and indices of 32 bits."""
     if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
         # The solver takes no other indices.
@@ -118,7 +118,7 @@ def ratio_statistics(
     Parameters
     ----------
     rows : csr_array (n_rows, n_features)
-        As `rows_as_used` gives them.
+        As `prepare_rows` gives them.
     labels : Labels
     l : float or array (n_features,)
     binarize : bool
@@ -170,7 +170,7 @@ def learn_from_rows(
     model : NBLogisticRegression
         Not imported here, as it imports this module.
     rows : csr_array (n_rows, n_features)
-        As `rows_as_used` gives them.
+        As `prepare_rows` gives them.
     labels : Labels
     weight : float64 (n_rows,) or None
 
@@ -219,7 +219,7 @@ def _solve(
 
 
 def _check_rows(rows: sp.csr_array) -> None:
-    """Raises DataError for rows that LIBLINEAR can't read, or never ends with."""
+    """Raise DataError for rows that LIBLINEAR can't read, or never ends with."""
     if rows.indices.dtype != np.int32 or rows.indptr.dtype != np.int32:
         raise DataError(f"the rows store {rows.nnz:,} values in {rows.shape[1]:,} columns, and "
                         "LIBLINEAR takes less than 2,147,483,648 of each: learn from fewer rows, "

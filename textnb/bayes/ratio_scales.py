@@ -46,7 +46,7 @@ class RatioScales:
         self._of_class, self._of_sides = of_class, of_sides
         self._counts_of = counts_of or self._counter(rows)
         self._from_rows = statistics is None
-        # What each row counts for.
+        # The weight of each row.
         of_row = np.ones(len(labels)) if weight is None else weight
         self._of_row = of_row if of_class is None else of_row * of_class[labels.codes]
         smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
@@ -114,7 +114,7 @@ class RatioScales:
         return self._l if isinstance(self._l, float) else self._l[columns]
 
     def _counter(self, rows: sp.csr_array) -> Callable[[int], NDArray[Any]]:
-        """Rows of a class that hold each term, counted when they are asked for."""
+        """A function that counts the rows of a class that hold each term."""
         def count(k: int) -> NDArray[Any]:
             own = np.flatnonzero(self._labels.has(k))
             of_class = rows[own]

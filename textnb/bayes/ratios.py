@@ -1,6 +1,6 @@
 """The formulas of the models on counts, each once: for numbers as for arrays.
 
-They are handed the logarithm of a ratio: `log_ratio` here for plain numbers, or that of
+They take a function for the logarithm of a ratio: `log_ratio` here for single numbers, or that of
 `textnb.bayes.formulas` for arrays. This module imports no NumPy, as a filter of one message starts
 without it. Probabilities are ratios of (count + l), taken before the logarithm.
 
@@ -22,7 +22,7 @@ LogRatio = Callable[[Any, Any], Any]
 
 
 class TermSums(NamedTuple):
-    """What the weight of one term needs of all others, in plain numbers.
+    """The sums over all terms that the weight of one term needs, as Python's numbers.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class TermSums(NamedTuple):
 
 
 def log_ratio(numerator: float, denominator: float) -> float:
-    """log(numerator / denominator), base e, of plain numbers above 0."""
+    """log(numerator / denominator), base e, of Python's numbers above 0."""
     return log(numerator / denominator)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 def read_only(value: Any) -> Any:
     """A view that can't be written, of an array or of each array in a list; else the value.
 
-    The array itself stays as it was: a caller may go on writing into its own.
+    The array itself does not change: a caller may still write into it.
     """
     if isinstance(value, np.ndarray):
         view = value.view()

@@ -19,7 +19,7 @@ class SolverRows:
     Attributes
     ----------
     shared : csr_array of float64 (n_rows, n_shared)
-        Columns that two rows hold, the most frequent first: what is read most is close together.
+        Columns that two or more rows hold, the most frequent first, so that they share cache lines.
     columns : int64 (n_shared,)
         Their indices among all columns.
     row, column : int64 (n_own,)
@@ -47,9 +47,9 @@ class SolverRows:
             The loss of the solver.
         """
         holders = np.bincount(rows.indices, minlength=rows.shape[1])
-        least = 2 if LOSSES[loss].absorbs_own_features else 1
+        min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
         order = np.argsort(-holders, kind="stable")
-        columns = order[:np.count_nonzero(holders >= least)]
+        columns = order[:np.count_nonzero(holders >= min_holders)]
         place = np.full(rows.shape[1], -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         places = place[rows.indices]

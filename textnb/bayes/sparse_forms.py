@@ -111,17 +111,17 @@ def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
 
 def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
     """The form of counts that `stays_sparse`."""
-    counted = with_class_weight(statistics, model.class_weight)
-    weights, more = model.weigh_sparse(counted, l)
-    classes, intercept = counted.classes, np.zeros(len(counted.classes))
-    if counted.is_multilabel:
+    counts = with_class_weight(statistics, model.class_weight)
+    weights, more = model.weigh_sparse(counts, l)
+    classes, intercept = counts.classes, np.zeros(len(counts.classes))
+    if counts.is_multilabel:
         if more is not None and model.fit_prior:
-            own, rows = counted.class_count, counted.n_rows
+            own, rows = counts.class_count, counts.n_rows
             intercept = log_ratio(own, rows) - log_ratio(rows - own, rows)
     elif more is not None:
-        intercept = model.log_prior(counted) + more
+        intercept = model.log_prior(counts) + more
     return LinearForm(classes, weights, intercept, features=presence_map(model.above),
-                      link=counted.link)
+                      link=counts.link)
 
 
 def _weights(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-# SciPy is imported where a matrix of its own is asked for.
+# SciPy is imported only where one of its matrices is made.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 

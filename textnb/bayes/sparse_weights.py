@@ -40,7 +40,7 @@ class SparseWeights:
     ends : int64 (n_terms,)
     codes : int32 (n_cells,)
     excess : float64 (n_cells,)
-        What a weight is above that sum: the cells as in `textnb.bayes.cells`.
+        The excess of weights over that sum: cells as in `textnb.bayes.cells`.
     default : float64 (n_classes,)
         Of each class.
     shared : float64 (n_terms,), optional
@@ -119,11 +119,11 @@ class SparseWeights:
         scores: Floats = np.bincount(row, weights=values, minlength=1) * self._default
         if self._shared is not None:
             scores += np.bincount(row, weights=values * self._shared[columns], minlength=1)
-        found = np.zeros(self.shape[1])
+        excess = np.zeros(self.shape[1])
         for term, value in zip(columns.tolist(), values.tolist(), strict=True):
             stored = slice(self._begins[term], self._ends[term])
-            found[self._codes[stored]] += value * self._excess[stored]
-        scores += found
+            excess[self._codes[stored]] += value * self._excess[stored]
+        scores += excess
         return scores
 
     def against_rest(self, terms: Ints, k: int | Ints) -> Floats:

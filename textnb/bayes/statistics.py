@@ -1,4 +1,4 @@
-"""Checks of what counts are made of, and of the parameters of models of counts."""
+"""Checks of the data for counts, and of the parameters of models of counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches for what makes probabilities of scores: a temperature, and a shift of sigmoids.
+"""Searches for the temperature, and the shift of sigmoids, that turn scores into probabilities.
 
 References
 ----------
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 
 # The largest 1 / T of the search, and the largest shift.
-_MOST_SURE = 1e6
+_MAX_FACTOR = 1e6
 _LARGEST_SHIFT = 100.0
 # Newton's method ends at a gradient of this length for each row, or after this number of steps.
 _FLAT = 1e-9
-_MOST_STEPS = 100
-# The most times that a step is halved.
-_MOST_HALVES = 40
+_MAX_STEPS = 100
+# The largest number of times that a step is halved.
+_MAX_HALVES = 40
 # Scores that are read at a time: they stay in the processor's cache.
 _BLOCK = 1 << 15
 
@@ -46,7 +46,7 @@ def best_temperature(
         The class of each row.
     weight : float64 (n_rows,), optional
     halvings : int
-        How often the range of T is halved; 8 are enough for one digit.
+        The number of times that the range of T is halved; 8 are enough for one digit.
 
     Examples
     --------
@@ -63,15 +63,15 @@ def best_temperature(
         return 1.0
     own = scores[np.arange(len(codes)), codes]
     share = 1.0 / (total + 1.0)
-    wanted = (1.0 - share) * own + share * scores.mean(axis=1)
+    target = (1.0 - share) * own + share * scores.mean(axis=1)
 
     def slope(inverse: float) -> float:
         powers = np.exp(inverse * scores)
         expected = (powers * scores).sum(axis=1) / powers.sum(axis=1)
-        return float((weight * (expected - wanted)).sum())
+        return float((weight * (expected - target)).sum())
 
     # The loss is convex in 1 / T: its slope rises.
-    low, high = np.log(1.0 / _MOST_SURE), np.log(_MOST_SURE)
+    low, high = np.log(1.0 / _MAX_FACTOR), np.log(_MAX_FACTOR)
     for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(float(np.exp(middle))) < 0 else (low, middle)
@@ -96,17 +96,17 @@ def best_sigmoids(
     total = float(weight.sum())
     if not total:
         return 1.0, 0.0
-    bounds = np.array([np.log(_MOST_SURE), _LARGEST_SHIFT])
+    bounds = np.array([np.log(_MAX_FACTOR), _LARGEST_SHIFT])
     start = best_temperature(scores, codes, weight, halvings=8)
     point = np.array([-np.log(start), 0.0])
     here = _Loss.at(point, scores, codes, weight)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if np.abs(here.gradient).max() <= _FLAT * total:
             break
         step = -np.linalg.solve(here.curvature, here.gradient)
         # Far away the loss is nearly flat, and a long step would not come back.
         step /= max(1.0, float(np.abs(step).max()))
-        for _ in range(_MOST_HALVES):
+        for _ in range(_MAX_HALVES):
             ahead = np.clip(point + step, -bounds, bounds)
             there = _Loss.at(ahead, scores, codes, weight)
             if there.value < here.value:
@@ -146,20 +146,20 @@ class _Loss:
         """Second derivatives, if they are positive definite; else the expected ones."""
         exact = self.exact
         is_convex = exact[0, 0] > 0 and np.linalg.det(exact) > 1e-6 * exact[0, 0] * abs(exact[1, 1])
-        least: Floats = 1e-9 * self.weight * np.eye(2)
-        return least + (exact if is_convex else self.expected)
+        ridge: Floats = 1e-9 * self.weight * np.eye(2)
+        return ridge + (exact if is_convex else self.expected)
 
     @classmethod
     def at(
         cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats
     ) -> _Loss:
         share = 1.0 / (float(weight.sum()) + 1.0)
-        found = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
+        loss = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
         size = max(1, _BLOCK // scores.shape[1])
         for begin in range(0, len(codes), size):
             rows = slice(begin, begin + size)
-            found = found._with_rows(point, scores[rows], codes[rows], weight[rows], share)
-        return found
+            loss = loss._with_rows(point, scores[rows], codes[rows], weight[rows], share)
+        return loss
 
     def _with_rows(
         self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats, share: float
@@ -171,11 +171,11 @@ class _Loss:
         rest = np.exp(logs - inner)
         largest = logs.max(axis=1, keepdims=True)
         logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
-        wanted = np.full(scores.shape, share / scores.shape[1])
-        wanted[np.arange(len(codes)), codes] += 1.0 - share
-        value = -float(weight @ np.einsum("ij,ij->i", wanted, logs))
+        target = np.full(scores.shape, share / scores.shape[1])
+        target[np.arange(len(codes)), codes] += 1.0 - share
+        value = -float(weight @ np.einsum("ij,ij->i", target, logs))
         chances = np.exp(logs)
-        miss = weight[:, None] * (chances - wanted) * rest
+        miss = weight[:, None] * (chances - target) * rest
         gradient = np.array([np.einsum("ij,ij->", miss, along), miss.sum()])
         chances *= rest
         means = np.stack([np.einsum("ij,ij->i", chances, along), chances.sum(axis=1)])

@@ -1,8 +1,8 @@
 """Checks that parameters were not changed after `fit`.
 
 `predict`, and everything else that reads a fitted model, uses the parameters of `fit`. Saving,
-learning more, adding and exporting would mix them with the new ones. They are refused with the
-names of the parameters that changed.
+learning more, adding and exporting would mix them with the new ones, so they raise an error with
+the names of the parameters that changed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.learning.parameters import plain
+from textnb.learning.parameters import to_json_value
 
 # Parameters whose type matters: 1 is a count of documents, and 1.0 a share of them.
 _TYPED = ("min_df", "max_df")
 
 
 def check_unchanged(
-    fitted: Mapping[str, Any], now: Mapping[str, Any], estimator: Any, what: str
+    fitted: Mapping[str, Any], now: Mapping[str, Any], estimator: Any, action: str
 ) -> None:
     """Raise ParameterError if parameters are no longer those of `fit`.
 
@@ -30,8 +30,8 @@ def check_unchanged(
         A classifier's parameters, with its estimator: those of `fit`, and the present ones.
     estimator : estimator
         The fitted estimator, whose parameters may have changed, too.
-    what : str
-        The action that is refused then, as the subject of a sentence.
+    action : str
+        The action that is not possible then, as the subject of a sentence.
     """
     changed = _changes(fitted, now) + [
         (f"estimator_.{name.removeprefix('estimator__')}", before, after)
@@ -43,7 +43,7 @@ def check_unchanged(
                        for name, before, after in changed)
     name, before, _ = changed[0]
     raise ParameterError(
-        f"{what} goes with the settings that the model was fitted with, and these were changed "
+        f"{action} goes with the settings that the model was fitted with, and these were changed "
         f"since: {listed}. Call fit again to use the new ones, or set back what was changed "
         f"({name}={_abbreviate(before)})")
 
@@ -76,12 +76,12 @@ def _same(before: Any, after: Any, *, typed: bool) -> bool:
     if typed and isinstance(before, float) != isinstance(after, float):
         return False
     if isinstance(before, pl.Expr) or isinstance(after, pl.Expr):
-        # `==` between selectors makes another expression, and compares nothing.
+        # `==` between selectors makes an expression, and compares nothing.
         return (isinstance(before, pl.Expr) and isinstance(after, pl.Expr)
                 and bool(before.meta.eq(after)))
     if _has_parameters(before) or _has_parameters(after):
         return False
-    return bool(plain(before) == plain(after))
+    return bool(to_json_value(before) == to_json_value(after))
 
 
 def _abbreviate(value: Any) -> str:

@@ -47,7 +47,7 @@ def load(
     """
     name = os.fspath(path)
     document, arrays = read_model(path, max_bytes)
-    # Imported where they are used: each kind of model needs others.
+    # Imported here, because each kind of model needs other modules.
     if is_table_model(document):
         if segmenter is not None:
             raise ParameterError(f"{name} is a model of feature tables, and has no segmenter")

@@ -1,4 +1,4 @@
-"""The classifier that mail is learned by where nobody asks for another one."""
+"""The default classifier of mail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def mail_classifier(**parameters: Any) -> TextClassifier:
     Parameters
     ----------
     parameters : dict
-        Of `TextClassifier`, in place of what it has here.
+        Of `TextClassifier`, in place of the defaults here.
 
     Examples
     --------

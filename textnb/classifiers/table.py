@@ -302,7 +302,7 @@ class TableClassifier(Parameters):
         return form.named(tuple(fitted.names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file: statistics and settings, whole or not at all.
+        """Write the model file, statistics and settings, completely or not at all.
 
         Raises
         ------
@@ -343,19 +343,19 @@ class TableClassifier(Parameters):
             pl.Series("label", estimator.classes_.tolist()), labels_beside)
         return self
 
-    def check_unchanged(self, what: str) -> None:
+    def check_unchanged(self, action: str) -> None:
         """Raise ParameterError if parameters were changed since `fit`.
 
         Parameters
         ----------
-        what : str
-            The action that is refused then, as the subject of a sentence.
+        action : str
+            The action that is not possible then, as the subject of a sentence.
         """
         fitted = self.fitted_
         estimator = GaussianNB() if self.estimator is None else self.estimator
         check_unchanged(fitted.parameters, {
             "estimator": estimator, "features": self.features, "label": self.label},
-            fitted.estimator, what)
+            fitted.estimator, action)
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError if the frame lacks one."""

@@ -1,4 +1,4 @@
-"""Reads rows of feature tables, and holds what a classifier learned from them."""
+"""Reads rows of feature tables, and holds the fitted state of their classifier."""
 
 from __future__ import annotations
 

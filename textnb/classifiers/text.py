@@ -229,7 +229,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def forget(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Self:
-        """Take documents out again: the model is that of one `fit` without them, to the bit.
+        """Forget documents: the model is that of one `fit` without them, to the bit.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file: counts and settings, whole or not at all. See `textnb.load`.
+        """Write the model file, counts and settings, completely or not at all. See `textnb.load`.
 
         Raises
         ------
@@ -370,7 +370,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Returns
         -------
         float64 (n_documents,) for two classes, (n_documents, n_classes) for more
-            Base e, calibrated if the model is; above 0 where the second class is predicted.
+            Base e, calibrated if the model is; above 0 if the second class is predicted.
 
         Raises
         ------
@@ -440,7 +440,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             Terms to show.
         labels : sequence of labels, optional
             Multi-label: the labels to explain. The default is all that are predicted, or the one
-            that is nearest to its threshold where none is.
+            that is nearest to its threshold if none is.
 
         Returns
         -------
@@ -532,15 +532,15 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             parameters["estimator"] = with_parameters(parameters.get("estimator", self.estimator))
         return super().set_params(**parameters)
 
-    def check_unchanged(self, what: str) -> None:
+    def check_unchanged(self, action: str) -> None:
         """Raise ParameterError if parameters were changed since `fit`.
 
         Parameters
         ----------
-        what : str
-            The action that is refused then, as the subject of a sentence.
+        action : str
+            The action that is not possible then, as the subject of a sentence.
         """
-        self._fitted_for(what)
+        self._fitted_for(action)
 
     @property
     def fitted_(self) -> Fitted:
@@ -616,7 +616,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         parameters = {name: getattr(self, name) for name in DEFAULTS}
         return TextSettings.of(model_of_texts(self.estimator), **parameters)
 
-    def _fitted_for(self, what: str) -> Fitted:
+    def _fitted_for(self, action: str) -> Fitted:
         """The fitted state, after a check that no parameter was changed since."""
         fitted, cached = self.fitted_, getattr(self, "_cached_estimator", None)
         parameters: dict[str, Any] = fitted.settings.parameters
@@ -629,7 +629,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         # A fitted limit is in bytes, even if it was set as text such as "500M".
         now["memory_limit"] = memory_size(self.memory_limit)
         used = estimator if cached is None or cached[0] is not fitted else cached[1]
-        check_unchanged({**parameters, "estimator": estimator}, now, used, what)
+        check_unchanged({**parameters, "estimator": estimator}, now, used, action)
         return fitted
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""The model in a classifier of texts: what may be one, and where a setting belongs."""
+"""The model in a classifier of texts: its checks, and the owners of settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textnb.models.base import Model, check_registered
 from textnb.models.known import text_models
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
-from textnb.runtime.gone import SETTINGS, gone
+from textnb.runtime.gone import SETTINGS, removal_message
 from textnb.runtime.settings import is_truth
 from textnb.text.tokens import Tokenizer
 
@@ -20,9 +20,9 @@ AUTO = "auto"
 
 
 def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any) -> None:
-    """Raises ParameterError for a warm start that is not True or False, or is of a search.
+    """Raise ParameterError if a warm start is not True or False, or goes with a search.
 
-    A search begins anew, and keeps no sample of rows either.
+    A search begins anew, and keeps no sample of rows.
     """
     if not is_truth(warm_start):
         raise ParameterError.out_of_range(
@@ -45,7 +45,7 @@ def place_of_setting(owner: type, name: str) -> str:
         As it was written, or a similar name.
     """
     if name in SETTINGS:
-        return gone("it", SETTINGS[name])
+        return removal_message("it", SETTINGS[name])
     own = list(signature(owner).parameters)
     of_tokens = Tokenizer().get_params()
     near = get_close_matches(name, [*own, *of_tokens], n=1, cutoff=0.5)
@@ -61,15 +61,15 @@ def place_of_setting(owner: type, name: str) -> str:
     return ""
 
 
-def with_parameters(given: Any) -> Any:
+def with_parameters(estimator: Any) -> Any:
     """The estimator of a classifier, to set its parameters; ParameterError for "auto"."""
-    if isinstance(given, str) and given == AUTO:
+    if isinstance(estimator, str) and estimator == AUTO:
         raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
                              "parameters: give an estimator, such as NBLinear()")
-    return MultinomialNB() if given is None else given
+    return MultinomialNB() if estimator is None else estimator
 
 
-def model_of_texts(given: Any) -> Model:
+def model_of_texts(estimator: Any) -> Model:
     """The model of a classifier of texts, unfitted.
 
     Raises
@@ -77,13 +77,14 @@ def model_of_texts(given: Any) -> Model:
     ParameterError
         If it does not learn from counts of terms, or its class is not registered.
     """
-    if isinstance(given, type):
+    if isinstance(estimator, type):
         raise ParameterError(
-            f"estimator must be a model, and {given.__name__} is its class: {given.__name__}()")
-    if isinstance(given, str) and given == AUTO:
+            f"estimator must be a model, and {estimator.__name__} is its class: "
+            f"{estimator.__name__}()")
+    if isinstance(estimator, str) and estimator == AUTO:
         raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
                              "give an estimator")
-    model = MultinomialNB() if given is None else given
+    model = MultinomialNB() if estimator is None else estimator
     if not isinstance(model, Model) or not model.of_terms:
         *names, last = (known.name for known in text_models().values())
         got = repr(model) if isinstance(model, str) else type(model).__name__

@@ -21,8 +21,8 @@ def tune(
     A fifth of the rows is set apart (whole groups, or the last in time). Settings are compared by
     cross-validation on the others: many of them on a ninth and a third of the rows, and the best on
     all [1]_; then the neighbours of the best. The first trials are of `NBLinear` with its defaults,
-    so that an answer is never without a comparison. What the best settings are worth is measured
-    once, on the rows that were set apart [2]_, and the model is learned from all rows.
+    so that a result always has a comparison. The best settings are evaluated once, on the rows that
+    were set apart [2]_, and the model is learned from all rows.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ def tune(
         with at most a share R of false positives). Of lists of labels "micro-f1" (the default),
         "macro-f1", "example-f1" or "subset-accuracy".
     positive : label, optional
-        The class that the last two are about.
+        The positive class of the last two.
     trials : int, optional
-        Trials to run; 40 if neither this nor ``seconds`` is given. The default settings are tried
-        in any case, and the search ends before where no neighbour is left.
+        Trials to run; 40 if neither this nor ``seconds`` is given. The default settings are always
+        tried, and the search ends earlier if no neighbour is left.
     seconds : float, optional
-        Begin no trial after so long. The models that are learned in the end come on top. A search
-        with as many ``trials`` as were run repeats it.
+        Begin no trial after this time. The models that are learned at the end take more time. A
+        search with as many ``trials`` as were run gives the same result.
     folds : int
         Of each trial, 2 or more.
     groups, time : str, optional
@@ -56,11 +56,11 @@ def tune(
     -------
     TextClassifier
         Fitted on all rows. ``tuned_`` has the trials, the estimate, and the code that makes this
-        model without a search. The same bits for the same rows, seed and number of trials. Of
-        lists of labels, it has thresholds: those with which the labels have their best F1
-        ("macro-f1"), or all pairs of a document and a label (the others), on five folds of all
-        rows. In a trial, each fold is judged by the thresholds that the other folds chose, and the
-        rows that were set apart by those that all folds chose.
+        model without a search. It has the same bits for the same rows, seed and number of trials.
+        With lists of labels, it has the thresholds with the best F1 of each label ("macro-f1"), or
+        of all pairs of a document and a label (other metrics), on five folds of all rows. In a
+        trial, each fold is evaluated with the thresholds of the other folds, and the rows that were
+        set apart with those of all folds.
 
     Raises
     ------
@@ -89,10 +89,10 @@ def tune(
     """
     names = columns_of(text, label)
     more = [name for name in (groups, time) if name is not None]
-    found = search(
+    result = search(
         convert_table(frame, [*names, label, *more]), text=text, label=label, metric=metric,
         positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups, time=time,
         seed=seed, progress=progress)
-    model = TextClassifier.of(found.fitted)
-    model.tuned_ = found
+    model = TextClassifier.of(result.fitted)
+    model.tuned_ = result
     return model

@@ -46,7 +46,7 @@ class Search:
 class DuplicatesOutput(Results):
     """Output."""
 
-    show: int = option("Examples to show.", default=10, least=0)
+    show: int = option("Examples to show.", default=10, minimum=0)
 
 
 @verb

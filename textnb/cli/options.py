@@ -35,7 +35,7 @@ from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
-from textnb.runtime.gone import OPTIONS, gone
+from textnb.runtime.gone import OPTIONS, removal_message
 from textnb.runtime.settings import Setting, declared, setting, type_of
 from textnb.text.token_settings import TokenSettings
 
@@ -230,7 +230,7 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             name, verb = error.option_name, str(ctx.info_name)
             if (verb, name) in OPTIONS:
-                raise click.UsageError(gone(name, OPTIONS[verb, name]), ctx) from None
+                raise click.UsageError(removal_message(name, OPTIONS[verb, name]), ctx) from None
             if verb == "train" and _is_not_option(name):
                 raise click.UsageError(f"{name} is a setting that only Python and jobs "
                                        "(textnb run) have", ctx) from None
@@ -324,14 +324,14 @@ def _option(field: Field[Any], facts: Setting) -> click.Option:
     if facts.choices:
         help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
     shown = _default_text(default, names)
-    least = facts.least
+    minimum = facts.minimum
     return click.Option(
         [field.name, *names], help=f"{help}  [default: {shown}]" if shown else help,
         **({"required": True} if default is MISSING else {"default": None}),
         is_flag=is_flag(kind) or None,
         multiple=is_repeated(kind), metavar=None if is_flag(kind) else _metavar(plain, facts),
         type=None if is_flag(kind) else (
-            click.IntRange(min=least) if least is not None else _NUMBERS.get(plain, click.STRING)),
+            _NUMBERS.get(plain, click.STRING) if minimum is None else click.IntRange(min=minimum)),
         shell_complete=_completion(facts.choices))
 
 

@@ -32,7 +32,7 @@ class Service:
         "Path of a Unix socket, or HOST:PORT of a loopback address; repeat it for several.  "
         f"[default: {_SOCKET} in $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR]", metavar="ADDRESS")
     workers: int | None = option(
-        "Processes that judge.  [default: one per processor]", least=1)
+        "Processes that judge.  [default: one per processor]", minimum=1)
     timeout: float = option("Seconds after which judging one message fails.", default=30.0)
     client_timeout: float = option(
         "Seconds in which a client must have sent its message.", default=60.0)
@@ -40,7 +40,7 @@ class Service:
         "Longest message that is judged, in bytes or with a unit: 500K, 16M.", default="16M",
         metavar="N")
     connections: int = option(
-        "Connections of one worker at the same time; further ones wait.", default=32, least=1,
+        "Connections of one worker at the same time; further ones wait.", default=32, minimum=1,
         is_common=False)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_left_out
+from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_path
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
 from textnb.bayes.leave_one_out import LeftOut
@@ -158,7 +158,7 @@ def smoothing_path(
         free = replace(counting, l=1.0)
         reader, documents = open_leave_one_out(fitted, frame, free, progress)
         with reading(frame):
-            path = measure_left_out(reader.leave_out(documents, values), values)
+            path = measure_path(reader.leave_out(documents, values), values)
         scored, method = reader.statistics.documents, "leave-one-out"
     else:
         counts: list[SparseRows] = []
@@ -172,7 +172,7 @@ def smoothing_path(
             Labels.of_codes(fitted.classes, held.actual), len(held), held.method)
         left_out = (LeftOut(_score(fitted, counts, l), labels, countable, held.lengths)
                     for l in values)
-        path = measure_left_out(left_out, values)
+        path = measure_path(left_out, values)
     best = best_smoothing(path, counting.scores_are_log_probabilities)
     return SmoothingPath(_table(path), best, method, scored, scored - path[0].rows)
 

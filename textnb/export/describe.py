@@ -89,7 +89,7 @@ def describe_model(model: Any) -> dict[str, Any]:
             "read_by": reading(settings.tokenizer),
             "since_fit": None if fitted.since_fit is None else fitted.since_fit.to_dict(),
             **({} if fitted.sample is None else {"sample": {
-                "rows": len(fitted.sample.codes), "most": fitted.sample.most}}),
+                "rows": len(fitted.sample.codes), "most": fitted.sample.max_rows}}),
             "calibration": (None if fitted.calibration is None
                             else fitted.calibration.to_dict()),
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),

@@ -198,20 +198,20 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
                 words = replace(words, normalize=cast(Form, step.form))
             case plans.StripAccents(kind="unicode" | "ascii" | "marks"):
                 words = replace(words, accents=step.kind)
-            case plans.Runs(members=members, least=least):
-                words = replace(words, member=f"[{members}]", least=least)
-            case plans.WordsAndPairs(members=members, least=least):
-                words = replace(words, member=f"[{members}]", least=least, pairs=True)
-            case plans.WordsAndKept(members=members, least=least, kinds=kinds) if (
+            case plans.Runs(members=members, min_length=min_length):
+                words = replace(words, member=f"[{members}]", least=min_length)
+            case plans.WordsAndPairs(members=members, min_length=min_length):
+                words = replace(words, member=f"[{members}]", least=min_length, pairs=True)
+            case plans.WordsAndKinds(members=members, min_length=min_length, kinds=kinds) if (
                     set(kinds) <= set(KINDS)):
-                words = replace(words, member=f"[{members}]", least=least, pairs=step.pairs,
+                words = replace(words, member=f"[{members}]", least=min_length, pairs=step.pairs,
                                 kept=kinds)
             case plans.Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")
             case plans.Characters() | plans.CharactersInWords():
                 words = replace(
-                    words, member=f"[^{plans.WHITE}]", ngram_range=(step.least, step.most),
+                    words, member=f"[^{plans.WHITE}]", ngram_range=(step.min_n, step.max_n),
                     analyzer="char" if isinstance(step, plans.Characters) else "char_wb")
             case plans.SingleSpaces() | plans.FieldPrefix():
                 # The analyzer of characters asks for the one, and `prefixes` has the other.
@@ -224,7 +224,7 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.Escape(characters=signs):
                 words = replace(words, escaped=signs)
             case plans.NGrams():
-                words = replace(words, ngram_range=(step.least, step.most))
+                words = replace(words, ngram_range=(step.min_n, step.max_n))
             case _:
                 raise refusal(f"{step.setting}: only Polars runs it")
     assert words.member, "a plan splits texts"

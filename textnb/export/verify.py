@@ -36,7 +36,7 @@ from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
 from textnb.runtime.gone import TARGETS as GONE
-from textnb.runtime.gone import gone
+from textnb.runtime.gone import removal_message
 
 # Of probabilities.
 _TOLERANCE = 1e-9
@@ -138,7 +138,7 @@ def verify_export(
         bundle, form = archive.read(folder, str(path), max_bytes)
         if form["target"] in GONE:
             name = form["target"]
-            raise ExportError(gone(f"the target {name}", GONE[name]))
+            raise ExportError(removal_message(f"the target {name}", GONE[name]))
         if form["target"] not in TARGETS:
             raise ModelFileError.damaged(
                 str(path), f"its target {form['target']!r} is unknown", "bundle")

@@ -1,1 +1,1 @@
-"""Files that are replaced whole, locks, and checks of what is read."""
+"""Files that are replaced completely, locks, and checks of files that are read."""

@@ -1,8 +1,8 @@
-"""What model files and bundles share: a JSON document, Parquet tables, members of a ZIP, checksums.
+"""Parts of model files and bundles: a JSON document, Parquet tables, members of a ZIP, checksums.
 
 Readers trust nothing in a file: they compare its size in memory with a limit before they unpack it,
-and check its version and every value. Whatever is wrong becomes a ModelFileError that names the
-file. The same content gives the same bytes.
+and check its version and every value. Every error becomes a ModelFileError that names the file. The
+same content gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from textnb.errors import DataError
 from textnb.files.require import LABEL_TYPES, check_labels, check_size, require
 
-# Polars is imported where there are tables: one message is learned without it.
+# Polars is only imported for tables: one message is learned without it.
 if TYPE_CHECKING:
     import polars as pl
 
@@ -53,7 +53,7 @@ def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
     name : str
         Name of the file or bundle, for the error.
     max_bytes : int
-        The most bytes that the table may take in memory, whatever it declares.
+        The largest size of the table in memory, in bytes, whatever it declares.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def check_sums(
     name : str
         Name of the folder or archive, for the error.
     max_bytes : int
-        The most bytes that all files may have.
+        The largest size of all files together, in bytes.
     needed : collection of str
         Files that must be there.
     is_beside : callable
@@ -157,7 +157,7 @@ def to_lists(value: Any, other: Callable[[Any], Any] = lambda value: value) -> A
     ----------
     value : object
     other : callable, optional
-        Converts each value that is no container; without it, such values stay as they are.
+        Converts each value that is not a container; without it, values stay as they are.
     """
     import polars as pl
 
@@ -187,5 +187,5 @@ def write_labels(labels: list[Any]) -> dict[str, Any]:
 
 
 def read_labels(values: Mapping[str, Any]) -> NDArray[Any]:
-    """Read what `write_labels` gave, at least one label; call it within `reading_errors`."""
+    """The labels of `write_labels`, at least one; call it within `reading_errors`."""
     return np.array(check_labels(values), dtype=object if values["type"] == "string" else None)

@@ -40,7 +40,7 @@ _COMMENT = len(_MARK) + 64
 _DIGEST = 32
 # A ZIP's fields for sizes and offsets have 32 bits. This value says that another field has 64 bits.
 _WIDE = 0xFFFF_FFFF
-_MOST_MEMBERS, _MOST_NAME = 4096, 100
+_MAX_MEMBERS, _MAX_NAME = 4096, 100
 # 1 January 1980, the earliest that ZIP can name: the same content gives the same bytes.
 _TIME, _DATE = 0, 0x21
 # The id of the extra field whose zeros move the content to a multiple of 64 bytes.
@@ -169,7 +169,7 @@ class Blocks:
             raise self.damaged(f"the CRC-32 of {DOCUMENT} differs")
         values = read_document(content, self._name, DOCUMENT, FORMAT, VERSION, VERSION)
         if b"\\ud" in content.lower():
-            # Half of a pair of surrogates is no character, and could not be written again.
+            # Half of a pair of surrogates is not a character, and could not be written again.
             json.dumps(values, ensure_ascii=False).encode("utf-8")
         required = values["requires"]
         require(isinstance(required, list) and all(isinstance(name, str) for name in required),
@@ -186,8 +186,8 @@ class Blocks:
                     self.read(member.header, member.start) != _local_header(member)):
                 raise self.damaged(f"the header of {member.name} is not the one that textnb writes")
 
-    def damaged(self, what: str) -> ModelFileError:
-        return ModelFileError.damaged(self._name, what)
+    def damaged(self, problem: str) -> ModelFileError:
+        return ModelFileError.damaged(self._name, problem)
 
     def _open(self, length: int) -> None:
         at = length - _END.size - _COMMENT
@@ -219,8 +219,8 @@ class Blocks:
         if _WIDE in (size, start):
             at -= _WIDE_END.size + _LOCATOR.size
             *_, count, size, start = _WIDE_END.unpack(self._pread(at, at + _WIDE_END.size))
-        require(start + size == at and 0 < count <= _MOST_MEMBERS and size <= count * (
-            _CENTRAL.size + _MOST_NAME + 28), "its directory is not where it says")
+        require(start + size == at and 0 < count <= _MAX_MEMBERS and size <= count * (
+            _CENTRAL.size + _MAX_NAME + 28), "its directory is not where it says")
         return self._pread(start, at)
 
     def _pread(self, start: int, end: int) -> bytes:
@@ -255,7 +255,7 @@ def _read_at(descriptor: int, length: int, at: int) -> bytes:
 def _members_of(directory: bytes) -> list[Member]:
     """The members that a directory names, at the places where a writer puts them.
 
-    Whatever else is in the directory: its reader compares it with the one of these members.
+    Other fields are not read: the reader builds the directory of these members and compares it.
     """
     written: list[Member] = []
     at = 0

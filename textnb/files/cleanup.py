@@ -1,4 +1,4 @@
-"""Removal of temporary files, also where the process ends in the middle."""
+"""Removal of temporary files, also if the process ends in the middle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def cleanup(remove: Callable[[], None]) -> Iterator[None]:
     """Call a function at the end of the block, or when the process ends before that.
 
-    A ``finally`` is not enough: it does not run where another thread ends the process.
+    A ``finally`` is not enough: it does not run if another thread ends the process.
     """
     atexit.register(remove)
     try:

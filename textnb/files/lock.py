@@ -24,8 +24,8 @@ from textnb.files.cleanup import cleanup
 def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of a file that is read, changed and replaced, or of a folder.
 
-    Another process that asks for the same lock waits, and then reads what this one has written: no
-    change is lost. A path that can't be opened is not locked: its reader says why. On Windows,
+    Another process that needs the lock waits, and then reads what this one has written: no change
+    is lost. A path that can't be opened is not locked: its reader raises the error. On Windows,
     where a locked file can't be replaced, nothing is locked.
 
     Raises
@@ -79,7 +79,7 @@ def lock_file(path: Path) -> Iterator[bool]:
 
 
 def _lock(path: str | os.PathLike[str], flags: int, *, wait: bool) -> int | None:
-    """Lock what is at a path; return its descriptor, or None where another process has the lock."""
+    """Lock the file at a path; return its descriptor, or None if another process has the lock."""
     from filelock import lock_descriptor
 
     while True:

@@ -27,7 +27,7 @@ _FOOTER = 8
 
 
 class MalformedTable(ValueError):
-    """The bytes are no sound Parquet file."""
+    """The bytes are not a valid Parquet file."""
 
 
 def memory_needed(content: bytes) -> int:
@@ -36,7 +36,7 @@ def memory_needed(content: bytes) -> int:
     Raises
     ------
     MalformedTable
-        If the bytes are no Parquet file, or its structure can't be followed within them.
+        If the bytes are not a Parquet file, or its structure points beyond them.
     """
     try:
         require(len(content) >= 12 and content[-4:] == b"PAR1", "it does not end as Parquet")

@@ -1,4 +1,4 @@
-"""A file or a folder is replaced whole or not at all: written beside its name, and renamed."""
+"""A file or a folder is replaced completely or not at all: written beside its name, and renamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from textnb.files.lock import lock_file
 def replace_file(
     path: str | os.PathLike[str], *, private: bool = False, mode: int | None = None
 ) -> Iterator[IO[bytes]]:
-    """Write a file that replaces ``path`` once it is whole; on any failure, nothing changes.
+    """Write a file that replaces ``path`` once it is complete; on any failure, nothing changes.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ def replace_folder(
     """Write a folder that replaces ``path`` at the end; on any failure, nothing changes.
 
     The old folder is removed once the new one is in its place. One process at a time does so, and
-    first puts right what a killed one left.
+    first cleans up after a process that was killed.
 
     Parameters
     ----------
     path : path
-        A folder that may be replaced, or a path where nothing is: the caller has checked that.
+        A folder that may be replaced, or a path that does not exist: the caller has checked that.
     check : callable, optional
         Called with the folder when no other process can change it any more.
 
@@ -75,8 +75,8 @@ def replace_folder(
         If the path can't be written, or another process writes it.
     """
     target = Path(path).resolve()
-    lock, work, old = (target.with_name(f".{target.name}.textnb-{what}")
-                       for what in ("lock", "run", "old"))
+    lock, work, old = (target.with_name(f".{target.name}.textnb-{suffix}")
+                       for suffix in ("lock", "run", "old"))
     with lock_file(lock) as is_alone:
         if not is_alone:
             raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "

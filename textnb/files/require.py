@@ -1,4 +1,4 @@
-"""Checks of what is read from a file, and errors that name the file.
+"""Checks of values from a file, and errors that name the file.
 
 Neither NumPy nor Polars is imported, as readers of single terms start at once.
 """
@@ -15,20 +15,20 @@ from textnb.runtime.engine import engine_failure
 
 
 class Unsupported(Exception):
-    """Something that a reader of a few terms does not know, and that of whole files may.
+    """A part of a file that a reader of a few terms does not know; that of whole files may.
 
     The message names it: a part of a model file, a setting or a message.
     """
 
 
-def require(is_sound: bool, what: str) -> None:
-    """Raise ValueError, with ``what`` as its message, unless a value from a file is sound."""
+def require(is_sound: bool, message: str) -> None:
+    """Raise ValueError, with ``message`` as its message, unless a value from a file is sound."""
     if not is_sound:
-        raise ValueError(what)
+        raise ValueError(message)
 
 
 def check_size(name: str, needed: int, max_bytes: int) -> None:
-    """Raise ModelFileError where a file declares more bytes in memory than the limit."""
+    """Raise ModelFileError if a file declares more bytes in memory than the limit."""
     if needed > max_bytes:
         raise ModelFileError.too_large(name, needed, max_bytes)
 
@@ -63,10 +63,10 @@ def read_document(
     values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     if not isinstance(values, dict) or values.get("format") != format:
         raise ModelFileError.damaged(name, f"{member} is not of format {format!r}", kind)
-    found = values["version"]
-    if type(found) is int and found > version:
-        raise ModelFileError.from_the_future(name, found, version)
-    if type(found) is not int or found < oldest:
+    file_version = values["version"]
+    if type(file_version) is int and file_version > version:
+        raise ModelFileError.from_the_future(name, file_version, version)
+    if type(file_version) is not int or file_version < oldest:
         versions = version if oldest == version else f"{oldest} to {version}"
         raise ModelFileError.damaged(name, f"{member} is not of version {versions}", kind)
     return values
@@ -104,7 +104,7 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
     except BaseException as error:
-        # A panic of Polars is no Exception; its type is known by name, as Polars may not be loaded.
+        # A panic of Polars is not an Exception. Its name is compared, as Polars may not be loaded.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         # A file is not damaged because memory ran out.
@@ -114,5 +114,6 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
         if (failure := engine_failure(error)) is not None:
             raise failure from error
         reason = first_line(error)[:500]
-        what = f"no {reason}" if isinstance(error, KeyError) else reason
-        raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error
+        problem = f"no {reason}" if isinstance(error, KeyError) else reason
+        place = f"{member}: " if member else ""
+        raise ModelFileError.damaged(name, f"{place}{problem}", kind) from error

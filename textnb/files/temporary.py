@@ -1,4 +1,4 @@
-"""Copies of what a reader can't open as it is, which are removed when the process ends."""
+"""Temporary copies of streams that a reader can't open, removed when the process ends."""
 
 from __future__ import annotations
 

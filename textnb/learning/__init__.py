@@ -1,1 +1,1 @@
-"""From labelled documents to what a model is derived from."""
+"""From labelled documents to the counts and weights of a model."""

@@ -1,4 +1,4 @@
-"""Counts that change while weights, which were learned from rows, stay as they are."""
+"""Changes the counts of a model whose weights, learned from rows, stay as they are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from textnb.text.vocabulary import Limits
 
 
 def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = False) -> Fitted:
-    """The model with documents counted, or taken out again; its weights stay as they are.
+    """The model with documents counted, or removed again; its weights stay as they are.
 
-    The terms that have weights are counted: what is more will be learned by the next fit.
+    Only terms that have weights are counted: the next fit learns the others.
 
     Raises
     ------
@@ -28,15 +28,15 @@ def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = Fals
         raise weights_not_exact()
     # The statistic of such a model is the documents that hold a term.
     spec = replace(documents.spec, limits=Limits(), presence_above=0.0, binary=True)
-    found = count_documents(replace(documents, spec=spec))
-    check_known(found.classes.tolist(), fitted.classes.tolist())
-    more, since = found.over(fitted.terms).as_columns(), fitted.since_fit or SinceFit()
+    of_documents = count_documents(replace(documents, spec=spec))
+    check_known(of_documents.classes.tolist(), fitted.classes.tolist())
+    more, since = of_documents.over(fitted.terms).as_columns(), fitted.since_fit or SinceFit()
     if forget:
         counts = fitted.counts - more
-        since = replace(since, forgotten=since.forgotten + found.documents)
+        since = replace(since, forgotten=since.forgotten + of_documents.documents)
     else:
         counts = fitted.counts + more
-        since = replace(since, learned=since.learned + found.documents)
+        since = replace(since, learned=since.learned + of_documents.documents)
     if not counts.class_count.all():
         raise DataError("every document of a class would be forgotten, and the weights would know "
                         "it still: fit again without it; the model is unchanged")

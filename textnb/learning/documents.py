@@ -1,4 +1,4 @@
-"""From labelled documents to what estimators learn from: counts per class, or a matrix."""
+"""From labelled documents to counts per class, or a matrix, from which estimators learn."""
 
 from __future__ import annotations
 
@@ -83,17 +83,18 @@ def counts_of_matrix(
 
 
 def document_term_matrix(
-    documents: LabelledBatches, given: pl.Series | None = None
+    documents: LabelledBatches, fixed_terms: pl.Series | None = None
 ) -> DocumentTermMatrix:
-    """The matrix of all documents over the terms that are within the limits, or given."""
+    """The matrix of all documents over the fixed terms, or those that are within the limits."""
     spec = documents.spec
     columns: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
     frames = _collect_labels(documents, columns, weights)
-    if given is not None:
-        vocabulary = Vocabulary(spec.tokenizer, given)
-        counts = stack_blocks([vocabulary.counts(frame, spec.text) for frame in frames], len(given))
-        terms = given
+    if fixed_terms is not None:
+        vocabulary = Vocabulary(spec.tokenizer, fixed_terms)
+        counts = stack_blocks(
+            [vocabulary.counts(frame, spec.text) for frame in frames], len(fixed_terms))
+        terms = fixed_terms
     else:
         counts, terms = count_matrix(frames, spec.tokenizer, spec.text, spec.limits)
     if not columns:
@@ -169,10 +170,10 @@ def check_nulls(column: pl.Series, first_row: int) -> None:
         raise null(column.name, first_row + int(column.is_null().arg_true()[0]))
 
 
-def moments(read: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:
+def moments(batches: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:
     """Moments per class of batches of rows and their labels."""
     total: MomentStatistics | None = None
-    for rows, labels in read:
+    for rows, labels in batches:
         # Labels are coded by the frame library: an array of strings would be one object per row.
         names = labels.unique().sort()
         codes = names.search_sorted(labels).to_numpy()
@@ -186,7 +187,7 @@ def moments(read: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> M
 
 
 def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
-    """The classes that a caller announces, as plain values."""
+    """The classes that a caller announces, as values of Python."""
     if classes is None:
         return []
     expected = "labels of one type: strings, integers or booleans"
@@ -204,8 +205,8 @@ def check_known(labels: list[Any], known: list[Any]) -> None:
     """DataError for labels that are not known, or of another type than those that are."""
     types = {type(label).__name__ for label in [*labels, *known]}
     if len(types) > 1:
-        came, expected = (", ".join(sorted({type(label).__name__ for label in some}))
-                          for some in (labels, known))
+        came, expected = (", ".join(sorted({type(label).__name__ for label in values}))
+                          for values in (labels, known))
         raise DataError(f"labels are of type {came}, and the known or announced classes of type "
                         f"{expected}: cast the labels, so that all are of one type")
     unknown = sorted(set(labels) - set(known))

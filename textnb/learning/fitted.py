@@ -43,12 +43,12 @@ class Fitted:
     statistics : Counts or None
         Counts of all terms that were seen; None for a model that learns from all rows at once.
     chosen_l : float or None
-        The value that ``l="auto"`` chose; None where l was a number.
+        The value that ``l="auto"`` chose; None if l was a number.
     calibration : Calibration or None
         Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
     since_fit : SinceFit or None
-        Where counts have changed and the weights, which are not derived from them, have not.
+        If counts have changed and the weights, which are not derived from them, have not.
     labels_beside : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
@@ -192,12 +192,12 @@ class Fitted:
         return replace(self, decision=decision)
 
 
-def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
+def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
     """A model with the calibration and decision of another one, marked stale.
 
     Parameters
     ----------
-    chosen : Fitted
+    source : Fitted
         The model whose choices are kept.
     fitted : Fitted
     since : str
@@ -208,8 +208,8 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     TextnbWarning
         If the decision is dropped, as it was for other classes.
     """
-    calibration = None if chosen.calibration is None else chosen.calibration.as_stale(since)
-    decision = None if chosen.decision is None else chosen.decision.as_stale(since)
+    calibration = None if source.calibration is None else source.calibration.as_stale(since)
+    decision = None if source.decision is None else source.decision.as_stale(since)
     if calibration is not None and len(calibration.sigmoids) not in (0, len(fitted.classes)):
         warn_caller(OTHER_CLASSES.format("calibration", "sigmoids"))
         calibration = None
@@ -232,44 +232,44 @@ def fitted_texts(model: Any) -> Fitted | None:
     >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
     Fitted(MultinomialNB, 2 terms, 2 classes)
     """
-    # The class is asked: the property of a classifier that is not fitted raises an error.
+    # The class, not the object: the property of a classifier that is not fitted raises an error.
     state = model if isinstance(model, Fitted) else (
         model.fitted_ if hasattr(type(model), "fitted_") else None)
     return state if isinstance(state, Fitted) else None
 
 
-def check_one_label(fitted: Fitted, what: str) -> Fitted:
+def check_one_label(fitted: Fitted, subject: str) -> Fitted:
     """The same model; ParameterError if documents have lists of labels.
 
     Parameters
     ----------
     fitted : Fitted
-    what : str
-        What knows no such models, as the subject of a sentence.
+    subject : str
+        The step that does not support them, as the subject of a sentence.
     """
     if fitted.is_multilabel:
-        raise ParameterError.multilabel(what)
+        raise ParameterError.multilabel(subject)
     return fitted
 
 
-def check_texts(model: Any, what: str | None = None) -> Fitted:
+def check_texts(model: Any, action: str | None = None) -> Fitted:
     """The fitted state of a model of texts, or of a classifier.
 
     Parameters
     ----------
     model : TextClassifier or Fitted
-    what : str, optional
+    action : str, optional
         An action for which a classifier must have the parameters that it was fitted with, as the
         subject of a sentence.
 
     Raises
     ------
     ParameterError
-        If the model is none of texts, or parameters were changed since the fit.
+        If it is not a model of texts, or parameters were changed since the fit.
     """
     fitted = fitted_texts(model)
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    if what is not None and fitted is not model:
-        model.check_unchanged(what)
+    if action is not None and fitted is not model:
+        model.check_unchanged(action)
     return fitted

@@ -64,7 +64,7 @@ from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
 
 Weight = str | ArrayLike | None
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def fit(
@@ -85,7 +85,7 @@ def fit(
         Keep the scores of all documents by models of others, if the model
         `scores_left_out`: ``learned.left_out``.
     keep_sample : int, optional
-        Keep so many rows, from which weights are refitted: see `textnb.learning.refitting`.
+        Keep this number of rows, from which weights are refitted: see `textnb.learning.refitting`.
     """
     started = time.perf_counter()
     if keep_sample is not None:
@@ -116,7 +116,7 @@ def learn_more(
     fitted : Fitted or None
         What was learned before.
     settings : TextSettings
-        Its settings; those of the first batch where nothing was learned before.
+        Its settings; those of the first batch if nothing was learned before.
     X, y, classes, sample_weight, progress
         As in `TextClassifier.partial_fit`.
     """
@@ -145,16 +145,16 @@ def learn_more(
         total = fitted.statistics + more
     if announced:
         total = total.with_classes(announced)
-    found = fit_from_counts(
+    learned_model = fit_from_counts(
         settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
-    _log("partial_fit", started, found)
-    return found
+    _log("partial_fit", started, learned_model)
+    return learned_model
 
 
 def forget(
     fitted: Fitted, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
 ) -> Fitted:
-    """Take texts out again: see `TextClassifier.forget`."""
+    """Forget texts: see `TextClassifier.forget`."""
     started = time.perf_counter()
     if fitted.model.counts_beside_weights:
         take_out = partial(count_beside, forget=True) if fitted.sample is None else forget_rows
@@ -167,9 +167,9 @@ def forget(
     if not rest.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
-    found = fit_from_counts(fitted.settings, rest, before=fitted)
-    _log("forget", started, found)
-    return found
+    learned_model = fit_from_counts(fitted.settings, rest, before=fitted)
+    _log("forget", started, learned_model)
+    return learned_model
 
 
 def count(
@@ -293,11 +293,11 @@ def labelled_rows(
 
 
 def _by_types_of_columns(
-    settings: TextSettings, learn: Callable[[TextSettings], Found]
-) -> Found:
-    """Learn with text columns as lists of tokens, where they are and no setting says which are.
+    settings: TextSettings, learn: Callable[[TextSettings], Result]
+) -> Result:
+    """Learn, with columns of lists as tokens if no setting says which columns are.
 
-    Types are checked before any row is read, so that nothing is done twice.
+    Types are checked before any row is read, so that no work is done twice.
     """
     try:
         return learn(settings)
@@ -342,7 +342,7 @@ def _fit_from_rows(
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:
-    """Raises ParameterError if a model's solver can't begin from the weights of another one."""
+    """Raise ParameterError if a model's solver can't begin from the weights of another one."""
     name = settings.model.name
     if settings.model.from_counts:
         raise ParameterError.with_advice(
@@ -356,7 +356,7 @@ def check_start(settings: TextSettings, start: Fitted) -> None:
 
 
 def _learns_at_once(model: Model) -> ParameterError:
-    """The error where a model can't learn more, forget or be added by counts alone."""
+    """The error if a model can't learn more, forget or be added by counts alone."""
     problem = f"{model.name} learns from all documents at once: "
     if not model.starts_warm:
         return ParameterError.with_advice(
@@ -403,7 +403,7 @@ def _choose_l(
 
 def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
     settings, counts = fitted.settings, fitted.counts
-    # Weighted counts do not tell which terms were met once.
+    # Weighted counts do not show which terms occurred once.
     if settings.vocabulary is None and counts.class_count.dtype.kind == "i":
         warn_of_lone_terms(
             fitted.terms, counts.all_counts, tokens,

@@ -10,7 +10,7 @@ _LOG = logging.getLogger("textnb.learning")
 
 
 def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
-    """Log what a model has learned in all, and how long the verb took.
+    """Log all that a model has learned, and how long the verb took.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
     started : float
         Of ``time.perf_counter``.
     size : callable
-        Gives the model and its size in words; called where somebody reads the log.
+        Returns the model and its size in words; called only if the log is read.
     """
     if _LOG.isEnabledFor(logging.INFO):
         _LOG.info("%s: %s; %.2f s", verb, size(), time.perf_counter() - started)

@@ -38,7 +38,7 @@ class LeaveOneOutReader:
     statistics : Counts
         Of all terms that were ever counted.
     limits : Limits
-    given : Series or None
+    fixed_terms : Series or None
         Terms that stay the columns.
     binary : bool
     """
@@ -46,13 +46,13 @@ class LeaveOneOutReader:
     model: Model
     statistics: Counts
     limits: Limits
-    given: pl.Series | None
+    fixed_terms: pl.Series | None
     binary: bool
 
     @classmethod
     def of(
         cls, model: Model, statistics: Counts, limits: Limits,
-        given: pl.Series | None, binary: bool,
+        fixed_terms: pl.Series | None, binary: bool,
     ) -> LeaveOneOutReader:
         """For a model and what it learned.
 
@@ -67,15 +67,15 @@ class LeaveOneOutReader:
             raise DataError(
                 "to leave a document out takes two or more; the model has learned "
                 f"{statistics.documents} (n_samples = {statistics.documents})")
-        if given is None and limits.max_features is not None:
+        if fixed_terms is None and limits.max_features is not None:
             raise ParameterError.naming(
                 "{max_features} ranks terms again without each document: use k folds instead, or "
                 "limit terms by {min_df} and {max_df}")
-        if given is None and np.ndim(model.l):
+        if fixed_terms is None and np.ndim(model.l):
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
-        reader = cls(model, statistics, limits, given, binary)
-        # What can't be left out is refused before documents are read.
+        reader = cls(model, statistics, limits, fixed_terms, binary)
+        # Raises before documents are read if they can't be left out.
         reader._two_classes(0) if statistics.is_multilabel else reader._whole(statistics)
         return reader
 
@@ -92,16 +92,17 @@ class LeaveOneOutReader:
         DataError
             If they are not those that were learned.
         """
-        read = self._read(documents)
+        batches = self._read(documents)
         if self.statistics.is_multilabel:
-            return self._leave_out_labels(list(read), smoothing)
+            return self._leave_out_labels(list(batches), smoothing)
         whole = self._whole(self.statistics)
-        return whole.score((whole.rows(counts, labels.codes) for counts, labels in read), smoothing)
+        rows = (whole.rows(counts, labels.codes) for counts, labels in batches)
+        return whole.score(rows, smoothing)
 
     def _leave_out_labels(
-        self, read: Sequence[tuple[CountMatrix, Labels]], smoothing: Sequence[Smoothing]
+        self, batches: Sequence[tuple[CountMatrix, Labels]], smoothing: Sequence[Smoothing]
     ) -> Iterator[LeftOut]:
-        counts, labels = [each for each, _ in read], Labels.joined([each for _, each in read])
+        counts, labels = [each for each, _ in batches], Labels.joined([each for _, each in batches])
         rows = stack_blocks(counts, counts[0].shape[1])
         size = len(labels), len(labels.classes)
         check_room(*size, 8 * len(smoothing) + 1, "scores of documents without each")
@@ -113,12 +114,12 @@ class LeaveOneOutReader:
             if whole.statistics.class_count[0] == 1:
                 whole.keep_empty(0)
             left_out = whole.score([whole.rows(rows, codes)], smoothing)
-            for found, own in zip(scores, left_out, strict=True):
-                found[:, k] = own.scores[:, 1] - own.scores[:, 0]
-                countable[:, k] = own.countable
+            for each, left in zip(scores, left_out, strict=True):
+                each[:, k] = left.scores[:, 1] - left.scores[:, 0]
+                countable[:, k] = left.countable
 
         run_in_threads(partial(put, k) for k in range(size[1]))
-        return (LeftOut(found, labels, countable, lengths) for found in scores)
+        return (LeftOut(each, labels, countable, lengths) for each in scores)
 
     def _two_classes(self, k: int) -> LeaveOneOut:
         """The leave-one-out of a label against its rest."""
@@ -126,20 +127,21 @@ class LeaveOneOutReader:
 
     def _whole(self, statistics: Counts) -> LeaveOneOut:
         above = self.model.presence_above(self.binary)
-        if self.given is not None:
-            return self.model.leave_out(statistics.over(self.given), None, above)
-        least, most = self.limits.bounds(statistics.documents - 1)
-        within = Within(statistics.all_occurrences, statistics.document_frequency, least, most)
+        if self.fixed_terms is not None:
+            return self.model.leave_out(statistics.over(self.fixed_terms), None, above)
+        min_documents, max_documents = self.limits.bounds(statistics.documents - 1)
+        within = Within(statistics.all_occurrences, statistics.document_frequency,
+                        min_documents, max_documents)
         return self.model.leave_out(statistics, within, above)
 
     def _read(self, documents: LabelledBatches) -> Iterator[tuple[CountMatrix, Labels]]:
         """The documents in batches, checked at the end to be those that were learned."""
         learned, spec, row = self.statistics, documents.spec, 0
-        columns = (None if self.given is None else
-                   (columns_among(learned.terms, self.given), len(self.given)))
+        columns = (None if self.fixed_terms is None else
+                   (columns_among(learned.terms, self.fixed_terms), len(self.fixed_terms)))
         vocabulary = Vocabulary(spec.tokenizer, learned.terms)
         # A term that is not counted may be one that a limit of memory left out.
-        count = vocabulary.counts if learned.pruned else vocabulary.counts_of_known
+        count = vocabulary.counts if learned.pruned else vocabulary.count_known_terms
 
         def read(frame: pl.DataFrame) -> tuple[CountMatrix, pl.Series]:
             try:
@@ -154,33 +156,33 @@ class LeaveOneOutReader:
         for counts, column in map_in_threads(read, documents.frames):
             labels = labels_of(column, row)
             row += len(labels)
-            rest.take(counts_of_matrix(spec, counts, learned.terms, labels))
+            rest.subtract(counts_of_matrix(spec, counts, learned.terms, labels))
             yield (counts if columns is None else choose_columns(counts, *columns),
                    labels.among(learned.classes))
         _check_empty(rest.counts)
 
 
 class _Rest:
-    """What a model has counted, less the documents that were read."""
+    """The counts of a model, less those of the documents that were read."""
 
     def __init__(self, learned: Counts) -> None:
-        self._learned, self._taken = learned, list[Counts]()
+        self._learned, self._removed = learned, list[Counts]()
 
-    def take(self, more: Counts) -> None:
-        """Less more documents; DataError if these are others than were learned."""
+    def subtract(self, more: Counts) -> None:
+        """Subtract documents; DataError if the model has not learned them."""
         unknown = np.setdiff1d(more.classes, self._learned.classes)
         if len(unknown):
             raise other_documents(f"class {unknown.tolist()[0]!r} was never learned")
-        self._taken.append(more)
+        self._removed.append(more)
         # A difference costs a whole vocabulary.
-        if sum(len(each.values) for each in self._taken) > len(self._learned.values):
-            self._learned, self._taken = self.counts, []
+        if sum(len(each.values) for each in self._removed) > len(self._learned.values):
+            self._learned, self._removed = self.counts, []
 
     @property
     def counts(self) -> Counts:
-        if not self._taken:
+        if not self._removed:
             return self._learned
-        rest, more = self._learned.less(Counts.sum(self._taken))
+        rest, more = self._learned.less(Counts.sum(self._removed))
         if more is not None:
             raise other_documents(more)
         return rest
@@ -201,18 +203,19 @@ def _check_empty(rest: Counts) -> None:
                                   "learned more often than is given")
 
 
-def columns_among(terms: pl.Series, given: pl.Series) -> Ints:
-    """Of each of some sorted terms, its place among given ones, -1 for none."""
+def columns_among(terms: pl.Series, vocabulary: pl.Series) -> Ints:
+    """The place of each term in a vocabulary, -1 if it is not there; both are sorted."""
     columns = np.full(len(terms), -1, dtype=np.int64)
-    known = terms.is_in(given.implode())
-    columns[known.to_numpy()] = given.search_sorted(terms.filter(known)).to_numpy()
+    known = terms.is_in(vocabulary.implode())
+    columns[known.to_numpy()] = vocabulary.search_sorted(terms.filter(known)).to_numpy()
     return columns
 
 
-def other_documents(what: str) -> DataError:
+def other_documents(difference: str) -> DataError:
     """The error for documents that are not those that a model has learned."""
     return DataError.naming(
-        "these are not the documents that the model has learned: {what}. Leave-one-out needs "
-        "exactly those, with the same labels; to score others, use {held_out}", what=what)
+        "these are not the documents that the model has learned: {difference}. Leave-one-out "
+        "needs exactly those, with the same labels; to score others, use {held_out}",
+        difference=difference)
 
 

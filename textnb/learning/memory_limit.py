@@ -11,19 +11,19 @@ from textnb.errors import ParameterError, quantity
 from textnb.models.base import Model
 from textnb.runtime.sizes import byte_size
 
-_LEAST = 1 << 20
+_MIN_BYTES = 1 << 20
 
 
-def check_memory_limit(memory: Any, model: Model, given: bool) -> None:
-    """Raises ParameterError for what is no limit, or for settings that it does not go with."""
+def check_memory_limit(memory: Any, model: Model, has_vocabulary: bool) -> None:
+    """Raise ParameterError if it is not a limit, or can't be used with the other settings."""
     if memory is None:
         return
     if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
-            not _LEAST <= memory < 2**63):
+            not _MIN_BYTES <= memory < 2**63):
         raise ParameterError.out_of_range(
-            "memory_limit", f"None, a size such as '500M', or a number of bytes from {_LEAST} "
+            "memory_limit", f"None, a size such as '500M', or a number of bytes from {_MIN_BYTES} "
             "(1 MiB) to 2**63 - 1", memory)
-    if given:
+    if has_vocabulary:
         raise ParameterError.naming(
             "a given vocabulary is not limited: leave {memory_limit} at None")
     if not model.from_counts:
@@ -64,4 +64,4 @@ def memory_size(value: Any, name: str = "memory_limit") -> Any:
     >>> memory_size("500M")
     524288000
     """
-    return byte_size(name, value, _LEAST)
+    return byte_size(name, value, _MIN_BYTES)

@@ -7,7 +7,7 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.fitting import counts_that_add, fit_from_counts
-from textnb.learning.parameters import plain
+from textnb.learning.parameters import to_json_value
 
 MERGED_SINCE = "it was chosen for one of the models that were added"
 
@@ -31,14 +31,14 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
 
 
 def _check_alike(one: Fitted, other: Fitted) -> float | None:
-    """The ``l`` that was chosen for both, where it was; ParameterError where they do not add."""
+    """The ``l`` that was chosen for both, or None; ParameterError if they do not add."""
     kinds = [type(model.classes.tolist()[0]).__name__ for model in (one, other)]
     if kinds[0] != kinds[1]:
         raise ParameterError(f"models differ in the type of their labels: {kinds[0]} and "
                              f"{kinds[1]}; only models of the same type add")
     mine, theirs = _settings(one), _settings(other)
     for name in mine:
-        if plain(mine[name]) != plain(theirs.get(name)):
+        if to_json_value(mine[name]) != to_json_value(theirs.get(name)):
             raise ParameterError(f"models differ in {name}: {mine[name]!r} and "
                                  f"{theirs.get(name)!r}; only models of the same settings add")
     chosen = [one.chosen_l, other.chosen_l]

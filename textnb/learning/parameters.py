@@ -1,4 +1,4 @@
-"""The parameters of a classifier of texts, by name: their defaults, and how they are kept."""
+"""The parameters of a classifier of texts, by name: defaults, copies and JSON values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def copied(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
-def plain(value: Any) -> Any:
-    """A setting as JSON has it."""
+def to_json_value(value: Any) -> Any:
+    """A setting as a value of JSON."""
     return archive.to_lists(
         value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)

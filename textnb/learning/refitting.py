@@ -27,15 +27,15 @@ from textnb.text.matrix import CountMatrix, Vocabulary
 from textnb.text.vocabulary import Limits
 
 # A file holds no larger number.
-MOST_ROWS = 2**31 - 1
+MAX_ROWS = 2**31 - 1
 
 
-def check_keep_sample(settings: TextSettings, most: Any, has_weights: bool) -> None:
-    """Raise ParameterError where no sample of the rows can be kept."""
-    expected = f"an int from 2 to {MOST_ROWS}"
-    if not (isinstance(most, (int, np.integer)) and not isinstance(most, bool)
-            and 2 <= most <= MOST_ROWS):
-        raise ParameterError.out_of_range("keep_sample", expected, most)
+def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) -> None:
+    """Raise ParameterError if no sample of the rows can be kept."""
+    expected = f"an int from 2 to {MAX_ROWS}"
+    if not (isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
+            and 2 <= max_rows <= MAX_ROWS):
+        raise ParameterError.out_of_range("keep_sample", expected, max_rows)
     model = settings.model
     if model.from_counts:
         raise ParameterError.naming(
@@ -49,11 +49,11 @@ def check_keep_sample(settings: TextSettings, most: Any, has_weights: bool) -> N
         raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
 
 
-def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, most: int) -> Fitted:
+def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:
     """The model with a sample of the rows that it was fitted to."""
     check_one_label(fitted, "keep_sample")
     return replace(fitted, sample=RowSample.of(
-        int(most), _as_counted(fitted.settings, counts), labels.codes, fitted.form))
+        int(max_rows), _apply_presence(fitted.settings, counts), labels.codes, fitted.form))
 
 
 def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
@@ -81,7 +81,7 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 
 
 def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
-    """The model without documents: their counts are taken out, and the weights refitted.
+    """The model without documents: their counts are removed, and the weights refitted.
 
     Documents that the sample does not hold leave the weights as they were, and are noted.
     """
@@ -118,7 +118,7 @@ def _refit(
         start=start_of(before, fitted.terms), statistics=fitted.counts)
     return keep_choices(before, replace(
         fitted, learned=learned,
-        sample=RowSample.of(_sample(before).most, rows, codes, learned.form)), LEARNED_SINCE)
+        sample=RowSample.of(_sample(before).max_rows, rows, codes, learned.form)), LEARNED_SINCE)
 
 
 def _sample(fitted: Fitted) -> RowSample:
@@ -141,18 +141,18 @@ def _rows(
     documents = replace(documents, frames=list(documents.frames), spec=replace(
         documents.spec, limits=Limits()))
     try:
-        found = document_term_matrix(documents, None if grows else fitted.terms)
+        matrix = document_term_matrix(documents, None if grows else fitted.terms)
     except VocabularyError:
         # None of the documents has a token.
-        found = document_term_matrix(documents, fitted.terms)
-    labels = found.labels
+        matrix = document_term_matrix(documents, fitted.terms)
+    labels = matrix.labels
     check_known(labels.classes.tolist(), fitted.classes.tolist())
     terms = fitted.terms
     if grows:
-        terms = pl.concat([terms, found.terms]).unique().sort().alias(terms.name)
-    place = _places(found.terms, terms)
-    statistics = document_statistics(found.counts, labels).widened(place, len(terms))
-    rows = _as_counted(fitted.settings, found.counts)
+        terms = pl.concat([terms, matrix.terms]).unique().sort().alias(terms.name)
+    place = _places(matrix.terms, terms)
+    statistics = document_statistics(matrix.counts, labels).widened(place, len(terms))
+    rows = _apply_presence(fitted.settings, matrix.counts)
     return (SparseRows(rows.data, place[rows.indices], rows.indptr, len(terms)), terms,
             labels.among(fitted.classes).codes, statistics)
 
@@ -162,7 +162,7 @@ def _places(terms: pl.Series, among: pl.Series) -> NDArray[np.int64]:
     return places
 
 
-def _as_counted(settings: TextSettings, counts: CountMatrix) -> SparseRows:
+def _apply_presence(settings: TextSettings, counts: CountMatrix) -> SparseRows:
     """Counts as the model uses them: 1 where presence counts."""
     present = settings.presence_above is not None
     data = np.ones_like(counts.data) if present else counts.data

@@ -23,37 +23,37 @@ class RowSample:
 
     Attributes
     ----------
-    most : int
-        The most rows that it holds.
+    max_rows : int
+        The largest number of rows that it holds.
     codes : int64 (n_rows,)
         The class of each row.
     rows : SparseRows (n_rows, n_terms)
         Counts of terms that have weights, above 0; 1 where presence counts.
     """
 
-    most: int
+    max_rows: int
     codes: NDArray[np.int64]
     rows: SparseRows
 
     @classmethod
     def of(
-        cls, most: int, rows: SparseRows, codes: NDArray[np.int64], form: LinearForm
+        cls, max_rows: int, rows: SparseRows, codes: NDArray[np.int64], form: LinearForm
     ) -> RowSample:
         """The rows of the lowest margins.
 
         Each class has an equal share of the room; what it does not need is for the others.
         """
-        if len(codes) <= most:
-            return cls(most, codes, rows)
+        if len(codes) <= max_rows:
+            return cls(max_rows, codes, rows)
         scores, every = form.scores(rows), np.arange(len(codes))
         own = scores[every, codes].copy()
         scores[every, codes] = -np.inf
         order = np.argsort(own - scores.max(axis=1), kind="stable")
-        share, kept = most // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
+        share, is_kept = max_rows // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
         for k in range(len(form.classes)):
-            kept[order[codes[order] == k][:share]] = True
-        kept[order[~kept[order]][:most - int(kept.sum())]] = True
-        return cls(most, codes[kept], rows[kept])
+            is_kept[order[codes[order] == k][:share]] = True
+        is_kept[order[~is_kept[order]][:max_rows - int(is_kept.sum())]] = True
+        return cls(max_rows, codes[is_kept], rows[is_kept])
 
     def without(
         self, rows: SparseRows, codes: NDArray[np.int64]
@@ -62,13 +62,13 @@ class RowSample:
         places = defaultdict(list)
         for place, key in enumerate(_keys(self.rows, self.codes)):
             places[key].append(place)
-        kept, missing = np.ones(len(self.codes), dtype=np.bool_), 0
+        is_kept, missing = np.ones(len(self.codes), dtype=np.bool_), 0
         for key in _keys(rows, codes):
             if places[key]:
-                kept[places[key].pop()] = False
+                is_kept[places[key].pop()] = False
             else:
                 missing += 1
-        return replace(self, codes=self.codes[kept], rows=self.rows[kept]), missing
+        return replace(self, codes=self.codes[is_kept], rows=self.rows[is_kept]), missing
 
     def moved(self, place: NDArray[np.int64], n_terms: int) -> RowSample:
         """The same rows among other terms: term ``i`` moves to ``place[i]``, in the same order."""

@@ -1,9 +1,9 @@
 """Every setting of a classifier of texts, declared once: name, type, default, and what it means.
 
 The command line, the keys of jobs and the reference pages are made from these dataclasses, and from
-the fields of the models. The tokenizer and the classifier have the same names and defaults, which a
-test holds. This module imports neither Polars nor NumPy, so that ``textnb train --help`` starts at
-once.
+the fields of the models. A test checks that the tokenizer and the classifier have the same names
+and defaults. This module imports neither Polars nor NumPy, so that ``textnb train --help`` starts
+at once.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class LimitSettings:
               "terms are left out until the rest fits.", metavar="SIZE")
 
 
-# What mail is learned by where no setting says otherwise: the model that errs least on its tokens.
+# The settings for mail if no other ones are given: the model with the fewest errors on its tokens.
 MAIL_RECIPE: Mapping[str, Any] = {
     "text": "tokens", "model": "nblinear", "tf": "presence", "idf": False, "power": 1.0, "C": 10.0}
-# The share of ham that a filter of mail may take for spam, where nobody asks for another one.
+# The share of ham that a filter of mail may take for spam, by default.
 FALSE_POSITIVES = 0.001
 # The same as options of the command line.
 MAIL_OPTIONS = " ".join(
@@ -58,12 +58,12 @@ MAIL_OPTIONS = " ".join(
         "=0", "=false") for name, value in MAIL_RECIPE.items())
 
 
-def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
-    """The settings by which mail is learned; empty where one of a model's settings is named.
+def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
+    """The settings by which mail is learned; empty if one of a model's settings is named.
 
     Parameters
     ----------
-    named : iterable of str
+    names : iterable of str
         Names of settings of jobs or of the command line.
 
     Examples
@@ -77,7 +77,7 @@ def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     own = {field.name for group in groups for field, _ in declared(group)} - {"label"}
     own |= {"model", "kind", "tokenizer", "sklearn", "features"}
-    return {} if own & set(named) else dict(MAIL_RECIPE)
+    return {} if own & set(names) else dict(MAIL_RECIPE)
 
 
 def is_mail_recipe(settings: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What a classifier of texts is asked for: checked, and out of its owner's reach."""
+"""The checked settings of a classifier of texts, as copies that its owner can't change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from textnb.models.base import Model
 from textnb.runtime.settings import check_settings
 from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
-from textnb.text.vocabulary import Limits, given_vocabulary
+from textnb.text.vocabulary import Limits, vocabulary_series
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class TextSettings:
         The text columns.
     limits : Limits
     vocabulary : polars.Series or None
-        The sorted terms, where they are chosen beforehand.
+        The sorted terms, if they are not chosen from documents.
     """
 
     parameters: dict[str, Any]
@@ -79,7 +79,7 @@ class TextSettings:
         # A tokenizer that does not fit the columns says so here.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
-                   None if vocabulary is None else given_vocabulary(vocabulary))
+                   None if vocabulary is None else vocabulary_series(vocabulary))
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -118,7 +118,7 @@ class TextSettings:
 
     @property
     def presence_above(self) -> float | None:
-        """The count above which a term counts as present; None where occurrences count."""
+        """The count above which a term counts as present; None if occurrences count."""
         return self.model.presence_above(self.binary)
 
     @property
@@ -142,7 +142,7 @@ def columns_of(text: Any, label: Any) -> list[str]:
     Raises
     ------
     ParameterError
-        If they are no names of different columns, or the label's is among them.
+        If they are not names of different columns, or the label's is among them.
     """
     columns = text_names(text)
     if not isinstance(label, str) or label in columns:
@@ -151,7 +151,7 @@ def columns_of(text: Any, label: Any) -> list[str]:
 
 
 def text_names(text: Any) -> list[str]:
-    """The text columns, one or several; ParameterError if they are no different names."""
+    """The text columns, one or several; ParameterError if they are not different names."""
     columns = [text] if isinstance(text, str) else (
         list(text) if isinstance(text, (list, tuple)) else [])
     if not columns or not all(isinstance(name, str) for name in columns) or (

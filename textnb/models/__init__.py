@@ -1,4 +1,4 @@
-"""The models, a class each, and what a model of your own is made with."""
+"""The models, a class each, and the base classes for a model of your own."""
 
 from textnb.models.base import register_model, unregister_model
 from textnb.models.counts import CountModel

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AdditiveModel(FormClassifier):
-    """A model of a statistic, which `_count` makes of rows and `fit_statistics` makes a form of."""
+    """A model of a statistic: `_count` makes it from rows, and `fit_statistics` a form from it."""
 
     statistics_: Any
 
@@ -36,7 +36,7 @@ class AdditiveModel(FormClassifier):
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: Any, weight: Floats | None
     ) -> dict[str, Any]:
-        """What `fit_statistics` is given that rows alone tell, by name."""
+        """Arguments of `fit_statistics` that are computed from rows, by name."""
         return {}
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:

@@ -1,5 +1,4 @@
-"""The contract of a model on counts: everything that the rest of the package asks of one.
-
+"""The contract of a model on counts: everything that the rest of the package needs from one.
 A model is one class: its parameters are fields that say their type, default, range and help; its
 methods are the mathematics that makes a form of counts, and scikit-learn's `fit` and `predict`. It
 learns, and what it has learned is one value, ``_learned``. Nobody asks for its type or name: what a
@@ -59,11 +58,11 @@ class Model(LinearMixin, ClassWeighted):
     iterations: ClassVar[str] = "passes"
     # Whether two classes, a label and its rest, have its meaning: see `textnb.bayes.label_form`.
     learns_labels: ClassVar[bool] = False
-    # In words: what an answer depends on if no term of a text is known.
+    # The basis of an answer if no term of a text is known, in words.
     without_terms: ClassVar[str] = ""
 
     _accept_sparse = "csr"
-    # What a class must say that derives from this one.
+    # Attributes and methods that a subclass must define.
     required: ClassVar[tuple[str, ...]] = (
         "kind", "scores_are_log_probabilities", "without_terms", "term_z")
 
@@ -81,7 +80,7 @@ class Model(LinearMixin, ClassWeighted):
 
     @property
     def counts_beside_weights(self) -> bool:
-        """Whether its weights are learned, and no answer depends on counts: these can then change
+        """Whether its weights are learned, and no answer depends on counts. Then counts can change
         while the weights stay those of an earlier fit."""
         return False
 
@@ -103,7 +102,7 @@ class Model(LinearMixin, ClassWeighted):
         Raises
         ------
         ParameterError
-            If the model can't count terms of texts as it is set.
+            If the model, with its parameters, can't count terms of texts.
         """
         return 0.0 if binary else self.above
 
@@ -170,7 +169,7 @@ class Model(LinearMixin, ClassWeighted):
         self, statistics: Counts, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> Learned:
-        """What was learned, from the weights that a file keeps; arguments of `form_of_weights`."""
+        """`Learned` from the weights in a file; the arguments are those of `form_of_weights`."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.learned import Learned
 
@@ -226,14 +225,14 @@ class Model(LinearMixin, ClassWeighted):
         raise self._undefined("how rows are left out by subtraction: use k folds, by "
                               "cross_validate, and fit_calibration of its result")
 
-    def _undefined(self, what: str) -> ParameterError:
-        return ParameterError(f"{self.name} does not say {what}")
+    def _undefined(self, detail: str) -> ParameterError:
+        return ParameterError(f"{self.name} does not say {detail}")
 
     # What was learned, as scikit-learn's attributes.
 
     def set_learned(self, learned: Learned) -> Self:
         """Take what this model, with these parameters, has learned."""
-        self._used = self._copy().with_smoothing(learned.chosen_l)
+        self._fitted_model = self._copy().with_smoothing(learned.chosen_l)
         self._learned = learned
         self.n_features_in_ = self._n_features_of(learned.counts)
         return self
@@ -276,7 +275,7 @@ class Model(LinearMixin, ClassWeighted):
 
     def score_rows(self, X: Any) -> Floats:
         # Rows to score are read like those that were learned.
-        return super().score_rows(self._used._checked(X))
+        return super().score_rows(self._fitted_model._checked(X))
 
     def _checked(self, X: Any) -> Any:
         """Rows of counts; ValueError for one below 0."""
@@ -316,9 +315,9 @@ def register_model(model: M) -> M:
     ...     scores_are_log_probabilities = True
     ...     without_terms = "the classes' priors alone"
     ...     term_z = None
-    ...     def weigh(self, counted, l, log_prior):
-    ...         weights = 0.0 * counted.feature_count.T
-    ...         return LinearForm(counted.classes, weights, log_prior)
+    ...     def weigh(self, counts, l, log_prior):
+    ...         weights = 0.0 * counts.feature_count.T
+    ...         return LinearForm(counts.classes, weights, log_prior)
     >>> Uniform().fit([[1], [1], [0]], ["a", "a", "b"]).predict([[3]]).tolist()
     ['a']
     >>> unregister_model(Uniform)
@@ -334,7 +333,7 @@ def register_model(model: M) -> M:
             raise ParameterError(f"the model {model.name} has the kind {model.kind!r}, and "
                                  f"{other.name} has the same name or kind: give it others")
         if issubclass(model, other):
-            # What is known of the other, such as how it leaves rows out, may be wrong of this one.
+            # Facts about the other class, such as how it leaves rows out, may be wrong here.
             raise ParameterError(f"the model {model.name} must derive from CountModel, RowModel "
                                  "or MomentModel, and inherit no other model's mathematics; "
                                  f"it is a {other.name}")
@@ -353,7 +352,7 @@ def register_model(model: M) -> M:
 
 
 def _is_same(other: type, model: type) -> bool:
-    """Whether one class defines the other again: a notebook may run its cell twice."""
+    """Whether one class is the other, defined again: a notebook may run its cell twice."""
     return (other.__module__, other.__qualname__) == (model.__module__, model.__qualname__)
 
 
@@ -368,13 +367,13 @@ def is_registered(model: Any) -> bool:
 
 
 def check_registered(model: Any, purpose: str) -> None:
-    """Raises ParameterError for a model whose class is not registered.
+    """Raise ParameterError for a model whose class is not registered.
 
     Parameters
     ----------
     model : Model
     purpose : str
-        What needs it, as the subject of a sentence.
+        The step that needs it, as the subject of a sentence.
     """
     if not is_registered(model):
         raise ParameterError(

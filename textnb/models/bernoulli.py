@@ -79,21 +79,21 @@ class BernoulliNB(CountModel):
                 "{binary=True} in TextClassifier")
         return super().presence_above(binary)
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import bernoulli_form
 
-        return bernoulli_form(counted, l, log_prior, self.above)
+        return bernoulli_form(counts, l, log_prior, self.above)
 
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return not statistics.is_multilabel and isinstance(l, float)
 
     def weigh_sparse(
-        self, counted: Counts, l: Smoothing
+        self, counts: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         from textnb.bayes.sparse_forms import bernoulli_weights
 
         assert isinstance(l, float)
-        return bernoulli_weights(counted, l)
+        return bernoulli_weights(counts, l)
 
     @property
     def sums(self) -> tuple[str, ...]:
@@ -117,8 +117,8 @@ class BernoulliNB(CountModel):
         """log p, base e: float64 (n_classes, n_features)."""
         from textnb.bayes.formulas import bernoulli_log_prob
 
-        counted = self._counted
-        return bernoulli_log_prob(counted.feature_count, counted.class_count, self.l_)[0]
+        counts = self._weighted_counts
+        return bernoulli_log_prob(counts.feature_count, counts.class_count, self.l_)[0]
 
     def _checked(self, X: Any) -> Any:
         """The rows; without a threshold they must hold only 0 and 1."""

@@ -61,15 +61,15 @@ class CategoricalNB(FittedArrays, CountModel):
 
     min_categories: Any = setting(None, "Number of categories per feature.", is_option=False)
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import categorical_form
 
-        return categorical_form(counted, self.n_categories_, l, log_prior)
+        return categorical_form(counts, self.n_categories_, l, log_prior)
 
     def score_rows(self, X: Any) -> Floats:
         import numpy as np
 
-        form, rows = self._form, self._used._checked(X)
+        form, rows = self._form, self._fitted_model._checked(X)
         scores: Floats = np.concatenate([
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
         return scores
@@ -119,16 +119,16 @@ class CategoricalNB(FittedArrays, CountModel):
         import scipy.sparse as sp
 
         highest = X.max(axis=0).toarray() if sp.issparse(X) else X.max(axis=0)
-        seen = np.asarray(highest).reshape(-1).astype(np.int64) + 1
+        n_seen = np.asarray(highest).reshape(-1).astype(np.int64) + 1
         if self.min_categories is None:
-            return seen
+            return n_seen
         expected = np.asarray(self.min_categories)
-        if expected.dtype.kind not in "iu" or expected.shape not in ((), seen.shape) or (
+        if expected.dtype.kind not in "iu" or expected.shape not in ((), n_seen.shape) or (
                 expected.max() > np.iinfo(np.int64).max):
             raise ParameterError.out_of_range(
-                "min_categories", f"an int or {len(seen)} ints, one per feature",
+                "min_categories", f"an int or {len(n_seen)} ints, one per feature",
                 self.min_categories)
-        return np.maximum(seen, expected.astype(np.int64))
+        return np.maximum(n_seen, expected.astype(np.int64))
 
     def _indicators(self, X: NDArray[np.int64], first_row: int) -> sp.csr_array:
         """One column per feature and category: each row has one 1 per feature."""

@@ -33,7 +33,7 @@ class ComplementNB(CountModel):
     Parameters
     ----------
     l : float, array (n_features,) or "auto"
-        Smoothing; "auto" as in `MultinomialNB`, but by accuracy, as the scores are no
+        Smoothing; "auto" as in `MultinomialNB`, but by accuracy, as the scores are not
         log-probabilities, and not with ``norm``.
     norm : bool
         Divide each class's weights by their sum (the paper's second normalisation).
@@ -80,26 +80,26 @@ class ComplementNB(CountModel):
                 "{l='auto'} leaves rows out by subtraction, which {norm=True} does not allow: give "
                 "{l} as a number, or {norm=False}")
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import complement_form
 
-        return complement_form(counted, l, log_prior, bool(self.norm))
+        return complement_form(counts, l, log_prior, bool(self.norm))
 
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return not self.norm
 
     def weigh_sparse(
-        self, counted: Counts, l: Smoothing
+        self, counts: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         import numpy as np
 
         from textnb.bayes.sparse_forms import complement_weights, label_weights
 
         # Of two classes, a label and its rest, each is the complement of the other.
-        if counted.is_multilabel:
-            return label_weights(counted, l), None
-        weights = complement_weights(counted, l)
-        return weights, None if len(counted.classes) > 1 else np.zeros(1)
+        if counts.is_multilabel:
+            return label_weights(counts, l), None
+        weights = complement_weights(counts, l)
+        return weights, None if len(counts.classes) > 1 else np.zeros(1)
 
     @property
     def sums(self) -> tuple[str, ...]:

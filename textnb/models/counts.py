@@ -1,4 +1,4 @@
-"""Models whose counts, with a prior, give the form: what the naive Bayes models share."""
+"""Models whose counts, with a prior, give the form: the base of the naive Bayes models."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class CountModel(WeightedAdditiveModel, Model):
 
     # The formula, which each model has.
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         """The form of counts.
 
         Parameters
         ----------
-        counted : CountTable
+        counts : CountTable
             Counts times the class weights.
         l : float or float64 (n_features,)
             Already checked.
@@ -60,7 +60,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return False
 
     def weigh_sparse(
-        self, counted: Counts, l: Smoothing
+        self, counts: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         """As `weigh`, of many classes or labels with few counts that are not 0.
 
@@ -69,7 +69,7 @@ class CountModel(WeightedAdditiveModel, Model):
         weights : SparseWeights (n_terms, n_classes)
             Of labels their log-odds.
         more : float64 (n_classes,) or None
-            What is added to log priors; None of scores that hold no prior.
+            Added to log priors; None for scores that hold no prior.
         """
         raise self._undefined("how few counts become weights")
 
@@ -77,7 +77,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The fields of `TermSums` that `weigh_term` needs of a file; none if it can't be asked."""
+        """The fields of `TermSums` that `weigh_term` needs from a file; none if it is not there."""
         return ()
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
@@ -122,8 +122,8 @@ class CountModel(WeightedAdditiveModel, Model):
         """The form of counts of classes that exclude each other, by `weigh`."""
         from textnb.bayes.class_weight import with_class_weight
 
-        counted = with_class_weight(table, self.class_weight)
-        return self.weigh(counted, l, self.log_prior(counted))
+        counts = with_class_weight(table, self.class_weight)
+        return self.weigh(counts, l, self.log_prior(counts))
 
     def learn_counts(
         self, statistics: Counts, *, l: float | None = None, binary: bool = False
@@ -146,7 +146,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return Learned(statistics, form, chosen_l=chosen)
 
     def _check_room(self, statistics: Counts) -> None:
-        """Raises before memory is taken that is not there."""
+        """Raise DataError before memory is taken, if it is not free."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.sparse_forms import stays_sparse
         from textnb.bayes.statistics import as_smoothing
@@ -165,13 +165,13 @@ class CountModel(WeightedAdditiveModel, Model):
 
         return self.log_prior(with_class_weight(statistics, self.class_weight))
 
-    def log_prior(self, counted: Counts | CountTable) -> Floats:
+    def log_prior(self, counts: Counts | CountTable) -> Floats:
         """log π of each class: float64 (n_classes,)."""
         from textnb.bayes.formulas import log_prior
         from textnb.bayes.statistics import as_class_prior
 
-        prior = as_class_prior(self.class_prior, len(counted.classes))
-        return log_prior(counted.class_count, prior, bool(self.fit_prior))
+        prior = as_class_prior(self.class_prior, len(counts.classes))
+        return log_prior(counts.class_count, prior, bool(self.fit_prior))
 
     def check(self, n_features: int, n_classes: int) -> None:
         from textnb.bayes.statistics import as_class_prior, as_smoothing, is_auto
@@ -290,12 +290,12 @@ class CountModel(WeightedAdditiveModel, Model):
         """The smoothing that was used."""
         from textnb.bayes.statistics import as_smoothing
 
-        return as_smoothing(self._used.l, self.n_features_in_)
+        return as_smoothing(self._fitted_model.l, self.n_features_in_)
 
     @derived
     def class_log_prior_(self) -> Floats:
         """float64 (n_classes,)"""
-        prior: Floats = self._used.class_log_prior(self._learned.counts)
+        prior: Floats = self._fitted_model.class_log_prior(self._learned.counts)
         return prior
 
     @derived
@@ -304,7 +304,7 @@ class CountModel(WeightedAdditiveModel, Model):
         from textnb.bayes.class_weight import class_weights
 
         counts = self._learned.counts
-        return class_weights(self._used.class_weight, counts.classes, counts.class_count)
+        return class_weights(self._fitted_model.class_weight, counts.classes, counts.class_count)
 
     @derived
     def feature_log_prob_(self) -> Any:
@@ -314,8 +314,8 @@ class CountModel(WeightedAdditiveModel, Model):
         return np.asarray(self._form.weights).T
 
     @property
-    def _counted(self) -> Counts:
+    def _weighted_counts(self) -> Counts:
         """The counts times the class weights."""
         from textnb.bayes.class_weight import with_class_weight
 
-        return with_class_weight(self._learned.counts, self._used.class_weight)
+        return with_class_weight(self._learned.counts, self._fitted_model.class_weight)

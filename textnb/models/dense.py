@@ -1,4 +1,4 @@
-"""What the models of dense features share: priors, and what they keep for a file."""
+"""The base of the models of dense features: priors, and the state that a file stores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DenseModel(FittedArrays, FormClassifier):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What was learned from rows and a file keeps beside moments, by name."""
+        """Values that were learned from rows, and that a file stores beside moments, by name."""
         raise NotImplementedError
 
     def check(self, n_features: int, n_classes: int) -> None:
@@ -67,7 +67,7 @@ class MomentModel(AdditiveModel, DenseModel):
     """A model of moments: count, mean and scatter of each class."""
 
     required: ClassVar[tuple[str, ...]] = ("kind", "derive")
-    # Whether variances do, and no covariances.
+    # Whether variances suffice, without covariances.
     diagonal: ClassVar[bool] = False
 
     @property
@@ -119,7 +119,7 @@ class MomentModel(AdditiveModel, DenseModel):
         ----------
         statistics : MomentStatistics
         **chosen
-            What else the model has learned from rows: `chosen`.
+            Values that the model has learned from rows: `chosen`.
         """
         self.check(statistics.n_features, len(statistics.classes))
         statistics.check_size(self._names)
@@ -160,7 +160,7 @@ class MomentModel(AdditiveModel, DenseModel):
         Parameters
         ----------
         statistics : MomentStatistics
-            Their variances alone if the class says ``diagonal = True``.
+            Only with variances if the class has ``diagonal = True``.
         prior : float64 (n_classes,)
             log π; -inf of a class without rows.
 

@@ -148,12 +148,13 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
 
     def check(self, n_features: int, n_classes: int) -> None:
         super().check(n_features, n_classes)
-        most = min(n_classes - 1, n_features)
+        max_components = min(n_classes - 1, n_features)
         # A single class is an error of the data, which is raised later.
         if self.n_components is not None and not (
-                is_whole(self.n_components) and 1 <= self.n_components <= max(1, most)):
+                is_whole(self.n_components) and 1 <= self.n_components <= max(1, max_components)):
             raise ParameterError.out_of_range(
-                "n_components", f"None, or an int from 1 to min(classes - 1, features) = {most}",
+                "n_components",
+                f"None, or an int from 1 to min(classes - 1, features) = {max_components}",
                 self.n_components)
 
     def linear_form(self) -> LinearForm:
@@ -229,7 +230,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         return linear_gaussian(statistics, self._factor.whiten, prior)
 
     def _correction(self, statistics: MomentStatistics) -> float:
-        """The divisor n over the one that was asked for."""
+        """The divisor n divided by the model's divisor."""
         if self.divisor == "n":
             return 1.0
         n, free = float(statistics.class_count.sum()), int((statistics.class_count > 0).sum())
@@ -243,8 +244,9 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         self.xbar_: Floats = self.priors_ @ means
         spread = np.sqrt(self.priors_)[:, None] * (means - self.xbar_) @ whiten
         _, singular, axes = np.linalg.svd(spread, full_matrices=False)
-        most = min(len(means) - 1, means.shape[1])
-        count = min(most, self.n_components or most, int((singular > 1e-4 * singular[0]).sum()))
+        max_components = min(len(means) - 1, means.shape[1])
+        count = min(max_components, self.n_components or max_components,
+                    int((singular > 1e-4 * singular[0]).sum()))
         total = (singular**2).sum()
         ratio = singular**2 / total if total > 0 else singular
         self.explained_variance_ratio_: Floats = ratio[:count]
@@ -301,9 +303,9 @@ class NearestCentroid(LinearMixin, MomentModel):
         from textnb.bayes.gaussian import linear_gaussian
 
         moments = statistics.without_covariances()
-        seen = moments.class_count > 0
-        variance = moments.scatter[seen] / moments.class_count[seen, None]
-        within = float((self.priors_[seen] @ variance).mean())
+        has_rows = moments.class_count > 0
+        variance = moments.scatter[has_rows] / moments.class_count[has_rows, None]
+        within = float((self.priors_[has_rows] @ variance).mean())
         # If all rows lie on their centroids there is no spread, and any scale gives the same rule.
         precision = np.full(moments.n_features, 1.0 / within if within > 0 else 1.0)
         return linear_gaussian(moments, precision, prior)

@@ -1,4 +1,4 @@
-"""What the fields of a model may be, so that the command line and jobs can have them all."""
+"""Checks of the fields of a model, so that the command line and jobs can set all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.runtime.settings import Setting, declared, type_of
 
-# Names that `textnb train` and `[model]` of jobs have for other things.
-TAKEN = frozenset({
+# Names that `textnb train` and `[model]` of jobs use for other settings.
+RESERVED = frozenset({
     "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
     "label", "label_columns", "label_separator", "lowercase",
@@ -24,7 +24,7 @@ _TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
 
 
 def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
-    """Raises ParameterError for a field that can't be a setting of this model.
+    """Raise ParameterError for a field that can't be a setting of this model.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
              for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):
         the_field = f"the field {field.name} of the model {model.name}"
-        if field.name in TAKEN:
+        if field.name in RESERVED:
             raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "
                                  "key of jobs: give it another name")
         if field.name in hidden:
@@ -62,4 +62,4 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
 
 def _reading(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
     """How the command line reads a setting."""
-    return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.least
+    return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.minimum

@@ -1,7 +1,7 @@
-"""The models that this package has, and those that are registered: an import of each registers it.
+"""The models of this package, and other registered ones: importing a model registers it.
 
 Another package offers a model by an entry point of the group ``textnb.models``, whose name is the
-model's kind. It is imported when the kind, or a file, asks for it.
+model's kind. It is imported when the kind, or a file, needs it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def table_models() -> dict[str, type[FormClassifier]]:
 
 
 def model_named(name: str, parameters: Any) -> Model:
-    """The model of a name in a file, with its parameters.
+    """The model with a name in a file, and its parameters.
 
     Parameters
     ----------

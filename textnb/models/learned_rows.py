@@ -89,7 +89,7 @@ class TfidfModel(RowModel):
                           features=self.feature_map(statistics, binary), link=statistics.link)
 
     def feature_map(self, statistics: Counts, binary: bool = False) -> FeatureMap:
-        """What stands between counts and weights.
+        """The steps between counts and weights.
 
         Parameters
         ----------

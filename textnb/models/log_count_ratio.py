@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from textnb.bayes.labels import Labels
-from textnb.bayes.ratio import ratio_statistics, rows_as_used, scale_columns
+from textnb.bayes.ratio import prepare_rows, ratio_statistics, scale_columns
 from textnb.models.matrices import labelled_rows
 from textnb.models.protocol import FittedArrays
 from textnb.runtime.settings import check_smoothing_name, with_checked_names
@@ -100,7 +100,7 @@ class LogCountRatio(FittedArrays, TransformerMixin, BaseEstimator):
 
     def _prepare(self, X: Any, binary: bool) -> sp.csr_array:
         check_non_negative(X, type(self).__name__)
-        return rows_as_used(sp.csr_array(X), binary)
+        return prepare_rows(sp.csr_array(X), binary)
 
     def set_params(self, **parameters: Any) -> Self:
         check_smoothing_name(type(self).__name__, parameters, self.get_params(deep=False))

@@ -30,7 +30,7 @@ class MultinomialNB(CountModel):
         Smoothing: added to every count. 0 is allowed; a term that a class never had then weighs
         -inf. With "auto", `fit` chooses by leave-one-out, from one count: of 17 values from 0.001
         to 10, the largest whose log loss, after its own temperature, is within one standard error
-        of the least. `partial_fit` keeps the choice.
+        of the lowest. `partial_fit` keeps the choice.
     fit_prior : bool
         Priors are the classes' shares of the rows; if false, they are uniform.
     class_prior : array (n_classes,), optional
@@ -38,7 +38,7 @@ class MultinomialNB(CountModel):
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, with the effect of sample weights; 1 for a class that is not
         named. "balanced" is n / (K n_k), n_k the rows of class k of K. Counts stay integers,
-        because the form alone depends on the weights. Not with leave-one-out.
+        because only the form depends on the weights. Not with leave-one-out.
 
     Attributes
     ----------
@@ -73,24 +73,24 @@ class MultinomialNB(CountModel):
 
         return dirichlet_z
 
-    def weigh(self, counted: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
+    def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         from textnb.bayes.formulas import multinomial_form
 
-        return multinomial_form(counted, l, log_prior)
+        return multinomial_form(counts, l, log_prior)
 
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         return True
 
     def weigh_sparse(
-        self, counted: Counts, l: Smoothing
+        self, counts: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
         import numpy as np
 
         from textnb.bayes.sparse_forms import label_weights, multinomial_weights
 
-        weights = (label_weights(counted, l) if counted.is_multilabel
-                   else multinomial_weights(counted, l))
-        return weights, np.zeros(len(counted.classes))
+        weights = (label_weights(counts, l) if counts.is_multilabel
+                   else multinomial_weights(counts, l))
+        return weights, np.zeros(len(counts.classes))
 
     @property
     def sums(self) -> tuple[str, ...]:

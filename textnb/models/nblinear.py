@@ -30,15 +30,15 @@ class NBLinear(TfidfModel):
     """A linear support vector machine on tf-idf, scaled by the log-count ratios of naive Bayes.
 
     Rows of L2-normalised, sublinear tf-idf [2]_ times ``|r| ** power``, where r is a term's
-    log-count ratio between a class and all others [1]_: the better a term tells the classes apart,
+    log-count ratio between a class and all others [1]_: the better a term separates the classes,
     the less regularisation restrains its weight. One class against the rest, with the squared hinge
     loss. ``power=0`` is the plain support vector machine, ``power=1`` that of Wang and Manning.
 
     The weights are the optimum of LIBLINEAR's objective, which includes the intercept; several
     classes are learned at once in threads. Dual coordinate descent finds it for the squared hinge,
     if the package was compiled, and Newton's method otherwise, or if the tolerance is small or rows
-    are few. At the default tolerance the objective was within a hundredth of its optimum in all
-    that was tried, whatever rows weigh, and accuracy on training rows that of the optimum to .005.
+    are few. In our tests, at the default tolerance, the objective was within a hundredth of its
+    optimum, whatever rows weigh, and accuracy on training rows within 0.005 of the optimum's.
     Weights to about 0.00002 of the largest one need ``tol=1e-6``, and to 0.00000002 ``tol=1e-9``.
 
     Parameters
@@ -58,22 +58,22 @@ class NBLinear(TfidfModel):
     unit_length : bool
         Divide each row by its Euclidean length.
     tol : float
-        Where the solver ends. Newton's method: at this share of the gradient's length at zero,
+        When the solver ends. Newton's method: at this share of the gradient's length at zero,
         times the share of the rarer side, once a step gains little, whatever rows and classes
         weigh. Descent: when the projected gradients of the rows' duals are at most 50 · tol apart,
         and the loss is near the optimum's if C times the weight of a row is above 1. Below
         ``tol=0.01``, or after too many passes, Newton's method goes on from there.
     max_iter : int
         The largest number of passes over the rows and of Newton steps; a ConvergenceWarning says
-        if they did not suffice. Where C times the weight of a row is above 1, passes, which take
-        less time, may be five times as many.
+        if they did not suffice. If C times the weight of a row is above 1, up to five times as many
+        passes, which take less time, are made.
     held_out : float in [0, 0.5]
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
-        of its probabilities, with a model of the others; of classes too small for that, the share
-        of all of them together. With 0, fewer than 20 such documents, or such of one class alone,
-        it chooses no temperature, and takes half the time. `fit` on a matrix chooses none. Of lists
-        of labels, it chooses the threshold of each label for the best F1, on thirds of the
-        documents; with 0, or fewer than 60 documents, none.
+        of its probabilities, with a model of the others. Small classes are pooled for their share.
+        With 0, or if fewer than 20 documents or only one class would be held out, it chooses no
+        temperature, and takes half the time. `fit` on a matrix chooses none. With lists of labels,
+        it chooses the threshold of each label for the best F1, on thirds of the documents; with 0,
+        or fewer than 60 documents, none.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
         sample weights; as in `MultinomialNB`.
@@ -155,7 +155,7 @@ class NBLinear(TfidfModel):
 
 
 def check_above_0(l: Any, n_features: int) -> None:
-    """Raises ParameterError for a smoothing of ratios that is not above 0."""
+    """Raise ParameterError for a smoothing of ratios that is not above 0."""
     import numpy as np
 
     from textnb.bayes.statistics import as_smoothing

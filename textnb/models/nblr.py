@@ -120,10 +120,10 @@ class NBLogisticRegression(RowModel):
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
     ) -> Learned:
-        from textnb.bayes.ratio import learn_from_rows, rows_as_used
+        from textnb.bayes.ratio import learn_from_rows, prepare_rows
 
         learned = learn_from_rows(
-            self, rows_as_used(rows, bool(self.binarize)), labels, sample_weight)
+            self, prepare_rows(rows, bool(self.binarize)), labels, sample_weight)
         if not binary:
             return learned
         return replace(learned, form=learned.form.of_presence())
@@ -146,6 +146,6 @@ class NBLogisticRegression(RowModel):
         from textnb.bayes.ratio import ratio_of
         from textnb.bayes.statistics import as_smoothing
 
-        used = self._used
+        used = self._fitted_model
         return ratio_of(self.statistics_, as_smoothing(used.l, self.n_features_in_),
                         used.class_weight)

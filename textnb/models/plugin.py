@@ -94,14 +94,15 @@ class PlugInBayes(DenseModel):
         self._check_size(X, codes)
         columns = [[i] for i in range(X.shape[1])] if self.naive else [[*range(X.shape[1])]]
         known = None if chosen is None else iter(chosen)
-        found = [[self._estimate(X[codes == k][:, part], label, part, known) for part in columns]
-                 for k, label in enumerate(classes.tolist())]
+        estimates = [
+            [self._estimate(X[codes == k][:, part], label, part, known) for part in columns]
+            for k, label in enumerate(classes.tolist())]
         # From here on nothing fails, so that the model changes as a whole or not at all.
         self.classes_, self.class_count_ = classes, np.bincount(codes)
         self._log_priors = self._log_prior(self.class_count_)
         self.priors_, self._learned_rows = np.exp(self._log_priors), (X, codes)
-        self.densities_ = [[density for density, _ in own] for own in found]
-        self.chosen_ = [choice for own in found for _, choice in own if choice is not None]
+        self.densities_ = [[density for density, _ in own] for own in estimates]
+        self.chosen_ = [choice for own in estimates for _, choice in own if choice is not None]
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -150,7 +151,7 @@ class PlugInBayes(DenseModel):
         return self._learned_rows
 
     def unfitted_density(self) -> Any:
-        """The parameter ``density``, or what is used if there is none."""
+        """The parameter ``density``, or the default."""
         if self.density is not None:
             return self.density
         from sklearn.neighbors import KernelDensity

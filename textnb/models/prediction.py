@@ -1,4 +1,4 @@
-"""What every estimator of a form predicts for the rows of a matrix."""
+"""The predictions of every estimator of a form, for the rows of a matrix."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FormClassifier(Parameters):
     _form: Any
     # Of a model on counts: what `fit` has learned, and the model with the parameters of that fit.
     _learned: Learned
-    _used: Any
+    _fitted_model: Any
     _accept_sparse: str | bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -50,7 +50,7 @@ class FormClassifier(Parameters):
 
     @property
     def scores_are_log_probabilities(self) -> bool:
-        """Whether scores are log P(x, class), up to what the classes of a row share."""
+        """Whether scores are log P(x, class), up to a constant for each row."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its scores are")
 
     @property
@@ -64,7 +64,7 @@ class FormClassifier(Parameters):
         return "log-odds" if self.scores_are_log_probabilities else "margin"
 
     def check(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError for a parameter that is out of its range."""
+        """Raise ParameterError for a parameter that is out of its range."""
         check_settings(self)
 
     def name_features(self, names: Sequence[str]) -> None:

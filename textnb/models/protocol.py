@@ -59,7 +59,7 @@ class Parameters:
         Raises
         ------
         ParameterError
-            If one is called ``alpha`` where it is ``l`` here, or is not known.
+            If one is called ``alpha``, which is ``l`` here, or is not known.
         """
         known = _names(type(self))
         check_smoothing_name(type(self).__name__, parameters, known)
@@ -175,7 +175,7 @@ class FittedArrays:
 class derived(property):
     """A property that is derived from what `fit` has learned, each time: its arrays are read-only.
 
-    Writing into one would change nothing that the model answers by.
+    Writing into one would not change any prediction.
     """
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

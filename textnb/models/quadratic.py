@@ -217,7 +217,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         return self._form_of(statistics, prior, self.covariance_, self.alpha_)
 
     def _pair(self, chosen: Any) -> tuple[float, float]:
-        """α and γ: the numbers that are set, or those that were chosen."""
+        """α and γ: the parameters, or the pair that was chosen."""
         pair: Any = [self.alpha, self.gamma] if self.streams else chosen
         if pair is None:
             raise ParameterError("alpha and gamma are chosen from rows, by fit; give numbers")

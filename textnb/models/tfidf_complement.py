@@ -25,8 +25,8 @@ class TfidfComplementNB(TfidfModel):
     files, explanations and exports have it too.
 
     Unlike `ComplementNB` it learns from all documents at once. A further document changes the idf
-    of its terms, and so the features of all documents: `partial_fit`, forgetting, merging and
-    leave-one-out would need the documents again, and don't exist.
+    of its terms, and so the features of all documents. So there is no `partial_fit`, forgetting,
+    merging or leave-one-out: these would need the documents again.
 
     Parameters
     ----------

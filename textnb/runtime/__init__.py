@@ -1,3 +1,3 @@
-"""What the work runs on: threads, memory, forks, interrupts, warnings, HTML for notebooks."""
+"""Threads, memory, forks, interrupts, warnings, settings, HTML for notebooks."""
 
 __version__ = "0.2.0"

@@ -14,8 +14,8 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Give a warning at the nearest line outside the package.
 
-    A number of stack levels is right for one way into the package alone. Filters of warnings see
-    the module of that line, as with `warnings.warn`.
+    A fixed number of stack levels is right for only one way into the package. Filters of warnings
+    see the module of that line, as with `warnings.warn`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _nearest_outside(frame: FrameType) -> FrameType:
-    """The first frame outside the package; the outermost where all are in it."""
+    """The first frame outside the package; the outermost one if all are in it."""
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     return frame

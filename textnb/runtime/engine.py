@@ -1,7 +1,7 @@
 """Whether a failure comes from the system (its limits, its environment) or from data.
 
-Polars panics where it gets no thread or no memory, and where `POLARS_MAX_THREADS` is no number that
-it takes. Some files make it panic, too. So a file is blamed only while Polars works otherwise.
+Polars panics if it gets no thread or no memory, or if `POLARS_MAX_THREADS` is not a valid number.
+Some files make it panic, too. So the error names the file only if Polars works otherwise.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LIBRARIES = (".so", ".pyd", ".dylib")
 
 
 def engine_failure(error: BaseException) -> EngineError | None:
-    """The error to raise where the system is behind a failure; None where it is not.
+    """The error to raise if the system caused a failure; None if it did not.
 
     Parameters
     ----------
     error : BaseException
-        What was raised. Errors that textnb raises on purpose are not looked at.
+        It is ignored if textnb raised it on purpose.
     """
     if isinstance(error, EngineError) or FORK.lost:
         return None
@@ -34,7 +34,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
         return EngineError.no_resources(reason)
     if isinstance(error, ImportError) and str(error.path or reason).endswith(_LIBRARIES):
         return EngineError.no_resources(f"a library can't be loaded: {reason}")
-    # A panic before Polars is there is one of its import.
+    # A panic before Polars is imported comes from the import.
     is_early = type(error).__name__ == "PanicException" and "polars" not in sys.modules
     if isinstance(error, EngineError) or (polars_works() and not is_early):
         return None
@@ -42,7 +42,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
 
 
 def polars_works() -> bool:
-    """Whether Polars answers the smallest query; True where it has not been imported."""
+    """Whether Polars answers the smallest query; True if it was not imported."""
     polars = sys.modules.get("polars")
     if polars is None:
         return True
@@ -51,5 +51,5 @@ def polars_works() -> bool:
     except KeyboardInterrupt:
         raise
     except BaseException:
-        # A panic is no Exception.
+        # A panic is not an Exception.
         return False

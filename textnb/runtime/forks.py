@@ -1,4 +1,4 @@
-"""An error, where a process that was forked from one in which Polars ran would hang.
+"""An error in place of a hang, in a process that was forked from one in which Polars ran.
 
 Threads do not survive a fork, and Polars would wait for its threads for ever. So each way into
 Polars calls `check_fork` first. The package imports this module first, because the parent must be
@@ -57,7 +57,7 @@ def check_fork(works: bool = False) -> None:
 
 
 def _polars_threads() -> bool:
-    """Whether threads of Polars run in this process; False where the system does not tell."""
+    """Whether threads of Polars run in this process; False if the system does not say."""
     try:
         threads = os.listdir("/proc/self/task")
     except OSError:

@@ -1,4 +1,4 @@
-"""What 0.1 had, or an earlier state of 0.2, and this release has not, with what to use instead.
+"""Names that 0.1, or an earlier state of 0.2, had, with what to use in this release instead.
 
 These tables make the errors for old spellings, and the page *From 0.1*. Entries are kept for one
 release. Other unknown names are taken for typing mistakes.
@@ -6,7 +6,7 @@ release. Other unknown names are taken for typing mistakes.
 
 from __future__ import annotations
 
-# By option: what `--read` takes instead, for rows of every verb, and for labelled rows.
+# Options that are keys of `--read` now, for rows of every verb, and for labelled rows.
 _READ = {
     "--input-format": "format=csv", "--query": '"query=SELECT text, label FROM mails"',
     "--encoding": "encoding=latin-1", "--separator": "separator=';'",
@@ -16,7 +16,7 @@ _READ_LABELS = {"--label-separator": "label_separator=','", "--label-columns":
                 "label_columns=corn,grain"}
 _LABELLED = ("train", "test", "validate", "calibrate", "threshold", "update", "forget", "tune",
              "drift")
-# By option of `train`: what `--set` takes instead.
+# Options of `train` that are keys of `--set` now.
 _SET = {
     "--class-weight": "class_weight.spam=3", "--fit-prior": "fit_prior=true",
     "--uniform-prior": "fit_prior=false", "--norm": "norm=true", "--tf": "tf=presence",
@@ -102,12 +102,12 @@ NAMES: dict[str, str] = {
 }
 
 
-def gone(name: str, advice: str) -> str:
-    """A message for what has gone.
+def removal_message(name: str, advice: str) -> str:
+    """The message for an option or a name that was removed.
 
     Examples
     --------
-    >>> gone("--engine", "export to each target")
+    >>> removal_message("--engine", "export to each target")
     '--engine is gone: export to each target'
     """
     return f"{name} is gone: {advice}"

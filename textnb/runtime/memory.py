@@ -1,4 +1,4 @@
-"""How much memory is free, and a refusal of tables that would not fit in it.
+"""How much memory is free, and an error for tables that would not fit.
 
 A model has classes times terms numbers: with thousands of classes a small file makes a large model.
 Its size is known before it is allocated, and a process that the system kills can report nothing.
@@ -16,7 +16,7 @@ from textnb.errors import DataError, first_line
 
 _LOG = logging.getLogger("textnb")
 # Bytes: smaller tables are made without a check.
-_LEAST = 64 << 20
+_MIN_BYTES = 64 << 20
 # Bytes: tables of this size are logged.
 _MUCH = 512 << 20
 # An unlimited control group of version 1 states a number near 2**63.
@@ -24,7 +24,7 @@ _UNLIMITED = 1 << 60
 
 
 def check_room(
-    classes: int, terms: int, per_count: int, what: str, freed: int = 0, log: bool = False,
+    classes: int, terms: int, per_count: int, name: str, freed: int = 0, log: bool = False,
     stored: int | None = None,
 ) -> None:
     """Check that memory can hold tables of classes times terms.
@@ -34,7 +34,7 @@ def check_room(
     classes, terms : int
     per_count : int
         Bytes for each class and term, at least.
-    what : str
+    name : str
         What the tables are, for the message.
     freed : int
         Bytes of the tables that are allocated already, or are freed before the tables are full.
@@ -50,15 +50,15 @@ def check_room(
     """
     needed = (classes * terms if stored is None else stored) * per_count
     if not has_room(needed - freed):
-        raise DataError.too_large(classes, terms, what, needed, free_memory() or 0)
+        raise DataError.too_large(classes, terms, name, needed, free_memory() or 0)
     if log and needed >= _MUCH:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
-                  f"{terms:,}", what, needed / 2**30)
+                  f"{terms:,}", name, needed / 2**30)
 
 
 @contextmanager
 def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
-    """Context in which a MemoryError becomes a `DataError` that says what took the memory.
+    """A context in which a MemoryError becomes a `DataError` that says what needs the memory.
 
     Parameters
     ----------
@@ -73,17 +73,17 @@ def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> It
 
 
 def has_room(needed: int) -> bool:
-    """Whether ``needed`` bytes are free; True where the system does not tell."""
-    if needed < _LEAST:
+    """Whether ``needed`` bytes are free; True if the system does not say."""
+    if needed < _MIN_BYTES:
         return True
     free = free_memory()
     return free is None or needed <= free
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can allocate without swapping; None where the system does not tell.
+    """Bytes that this process can allocate without swapping; None if the system does not say.
 
-    The least of three: what the system has free, what the control groups of the process (a
+    The smallest of three: what the system has free, what the control groups of the process (a
     container's limit) leave, and what its limit of address space (``ulimit -v``) leaves.
     """
     limits = (_free_in_system(), _free_in_control_groups(), _free_in_address_space())
@@ -99,7 +99,7 @@ def _free_in_system() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     try:
-        # An upper bound: what other processes use is not known here.
+        # An upper bound: the memory of other processes is not known here.
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None

@@ -1,4 +1,4 @@
-"""Modules that Cython compiles when the package is built: which there are, and which can be used.
+"""Modules that Cython compiles when the package is built, and whether they can be used.
 
 The standard library alone is imported, as the build runs this file by its path.
 """
@@ -71,10 +71,10 @@ def usable(package: str) -> Build:
     """
     from textnb.errors import ParameterError
 
-    asked, found = os.environ.get("TEXTNB_KERNEL", ""), build(package)
-    if asked not in ("", "on", "off"):
-        raise ParameterError.unknown_choice("TEXTNB_KERNEL", asked, ["on", "off"])
-    if asked == "on" and found.kernel is None:
-        raise ParameterError(f"TEXTNB_KERNEL=on, but {package} is not compiled: {found.reason}; "
+    choice, compiled = os.environ.get("TEXTNB_KERNEL", ""), build(package)
+    if choice not in ("", "on", "off"):
+        raise ParameterError.unknown_choice("TEXTNB_KERNEL", choice, ["on", "off"])
+    if choice == "on" and compiled.kernel is None:
+        raise ParameterError(f"TEXTNB_KERNEL=on, but {package} is not compiled: {compiled.reason}; "
                              "unset it to do without")
-    return Build(None, "TEXTNB_KERNEL=off") if asked == "off" else found
+    return Build(None, "TEXTNB_KERNEL=off") if choice == "off" else compiled

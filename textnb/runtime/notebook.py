@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# Rows of a table, and classes of a matrix, that a notebook shows; the rest is counted in a note.
+# Rows of a table, and classes of a matrix, that a notebook shows; a note has the number of others.
 ROWS, CLASSES = 40, 24
 _INK, _PAPER = "#111", "#fff"
 _FOR, _AGAINST, _COUNT = (140, 195, 255), (255, 185, 120), (150, 200, 255)
@@ -54,7 +54,7 @@ def table(
     rows : iterable of sequences
     caption : str
     rows_in_all : int
-        How many rows there are in all, where ``rows`` are only the first of them.
+        The number of all rows, if ``rows`` are only the first of them.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
     """
     body = []
     for name, row in zip(names[:CLASSES], counts, strict=False):
-        most = max(sum(row), 1)
+        top = max(sum(row), 1)
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / most)}" '
+            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / top)}" '
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
             for column, n in zip(columns[:CLASSES], row, strict=False))
         body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi>'
@@ -102,7 +102,7 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
 
 
 def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
-    """A text with its words coloured by their contributions; None marks a piece that is no word.
+    """A text with its words coloured by their contributions; None marks a piece that is not a word.
 
     A negative word is underlined, and each word has its number as a title, so that a reader need
     not rely on colour.
@@ -144,5 +144,5 @@ def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
 
 
 def _mix_with_white(colour: tuple[int, int, int], share: float) -> str:
-    """White where the share is 0, the colour where it is 1."""
+    """White for a share of 0, the colour for 1."""
     return "rgb({},{},{})".format(*(round(255 + (part - 255) * share) for part in colour))

@@ -1,4 +1,4 @@
-"""A setting is said once: a field of a dataclass with its name, type, default, range and help.
+"""Each setting is declared once: a field of a dataclass with name, type, default, range and help.
 
 Constructors, the command line, the keys of jobs, the checks of a file and the reference pages are
 made from these fields. This module imports the standard library alone, so that
@@ -50,7 +50,7 @@ Weights = Mapping[Any, float] | str
 
 
 def is_number(value: object) -> bool:
-    """Whether a setting is one real number that a float can hold, and no truth value."""
+    """Whether a setting is a real number that a float can hold, but not a bool."""
     if not isinstance(value, Real) or is_truth(value):
         return False
     try:
@@ -61,12 +61,12 @@ def is_number(value: object) -> bool:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a setting is an integer, of NumPy or not, and no truth value."""
+    """Whether a setting is an integer, of Python or NumPy, but not a bool."""
     return isinstance(value, Integral) and not is_truth(value)
 
 
 def is_truth(value: object) -> bool:
-    """Whether a setting is True or False, of NumPy or not."""
+    """Whether a setting is a bool, of Python or NumPy."""
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
@@ -127,11 +127,11 @@ class Setting:
     help : str
         One line.
     choices : tuple of str
-        The values that are allowed, where they are few.
+        The allowed values, if they are few.
     range : Range or None
-        The values that are allowed, where a check of the value alone can say so.
+        The allowed values, if they do not depend on other settings.
     names : tuple of str
-        On the command line, where they are not made from the field's name.
+        On the command line, if they are not made from the field's name.
     metavar : str or None
         What stands for a value in the help text.
     is_common : bool
@@ -140,10 +140,10 @@ class Setting:
         Whether it is given by its place on the command line, and not by its name.
     is_option : bool
         Whether the command line has it. If not, it is for Python and jobs.
-    least : int or None
+    minimum : int or None
         The smallest number that is allowed.
     python : str
-        Its name in Python and in its errors, where the command line has another one.
+        Its name in Python and in its errors, if the command line has another one.
     under : str
         The option that takes it as KEY=VALUE, such as ``read`` for ``--read``.
     """
@@ -156,7 +156,7 @@ class Setting:
     is_common: bool = True
     is_argument: bool = False
     is_option: bool = True
-    least: int | None = None
+    minimum: int | None = None
     python: str = ""
     under: str = ""
 
@@ -177,8 +177,8 @@ def setting(
     **facts
         Attributes of `Setting`: ``choices``, the strings that are allowed; ``range``, such as
         ``between(0, 1)``; ``names``, such as ``("--idf/--no-idf",)``, if the command line has
-        others than the field's; ``metavar``; ``is_common=False`` for ``--help-all`` alone;
-        ``is_option=False`` for Python and jobs alone.
+        others than the field's; ``metavar``; ``is_common=False`` for ``--help-all`` only;
+        ``is_option=False`` for Python and jobs only.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def setting(
 
 
 def declared(group: type) -> Iterator[tuple[Field[Any], Setting]]:
-    """The settings of a dataclass, in order; a field that says nothing more has a name alone."""
+    """The settings of a dataclass, in order; a field that is not made by `setting` has no facts."""
     for each in fields(group):
         yield each, each.metadata.get("setting", Setting(""))
 
@@ -220,7 +220,7 @@ def is_optional(field: Field[Any]) -> bool:
     return type_of(field).endswith("| None")
 
 
-# By the types of settings: what a value of each is in Python, where the setting says no more.
+# The values of each type of setting in Python, if the setting has no range of its own.
 _IN_PYTHON: Mapping[str, Range] = {
     "bool": TRUTH, "int": Range("an integer", lambda v: is_whole(v) and abs(v) < 2**63),
     "float": Range("a finite number", lambda v: is_number(v) and math.isfinite(v)),
@@ -231,7 +231,7 @@ _IN_PYTHON: Mapping[str, Range] = {
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
-# The same for JSON and TOML. A setting of another type is checked by its owner alone.
+# The same for JSON and TOML. Only its owner checks a setting of another type.
 _IN_FILES: Mapping[str, Range] = {
     **_IN_PYTHON,
     "Segmenter": _IN_PYTHON["str"],
@@ -254,7 +254,7 @@ def _are_numbers(values: object) -> bool:
 
 
 def check_settings(owner: Any) -> None:
-    """Raises ParameterError for a setting whose value alone shows that it is out of its range.
+    """Raise ParameterError for a setting whose value is out of its range, whatever the others are.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def check_settings(owner: Any) -> None:
 
 
 def check_json(group: type, values: Mapping[str, Any]) -> None:
-    """Raises ParameterError for a value from a file of another type, or out of its range.
+    """Raise ParameterError for a value from a file of another type, or out of its range.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def _check(group: type, values: Mapping[str, Any], types: Mapping[str, Range]) -
 
 
 def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises ParameterError for ``alpha`` where the parameter is called ``l``."""
+    """Raise ParameterError for ``alpha`` if the parameter is called ``l``."""
     known = set(known)
     if "alpha" not in given or "alpha" in known:
         return
@@ -305,10 +305,10 @@ def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) 
 
 
 def with_checked_names(kind: type[T]) -> type[T]:
-    """A class decorator: the error for an unknown parameter says which name is meant.
+    """A class decorator: the error for an unknown parameter suggests the right name.
 
-    It is ``l`` for ``alpha``, the most similar name, or the part that has the parameter, which the
-    class's `_place_of` says.
+    It is ``l`` for ``alpha``, the most similar name, or the part that has the parameter, by the
+    class's `_place_of`.
     """
     name = "__init__"
     setattr(kind, name, _check_names_first(vars(kind)[name]))

@@ -8,7 +8,7 @@ from typing import Any
 from textnb.errors import ParameterError
 
 
-def byte_size(name: str, value: Any, least: int = 1) -> Any:
+def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
     """Bytes from text: a number, with K, M or G for 1024, 1024² or 1024³ bytes.
 
     Parameters
@@ -16,14 +16,14 @@ def byte_size(name: str, value: Any, least: int = 1) -> Any:
     name : str
         What the size is of, for the error.
     value : str
-        What is no string is given back as it is: the function that takes it checks it.
-    least : int
+        Other values than strings are returned as they are: the function that uses them checks.
+    minimum : int
         Bytes.
 
     Raises
     ------
     ParameterError
-        If it is none, or below ``least``.
+        If it is none, or below ``minimum``.
 
     Examples
     --------
@@ -32,14 +32,14 @@ def byte_size(name: str, value: Any, least: int = 1) -> Any:
     """
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
+    match = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
                          re.ASCII)
-    unit = 1 if found is None else 1024 ** " kmg".index(found[2] or " ")
+    unit = 1 if match is None else 1024 ** " kmg".index(match[2] or " ")
     # Whole numbers stay whole: a float has no room for all that are below 2**63.
-    size = 0 if found is None else (
-        int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit)
-    if not least <= size < 2**63:
-        at_least = "1M" if least == 1 << 20 else str(least)
+    size = 0 if match is None else (
+        int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit)
+    if not minimum <= size < 2**63:
+        shown = "1M" if minimum == 1 << 20 else str(minimum)
         raise ParameterError.out_of_range(
-            name, f"bytes, such as 500M or 2G (times 1024² or 1024³), {at_least} or more", value)
+            name, f"bytes, such as 500M or 2G (times 1024² or 1024³), {shown} or more", value)
     return size

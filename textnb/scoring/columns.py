@@ -22,7 +22,7 @@ from textnb.frames.batches import batches
 from textnb.frames.sources import lazy_frame_from
 from textnb.runtime.threads import map_in_threads
 
-# From so many columns on, a few are found faster than all are sorted.
+# From this number of columns on, finding the best few is faster than sorting all.
 _MANY = 256
 EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
@@ -67,7 +67,7 @@ def add_answers(
     schema: dict[str, pl.DataType],
     answer: Callable[[pl.DataFrame], pl.DataFrame],
     divide: Batches,
-    done: Callable[[], None] | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """The frame with the columns of ``schema``, still lazy.
 
@@ -82,8 +82,8 @@ def add_answers(
         Takes a batch with those columns, and returns its answers, a row each.
     divide : callable
         Takes a frame, and returns its batches of bounded size, in order.
-    done : callable, optional
-        Called each time after all rows were answered.
+    on_end : callable, optional
+        Called each time all rows were answered.
 
     Raises
     ------
@@ -110,8 +110,8 @@ def add_answers(
             rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
         for batch in rows_of:
             yield batch.select(names)
-        if done is not None:
-            done()
+        if on_end is not None:
+            on_end()
 
     return lazy_frame_from(read, pl.Schema({**present, **schema}))
 
@@ -253,9 +253,9 @@ def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
     n_rows, n_columns = scores.shape
     if k >= n_columns or n_columns < _MANY:
         return np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    # Those that reach the k-th highest score are sorted, and not all.
-    least = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
-    row, column = np.nonzero(scores >= least[:, None])
+    # Only columns that reach the k-th highest score are sorted.
+    lowest = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
+    row, column = np.nonzero(scores >= lowest[:, None])
     order = np.lexsort((column, -scores[row, column], row))
     begin = np.searchsorted(row, np.arange(n_rows))
     best: NDArray[np.int64] = column[order][begin[:, None] + np.arange(k)]

@@ -58,7 +58,7 @@ def top_terms(
         seen = np.flatnonzero(counted)
         own, place, weight = statistics, number, partial(weights_against_rest, weights, k=number)
         if statistics.is_multilabel:
-            # Two classes, of which its weights are a difference already.
+            # Of two classes, the weights are already a difference.
             own, place = statistics.against_rest(number), 1
             total = own.all_counts
             weight = partial(_weights_of_label, weights, k=number)
@@ -238,7 +238,7 @@ def _coloured(
     title: str, label: Any, found: Explanation | LabelExplanation, pieces: ColumnPieces,
     table: pl.DataFrame,
 ) -> str:
-    """The text, its words coloured by what they add to a label, and a table of the terms."""
+    """The text with words coloured by their contributions to a label, and a table of the terms."""
     parts = []
     for column, some in pieces.items():
         if len(pieces) > 1:

@@ -27,12 +27,12 @@ from textnb.scoring.columns import (
 
 Watch = Callable[[pl.DataFrame, SparseRows], None]
 # Rows that are scored at a time, times classes: with many classes, few rows.
-_MOST_SCORES = 1 << 21
+_MAX_SCORES = 1 << 21
 
 
 def rows_at_a_time(n_classes: int) -> int:
     """How many rows are scored at a time."""
-    return max(1, _MOST_SCORES // n_classes)
+    return max(1, _MAX_SCORES // n_classes)
 
 
 def lengths(fitted: Fitted, rows: SparseRows) -> Floats:
@@ -49,7 +49,7 @@ def calibrate_scores(fitted: Fitted, rows: SparseRows, scores: Floats) -> Floats
 
 def score_frame(
     fitted: Fitted, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None,
-    watch: Watch | None = None, done: Callable[[], None] | None = None,
+    watch: Watch | None = None, on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """The frame with the columns of the answers, still lazy.
 
@@ -64,8 +64,8 @@ def score_frame(
         Called with the number of rows of each batch that was scored.
     watch : callable, optional
         Called with each batch, and the counts of its known terms, in the thread that scores it.
-    done : callable, optional
-        Called each time after all rows were answered.
+    on_end : callable, optional
+        Called each time all rows were answered.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def score_frame(
 
     schema = schema_of(fitted.labels, answers, fitted.decision, fitted.calibration is not None,
                        fitted.form.link)
-    return add_answers(frame, columns, schema, answer, lambda rows: batches(rows, columns), done)
+    return add_answers(frame, columns, schema, answer, lambda rows: batches(rows, columns), on_end)
 
 
 def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
@@ -123,14 +123,14 @@ def explain_labels(
         Rows, and the places of their labels to explain.
     k : int
     """
-    own = rows[row]
-    used = fitted.form.used(own)
-    pair = np.repeat(np.arange(len(row)), np.diff(used.indptr))
-    contribution = used.data * fitted.form.weights[used.indices, place[pair]]
+    label_rows = rows[row]
+    values = fitted.form.used(label_rows)
+    pair = np.repeat(np.arange(len(row)), np.diff(values.indptr))
+    contribution = values.data * fitted.form.weights[values.indices, place[pair]]
     return pl.DataFrame({
         "label": fitted.labels.gather(pl.Series(place)), "score": scores[row, place],
         "intercept": fitted.form.intercept[place],
-        "explanation": _entries(fitted, own, used, pair, contribution, k)})
+        "explanation": _entries(fitted, label_rows, values, pair, contribution, k)})
 
 
 def _explain(
@@ -139,43 +139,43 @@ def _explain(
     """What decides the best class of each row, against the runner-up."""
     best, every = best_class(scores), np.arange(len(scores))
     intercept, weights = fitted.form.intercept, fitted.form.weights
-    used = fitted.form.used(rows)
-    row = np.repeat(every, np.diff(used.indptr))
-    contribution = used.data * weights[used.indices, best[row]]
+    values = fitted.form.used(rows)
+    row = np.repeat(every, np.diff(values.indptr))
+    contribution = values.data * weights[values.indices, best[row]]
     base, score = intercept[best], scores[every, best]
     against = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
     if len(intercept) > 1:
         others = scores.copy()
         others[every, best] = -np.inf
-        # If all others are impossible, the first of them stands for all.
+        # If all others are impossible, the first of them is the runner-up.
         runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
                           others.argmax(axis=1))
         with np.errstate(invalid="ignore"):
-            contribution -= used.data * weights[used.indices, runner[row]]
+            contribution -= values.data * weights[values.indices, runner[row]]
             base, score = base - intercept[runner], score - scores[every, runner]
         against = fitted.labels.gather(pl.Series(runner))
-        # A term that the runner-up requires and that the text lacks is no term of the text, so
+        # A term that the runner-up requires and that the text lacks is not in the text, so
         # that its infinite contribution goes to the intercept.
         of_terms = np.bincount(row, weights=contribution, minlength=len(best))
         base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)
     columns = {"runner_up": against, "score": pl.Series(score), "intercept": pl.Series(base),
-               "explanation": _entries(fitted, rows, used, row, contribution, k)}
+               "explanation": _entries(fitted, rows, values, row, contribution, k)}
     return {name: where_possible(column, possible) for name, column in columns.items()}
 
 
 def _entries(
-    fitted: Fitted, rows: SparseRows, used: SparseRows, row: NDArray[np.int64],
+    fitted: Fitted, rows: SparseRows, values: SparseRows, row: NDArray[np.int64],
     contribution: Floats, k: int,
 ) -> pl.Series:
     """The k strongest contributions of each row, and the sum of the others, as `EXPLANATION`."""
     counts = rows.data.astype(np.int64)
-    if len(counts) != len(used.data):
-        counts = counts[np.isin(_keys(rows), _keys(used))]
+    if len(counts) != len(values.data):
+        counts = counts[np.isin(_keys(rows), _keys(values))]
     order = np.lexsort((-np.abs(contribution), row))
-    rank = np.arange(len(order)) - np.asarray(used.indptr[:-1], dtype=np.int64)[row]
+    rank = np.arange(len(order)) - np.asarray(values.indptr[:-1], dtype=np.int64)[row]
     first, rest = order[rank < k], order[rank >= k]
     strong = pl.DataFrame({
-        "row": row[first], "term": fitted.terms.gather(pl.Series(used.indices[first])),
+        "row": row[first], "term": fitted.terms.gather(pl.Series(values.indices[first])),
         "count": counts[first], "contribution": contribution[first]})
     # NumPy adds them in the order of the columns; a group_by may add in any order.
     tail = np.unique(row[rest])

@@ -46,7 +46,7 @@ from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
-# A text, or tokens where a column holds lists of them; or some of them by their columns.
+# A text, or a list of tokens; or several of these by their columns.
 Text = str | Sequence[str] | Mapping[str, str | Sequence[str] | None]
 # Up to this number of texts are scored without a frame, because building one would take longer.
 _FEW = 16
@@ -84,7 +84,7 @@ def _no_text(text: Any) -> ParameterError:
 def predict_lazily(
     fitted: Fitted, X: Any, answers: Answers | None = None,
     progress: Progress | None = None, watch: Watch | None = None,
-    done: Callable[[], None] | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """A table with predictions, always lazy, and without a warning about unknown terms.
 
@@ -97,12 +97,12 @@ def predict_lazily(
         Called with the number of rows of each batch that was scored.
     watch : callable, optional
         Called with each batch of rows and the SparseRows of its known terms, from several threads.
-    done : callable, optional
+    on_end : callable, optional
         Called after all rows were scored, each time that the frame is collected.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
-    return score_frame(fitted, frame, answers or Answers(), progress, watch, done)
+    return score_frame(fitted, frame, answers or Answers(), progress, watch, on_end)
 
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
@@ -190,7 +190,7 @@ def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
 
 
 def labels_of(fitted: Fitted, X: Rows) -> Any:
-    """The class of each document as an array; a list of lists, where documents have any number."""
+    """The class of each document as an array; a list of lists if documents have lists of labels."""
     coverage = coverage_of(fitted)
     blocks = _score_blocks(fitted, X, coverage.add)
     labels: Any = []
@@ -213,7 +213,7 @@ def labels_of(fitted: Fitted, X: Rows) -> Any:
 
 
 def _score_blocks(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Iterator[Floats]:
-    """The scores of rows, of few at a time where there are many classes."""
+    """The scores of rows, a block at a time: of few rows if there are many classes."""
     step = rows_at_a_time(len(fitted.classes))
     for rows in matrices(fitted, X, watch):
         for start in range(0, rows.shape[0], step):
@@ -221,13 +221,13 @@ def _score_blocks(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Iterat
 
 
 def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
-    """The labels that are predicted as the matrix that y was: int64, dense or csr_array."""
+    """Predicted labels as a matrix like y at the fit: int64, dense or csr_array."""
     assert fitted.indicator is not None
     labels = fitted.labels.to_list()
     has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
-    found = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
-    return as_csr(found) if fitted.indicator.is_sparse else found
+    matrix = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
+    return as_csr(matrix) if fitted.indicator.is_sparse else matrix
 
 
 def decision_values(fitted: Fitted, X: Rows) -> Floats:
@@ -365,7 +365,7 @@ def _explain_labels(
     scores, thresholds = fitted.form.scores(rows), label_thresholds(classes, fitted.decision)
     chosen = choose_labels(scores, classes, fitted.decision)[0]
     if labels is None:
-        # Where no label is predicted, the nearest one.
+        # If no label is predicted, the nearest one is explained.
         place = np.flatnonzero(chosen)
         if not len(place):
             place = np.array([np.argmax(scores[0] - thresholds)])

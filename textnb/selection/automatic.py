@@ -11,7 +11,7 @@ from textnb.frames.batches import Progress
 from textnb.frames.kinds import convert_table
 from textnb.frames.texts import labels_beside_table
 from textnb.learning.fitting import labelled_rows
-from textnb.learning.parameters import DEFAULTS, plain
+from textnb.learning.parameters import DEFAULTS, to_json_value
 from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.selection.search import Tuned, search
@@ -39,7 +39,7 @@ def fit_by_search(
                              "give an estimator")
     text, label = parameters["text"], parameters["label"]
     changed = [name for name, default in DEFAULTS.items() if name not in ("text", "label")
-               and plain(parameters[name]) != plain(default)]
+               and to_json_value(parameters[name]) != to_json_value(default)]
     if changed:
         raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")

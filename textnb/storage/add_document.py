@@ -41,7 +41,7 @@ from textnb.text.plan import with_missing
 from textnb.text.utf8 import begins_of, is_ascending
 
 _OCCURRENCES = "terms/occurrences"
-# Weights of two classes; other files the full command reads.
+# Weights of two classes; files with other weights are left to the full command.
 _WEIGHTS = "weights"
 # Arrays of files that this module leaves to others.
 _OTHERS = {"terms/documents", "terms/kept", "terms/total"}
@@ -49,7 +49,7 @@ _OTHERS = {"terms/documents", "terms/kept", "terms/total"}
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
                    **dict.fromkeys(OPTIONAL)}
 # Room for the counts of one document below the largest sum.
-_MOST = EXACT - (1 << 20)
+_MAX_SUM = EXACT - (1 << 20)
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,16 @@ class ModelToExtend:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         with reading_errors(self._path), version2.ModelFile(self._path) as file:
-            self._document, self._found = file.document, known_document(
-                self._path, file.document)
-            sizes = check_arrays(file.arrays, TEXT, self._found.facts, self._found.sizes)
-            self._found.model.check(sizes["terms"], sizes["classes"])
-            if why := _why_unknown(self._document, self._found):
-                raise Unsupported(why)
+            self._document = file.document
+            self._contents = contents = known_document(self._path, self._document)
+            sizes = check_arrays(file.arrays, TEXT, contents.facts, contents.sizes)
+            contents.model.check(sizes["terms"], sizes["classes"])
+            if reason := _unsupported_reason(self._document, contents):
+                raise Unsupported(reason)
             self.labels: list[Any] = self._document["classes"]["labels"]
-            self.columns, self.label = self._found.columns, self._document["settings"]["label"]
+            self.columns, self.label = contents.columns, self._document["settings"]["label"]
             self.lists = [name for name, is_list in zip(
-                self.columns, self._found.plan.hold_tokens(self.columns), strict=True) if is_list]
+                self.columns, contents.plan.hold_tokens(self.columns), strict=True) if is_list]
 
     def add(
         self, texts: Mapping[str, str | Sequence[str] | None], label: Any,
@@ -128,47 +128,47 @@ class ModelToExtend:
         target : path
             The file to write; it may be the one that was read.
         """
-        counts = Counter(token.encode("utf-8") for token in tokens_of(self._found.plan, texts))
-        found, beside = self._found, not self._found.model.from_counts
+        counts = Counter(token.encode("utf-8") for token in tokens_of(self._contents.plan, texts))
+        contents, beside = self._contents, not self._contents.model.from_counts
         # Beside weights, documents are counted.
-        presence = beside or found.model.presence_above(found.settings["binary"]) is not None
+        presence = beside or contents.model.presence_above(contents.settings["binary"]) is not None
         with reading_errors(self._path):
             document, arrays = version2.read(self._path, MAX_BYTES)
             if document != self._document:
                 raise Unsupported("a file that is written while it is read")
             _check(document, arrays, presence)
-            check_derived(document, found.model, found.l, arrays, _every_term(arrays))
+            check_derived(document, contents.model, contents.l, arrays, _every_term(arrays))
         code = self.labels.index(label)
         document["classes"]["documents"][code] += 1
         basic = _with_counts(arrays, sorted(counts.items()), code, presence, not beside)
         updated = (_count_since_fit if beside else _mark_stale)(
-            document, found, len(basic["terms/ends"]))
+            document, contents, len(basic["terms/ends"]))
         document["textnb"] = __version__
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
         version2.write(target, document, stored_arrays(
-            document, found.model, found.l, basic, _every_term(basic)))
+            document, contents.model, contents.l, basic, _every_term(basic)))
         return updated
 
 
-def _why_unknown(document: Mapping[str, Any], found: TextDocument) -> str:
+def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> str:
     """The part of a file's document that this module does not know; empty if it knows all."""
-    settings, model = found.settings, found.model
+    settings, model = contents.settings, contents.model
     if any(settings[name] != value or type(settings[name]) is not type(value)
            for name, value in _WITHOUT_LIMITS.items()):
         return "limits on terms, or weights of classes"
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
-    if not model.from_counts and not (model.counts_beside_weights and _WEIGHTS in found.facts):
+    if not model.from_counts and not (model.counts_beside_weights and _WEIGHTS in contents.facts):
         return "weights that a document changes, or many classes"
-    if model.from_counts and "sums of counts" not in found.facts:
+    if model.from_counts and "sums of counts" not in contents.facts:
         return "the smoothing"
     if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"
     if _OTHERS & set(document["arrays"]) or "sample" in document or "pruned" in document or any(
             name not in TEXT for name in document["arrays"]):
         return "an array, or what the document has"
-    return "" if found.sizes["classes"] > 1 and "rows" not in document["classes"] else (
+    return "" if contents.sizes["classes"] > 1 and "rows" not in document["classes"] else (
         "a single class, or sample weights")
 
 
@@ -181,8 +181,8 @@ def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, documents, most=_MOST)
-    require(int(documents.sum()) < _MOST, "documents are too many to add")
+    check_counts(arrays, documents, max_sum=_MAX_SUM)
+    require(int(documents.sum()) < _MAX_SUM, "documents are too many to add")
     require(not presence or bool(
         (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
@@ -230,14 +230,14 @@ def _with_counts(
     # Counts by term and class; those of a new term come before those of the term at its place.
     n_classes = int(classes.max(initial=code)) + 1
     keys = np.repeat(np.arange(n_terms) * n_classes, per_term) + classes
-    own = places * n_classes + np.where(known, code, 0)
-    at = np.searchsorted(keys, own)
-    is_there = known & (np.append(keys, -1)[at] == own)
+    keys_of_terms = places * n_classes + np.where(known, code, 0)
+    at = np.searchsorted(keys, keys_of_terms)
+    is_there = known & (np.append(keys, -1)[at] == keys_of_terms)
     values[at[is_there]] += more[is_there]
     per_term[places[known & ~is_there]] += 1
     new = [term for term, is_known in zip(terms, known, strict=True) if not is_known]
     lengths, new_places = np.array(list(map(len, new)), dtype=np.int64), places[~known]
-    found = {
+    of_terms = {
         "terms/bytes": np.insert(
             arrays["terms/bytes"], np.repeat(np.append(begins, len(text))[new_places], lengths),
             np.frombuffer(b"".join(new), dtype=np.uint8)),
@@ -245,31 +245,31 @@ def _with_counts(
     if _OCCURRENCES in arrays:
         occurrences = arrays[_OCCURRENCES].astype(np.int64)
         occurrences[places[known]] += times[known]
-        found[_OCCURRENCES] = narrow(np.insert(occurrences, new_places, times[~known]))
+        of_terms[_OCCURRENCES] = narrow(np.insert(occurrences, new_places, times[~known]))
     return {
-        **found,
+        **of_terms,
         "counts/ends": narrow(np.cumsum(np.insert(per_term, new_places, 1)))[None, :],
         "counts/classes": np.insert(classes, at[~is_there], code),
         "counts/values": narrow(np.insert(values, at[~is_there], more[~is_there])),
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 
-def _count_since_fit(document: dict[str, Any], found: TextDocument, n_terms: int) -> Updated:
+def _count_since_fit(document: dict[str, Any], contents: TextDocument, n_terms: int) -> Updated:
     """Note that a document was learned which the weights do not know."""
     since = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
     since["learned"] += 1
-    # Where the reader of whole files writes it.
+    # The same place as in `textnb.storage.textmodel`.
     document["layers"] = document.pop("layers")
-    return Updated(found.sizes["classes"], n_terms, since_fit=SinceFit(**since))
+    return Updated(contents.sizes["classes"], n_terms, since_fit=SinceFit(**since))
 
 
-def _mark_stale(document: dict[str, Any], found: TextDocument, n_terms: int) -> Updated:
+def _mark_stale(document: dict[str, Any], contents: TextDocument, n_terms: int) -> Updated:
     """Mark the calibration and the decision as stale: they were chosen before this document."""
-    calibration, decision = found.calibration, found.decision
+    calibration, decision = contents.calibration, contents.decision
     if calibration is not None:
         calibration = calibration.as_stale(LEARNED_SINCE)
         document["calibration"] = calibration.to_dict()
     if decision is not None:
         decision = decision.as_stale(LEARNED_SINCE)
         document["decision"] = decision.to_dict()
-    return Updated(found.sizes["classes"], n_terms, calibration, decision)
+    return Updated(contents.sizes["classes"], n_terms, calibration, decision)

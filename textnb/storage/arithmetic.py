@@ -40,26 +40,26 @@ def smallest_index(n: int) -> type[np.integer[Any]]:
     return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
 
 
-def check_ends(ends: NDArray[Any], length: int, what: str) -> NDArray[np.int64]:
+def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
     """Check that ends ascend to a length; return them as 64 bits."""
     wide = ends.astype(np.int64)
     require(not len(wide) or (int(wide[0]) >= 0 and bool((np.diff(wide) >= 0).all())
                               and int(wide[-1]) == length),
-            f"the ends of its {what} do not ascend to their length")
+            f"the ends of its {name} do not ascend to their length")
     return wide
 
 
-def _add_below(values: NDArray[Any], most: int) -> bool:
-    return float(values.sum(dtype=np.float64)) < most
+def _add_below(values: NDArray[Any], max_sum: int) -> bool:
+    return float(values.sum(dtype=np.float64)) < max_sum
 
 
-def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
+def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
     """Check where the values of terms end, and of which classes they are.
 
     Parameters
     ----------
     arrays : mapping of str to array
-    what : {"counts", "weights"}
+    name : {"counts", "weights"}
     n_classes : int
 
     Returns
@@ -67,33 +67,33 @@ def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
     int64 (n_values,)
         The term of each value.
     """
-    classes = arrays[f"{what}/classes"]
-    ends = check_ends(arrays[f"{what}/ends"].reshape(-1), len(classes), what)
+    classes = arrays[f"{name}/classes"]
+    ends = check_ends(arrays[f"{name}/ends"].reshape(-1), len(classes), name)
     require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
-            f"one of its {what} is of no class")
+            f"one of its {name} is of no class")
     terms = np.repeat(np.arange(len(ends), dtype=np.int64), np.diff(ends, prepend=0))
     require(bool((np.diff(terms * n_classes + classes) > 0).all()),
-            f"the classes of a term's {what} are not sorted")
+            f"the classes of a term's {name} are not sorted")
     return terms
 
 
 def check_counts(
-    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, most: int = EXACT
+    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT
 ) -> NDArray[np.int64]:
-    """Check the counts of all terms, of classes with so many documents; return the term of each.
+    """Check the counts of all terms against the documents of each class; return each count's term.
 
-    Sums must be exact, even as float64: they are below ``most``.
+    Sums must be exact, even as float64: they are below ``max_sum``.
     """
     values = arrays["counts/values"]
     require((values.dtype.kind == "f") == weighted, "its counts are not of their type")
-    require(bool((values > 0).all()) and _add_below(values, most),
+    require(bool((values > 0).all()) and _add_below(values, max_sum),
             "a count is not above 0, or counts are too large to add")
     for name in ("terms/total", "terms/occurrences"):
         others = arrays.get(name, values)
-        require(bool((others >= 0).all()) and _add_below(others, most),
+        require(bool((others >= 0).all()) and _add_below(others, max_sum),
                 f"{name} are too large to add, or below 0")
     terms = check_cells(arrays, "counts", len(documents))
-    # What is left of weights after a subtraction depends on rounding.
+    # The difference of two sums of weights depends on rounding.
     require(weighted or bool(documents.all()) or not np.bincount(
         arrays["counts/classes"], minlength=len(documents))[documents == 0].any(),
         "a class without documents has counts")
@@ -101,7 +101,7 @@ def check_counts(
 
 
 def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """All weights (n_terms, n_classes), or those alone that are not 0 if this is smaller.
+    """All weights (n_terms, n_classes), or only those that are not 0 if that is smaller.
 
     Under the squared hinge a document that is far on the right side of a class adds nothing to its
     weights: with many classes most are 0. All are stored for two classes, too: they are one slice
@@ -131,13 +131,13 @@ def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.f
     return weights
 
 
-def check_weights(weights: NDArray[Any], intercept: Any) -> NDArray[np.float64]:
+def check_weights(weights: NDArray[Any], values: Any) -> NDArray[np.float64]:
     """Check that weights are finite, and intercepts numbers of the classes; return these."""
-    found = np.array(intercept, dtype=np.float64)
-    require(found.shape == weights.shape[1:] and bool(np.isfinite(found).all()),
+    intercept = np.array(values, dtype=np.float64)
+    require(intercept.shape == weights.shape[1:] and bool(np.isfinite(intercept).all()),
             "intercepts are not one finite number per class")
     require(bool(np.isfinite(weights).all()), "a weight is not finite")
-    return found
+    return intercept
 
 
 def stored_arrays(

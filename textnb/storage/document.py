@@ -1,4 +1,4 @@
-"""Checks the document of a model file of texts: each setting by its field, and what excludes what.
+"""Checks the document of a model file of texts: each setting by its field, and their combinations.
 
 Every reader calls it: that of whole files, that of single terms and that which adds one message. So
 it imports neither Polars nor NumPy.
@@ -40,7 +40,7 @@ _PRUNED_COUNTS = ("terms", "occurrences", "at_most")
 
 
 class TextDocument(NamedTuple):
-    """What a document says, after its check.
+    """The contents of a document, after its check.
 
     Attributes
     ----------
@@ -49,15 +49,15 @@ class TextDocument(NamedTuple):
     l : Any
         The smoothing: the one that was chosen, if it is "auto".
     settings : dict
-        Of the classifier, as JSON has them; those that may be missing are there.
+        Of the classifier, as JSON has them; those that the file lacks have their defaults.
     columns : list of str
         The text columns.
     plan : Plan
         Of the tokenizer.
     facts : set of str
-        What is true of its file, of `textnb.storage.layout.Array.when`.
+        The conditions of `textnb.storage.layout.Array.when` that are true of its file.
     sizes : dict of str to int
-        Those that it says.
+        The sizes of arrays that the document states.
     calibration : Calibration or None
     decision : Decision or None
     """
@@ -76,7 +76,7 @@ class TextDocument(NamedTuple):
 def check_text_document(
     path: str, document: Mapping[str, Any], find_model: Callable[[str], type[Model]]
 ) -> TextDocument:
-    """Check types, values and ranges of a text model's document, and what excludes what.
+    """Check types, values, ranges and combinations in a text model's document.
 
     Call it within `textnb.files.require.reading_errors`.
 
@@ -121,21 +121,21 @@ def check_text_document(
     for name, known in CHOICES.items():
         if isinstance(chosen := document.get(name), dict):
             refuse_unknown(path, f"the value of the {name}", chosen, known)
-    found = TextDocument(
+    contents = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
         {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
-    found.facts.update(_facts(document, found, is_multilabel, has_sample))
-    return found
+    contents.facts.update(_facts(document, contents, is_multilabel, has_sample))
+    return contents
 
 
 def refuse_unknown(
-    path: str, what: str, values: Mapping[str, Any], known: Collection[str]
+    path: str, kind: str, values: Mapping[str, Any], known: Collection[str]
 ) -> None:
     """Raise ModelFileError for names that only a newer release can have written."""
-    require(isinstance(values, dict), f"what should hold {what} is no object")
+    require(isinstance(values, dict), f"what should hold {kind} is no object")
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise ModelFileError.unknown_features(path, [f"{what} {name!r}" for name in unknown])
+        raise ModelFileError.unknown_features(path, [f"{kind} {name!r}" for name in unknown])
 
 
 def check_parameters(
@@ -162,31 +162,31 @@ def _model(
     refuse_unknown(path, "the value of the estimator", estimator, ("name", "parameters"))
     name, parameters = estimator["name"], estimator["parameters"]
     require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
-    kind, parameters = find_model(name), without_gone(name, parameters)
+    kind, parameters = find_model(name), without_removed(name, parameters)
     check_parameters(path, kind, parameters)
     return kind(**parameters)
 
 
-def without_gone(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's parameters without those that have gone: files of the last release have them.
+def without_removed(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's parameters without removed ones, which files of the last release have.
 
     Examples
     --------
-    >>> without_gone("NBLogisticRegression", {
+    >>> without_removed("NBLogisticRegression", {
     ...     "C": 2.0, "early_stopping": False, "max_iter": 5, "tol": None})
     {'C': 2.0}
     """
-    gone = set(PARAMETERS.get(name, ()))
-    if gone & parameters.keys() and parameters.get("tol") is None:
+    removed = set(PARAMETERS.get(name, ()))
+    if removed & parameters.keys() and parameters.get("tol") is None:
         # Passes alone ended its solver: both have another meaning now, and other defaults.
-        gone |= {"tol", "max_iter"}
-    return {key: value for key, value in parameters.items() if key not in gone}
+        removed |= {"tol", "max_iter"}
+    return {key: value for key, value in parameters.items() if key not in removed}
 
 
 def _facts(
-    document: Mapping[str, Any], found: TextDocument, is_multilabel: bool, has_sample: bool
+    document: Mapping[str, Any], contents: TextDocument, is_multilabel: bool, has_sample: bool
 ) -> set[str]:
-    model, settings, binary = found.model, found.settings, found.settings["binary"]
+    model, settings, binary = contents.model, contents.settings, contents.settings["binary"]
     facts = {"lists of labels"} if is_multilabel else set()
     facts |= {"sample"} if has_sample else set()
     if not model.from_counts:
@@ -200,7 +200,7 @@ def _facts(
         facts.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
         facts.add("presence")
-    return facts | {f"sums of {name}" for name in sums_of(document, model, found.l)}
+    return facts | {f"sums of {name}" for name in sums_of(document, model, contents.l)}
 
 
 def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...]:

@@ -46,9 +46,9 @@ class Array(NamedTuple):
     shape : tuple of str
         The names of its sizes: the same name is the same number.
     when : str
-        What is true of a file that has it; "" if all have it.
+        The condition for a file to have it; "" if all have it.
     may_be_absent, may_be_more : bool
-        Whether a file may lack it although that is true, or have it although it is not.
+        Whether a file may lack it although the condition is true, or have it although it is not.
     """
 
     name: str
@@ -100,7 +100,7 @@ _OF_CALIBRATION = frozenset((
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids"))
 _OF_DECISION = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
 CHOICES = {"calibration": _OF_CALIBRATION, "decision": _OF_DECISION}
-# Sizes that follow from the number of terms: one in so many.
+# Sizes that follow from the number of terms: one for each group of this many terms.
 _OF_TERMS = {"entries": EVERY, "bytes of bits": 8}
 
 
@@ -108,7 +108,7 @@ def check_arrays(
     declared: Mapping[str, Any], known: Mapping[str, Array], facts: Collection[str],
     sizes: Mapping[str, int],
 ) -> dict[str, int]:
-    """Check the types and shapes of all arrays, and that those are there that there must be.
+    """Check the types and shapes of all arrays, and that no array is missing.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ def check_arrays(
     known : mapping of str to Array
         `TEXT` or `TABLE`.
     facts : collection of str
-        What is true of the file, of `Array.when`.
+        The conditions of `Array.when` that are true of the file.
     sizes : mapping of str to int
-        Those that the document says.
+        The sizes that the document states.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def check_arrays(
     """
     for name in declared:
         require(name in known or name.startswith(OPTIONAL), f"it has no array {name!r}")
-    found = {"1": 1, **sizes}
+    size_of = {"1": 1, **sizes}
     for name, array in known.items():
         is_due = not array.when or array.when in facts
         if name not in declared:
@@ -143,9 +143,9 @@ def check_arrays(
                                              "model")
         type_, shape = declared[name][:2]
         require(type_ in array.types and len(shape) == len(array.shape) and all(
-            found.setdefault(size, n) == n for size, n in zip(array.shape, shape, strict=True)),
+            size_of.setdefault(size, n) == n for size, n in zip(array.shape, shape, strict=True)),
             f"the array {name!r} is not of its type and shape")
     for size, each in _OF_TERMS.items():
-        require(size not in found or found[size] == -(-found["terms"] // each),
+        require(size not in size_of or size_of[size] == -(-size_of["terms"] // each),
                 f"it does not have as many {size} as its terms have")
-    return found
+    return size_of

@@ -13,7 +13,7 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.archive import read_labels
 from textnb.files.require import check_size, reading_errors, require
-from textnb.learning.parameters import plain
+from textnb.learning.parameters import to_json_value
 from textnb.models.dense import DenseModel, MomentModel
 from textnb.models.known import import_offered, registered_models
 from textnb.models.plugin import PlugInBayes
@@ -24,14 +24,14 @@ from textnb.storage.document import (
     check_classes,
     check_parameters,
     refuse_unknown,
-    without_gone,
+    without_removed,
 )
 from textnb.storage.layout import TABLE, check_arrays
 from textnb.storage.textmodel import Packed, begin_document, unpack_class_weight
 
 TABLE_SETTINGS = ("features", "label")
 # Iterations of a mixture, which is estimated again on load: no file may keep a reader for hours.
-_MOST_ITERATIONS = 10_000
+_MAX_ITERATIONS = 10_000
 
 
 def _models() -> dict[str, type[Any]]:
@@ -59,7 +59,7 @@ def pack_table(
     document = begin_document(
         "TableClassifier", settings, estimator, estimator.classes_, estimator.class_count_,
         feature_names=feature_names)
-    document["estimator"]["learned"] = plain(estimator.chosen)
+    document["estimator"]["learned"] = to_json_value(estimator.chosen)
     if isinstance(estimator, PlugInBayes):
         document["estimator"]["parameters"]["density"] = _pack_density(estimator)
         rows, codes = estimator.training_rows()
@@ -112,7 +112,7 @@ def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> A
     refuse_unknown(
         path, "the value of the estimator", entry, ("name", "parameters", "learned"))
     name = entry["name"]
-    parameters = without_gone(name, entry["parameters"])
+    parameters = without_removed(name, entry["parameters"])
     import_offered(name)
     if name not in _models():
         raise ModelFileError.unknown_model(path, name)
@@ -167,9 +167,9 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
                              "random_state to an int, so that it comes out the same")
     if not all(_is_quick(density, choice) for choice in estimator.chosen_ or [{}]):
         raise ParameterError("a GaussianMixture is estimated again when it is loaded: keep "
-                             f"n_init * max_iter at {_MOST_ITERATIONS:,} or less")
+                             f"n_init * max_iter at {_MAX_ITERATIONS:,} or less")
     return {"name": name, "parameters": {
-        name: plain(value) for name, value in density.get_params().items()}}
+        name: to_json_value(value) for name, value in density.get_params().items()}}
 
 
 def _unpack_density(entry: Any) -> Any:
@@ -192,7 +192,7 @@ def _unpack_chosen(
 
 
 def _is_chosen(choice: Any, search: Mapping[str, Any]) -> bool:
-    """Whether it gives each setting of a search one of the values to choose from."""
+    """Whether a choice has, for each setting of a search, one of the values to choose from."""
     return (isinstance(choice, dict) and set(choice) == set(search)
             and all(any(type(value) is type(each) and value == each for each in search[name])
                     for name, value in choice.items()))
@@ -203,7 +203,7 @@ def _is_quick(density: Any, choice: Mapping[str, Any]) -> bool:
         return True
     settings = {**density.get_params(), **choice}
     work = [settings[name] for name in ("n_init", "max_iter")]
-    return all(type(n) is int and n >= 1 for n in work) and work[0] * work[1] <= _MOST_ITERATIONS
+    return all(type(n) is int and n >= 1 for n in work) and work[0] * work[1] <= _MAX_ITERATIONS
 
 
 def _bytes_of_bins(

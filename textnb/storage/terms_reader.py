@@ -1,10 +1,10 @@
-"""Reads single terms of a model file: the weights for the words of one message, and no more.
+"""Reads only the terms of one message from a model file, and their weights.
 
     sorted words -> the index -> the terms between two entries -> their counts -> their weights
 
 It imports neither Polars nor NumPy, so that a verdict on one message starts at once. It checks the
-checksum of each block that it reads. What it does not know it refuses by name with `Unsupported`:
-the caller then reads the whole file.
+checksum of each block that it reads. If a file has anything that this reader does not know, it
+raises `Unsupported` with its name, and the caller reads the whole file.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TermsReader(ExitStack):
     is_sublinear : bool
         Whether a count c becomes 1 + log(c).
     has_unit_length : bool
-        Whether what the counts became is divided by its Euclidean length.
+        Whether the values that counts become are divided by their Euclidean length.
     are_log_probabilities : bool
         Whether scores are log P(text, class), up to a constant per text.
 
@@ -92,35 +92,37 @@ class TermsReader(ExitStack):
     def weights(self, terms: Iterable[str]) -> dict[str, Weights]:
         """The weights (one per class) of the terms that are columns of the model, sorted."""
         with self.sound():
-            found = {}
+            weights = {}
             for term, column in self._columns(sorted({term.encode("utf-8") for term in terms})):
-                found[term.decode("utf-8")] = self._weights(column)
-            return found
+                weights[term.decode("utf-8")] = self._weights(column)
+            return weights
 
     # Opening
 
     def _open(self) -> None:
-        found = known_document(self._name, self._file.document)
-        self.document, self.columns, self.plan = self._file.document, found.columns, found.plan
-        self.calibration, self.decision = found.calibration, found.decision
-        classes, model = self.document["classes"], found.model
+        contents = known_document(self._name, self._file.document)
+        self.document = self._file.document
+        self.columns, self.plan = contents.columns, contents.plan
+        self.calibration, self.decision = contents.calibration, contents.decision
+        classes, model = self.document["classes"], contents.model
         self.labels, self.documents = classes["labels"], classes["documents"]
         if "rows" in classes or not all(self.documents):
             raise Unsupported("'rows' among the classes, or a class without documents")
         for setting in ("vocabulary", CLASS_WEIGHT):
-            if found.settings[setting] is not None:
+            if contents.settings[setting] is not None:
                 raise Unsupported(f"the setting {setting}")
         if getattr(model, "idf", False):
             # Their document frequencies would have to be read too.
             raise Unsupported("inverse document frequencies")
-        self.above = model.presence_above(found.settings["binary"])
+        self.above = model.presence_above(contents.settings["binary"])
         self.is_sublinear = self.above is None and getattr(model, "tf", None) == "sublinear"
         self.has_unit_length = getattr(model, "unit_length", False)
         self.are_log_probabilities = model.scores_are_log_probabilities
-        self._sizes = check_arrays(self._file.arrays, TEXT, found.facts, found.sizes)
+        self._sizes = check_arrays(self._file.arrays, TEXT, contents.facts, contents.sizes)
         self._arrays = {name: self._file.slices(name) for name in self._file.arrays}
         self._read_index()
-        self._weights = self._of_counts(found) if model.from_counts else self._of_weights(found)
+        self._weights = (
+            self._of_counts(contents) if model.from_counts else self._of_weights(contents))
 
     def _read_index(self) -> None:
         index_ends, n_terms = self._arrays["index/ends"], self._sizes["terms"]
@@ -175,15 +177,15 @@ class TermsReader(ExitStack):
 
     # Weights
 
-    def _of_weights(self, found: TextDocument) -> Callable[[int], Weights]:
+    def _of_weights(self, contents: TextDocument) -> Callable[[int], Weights]:
         """A function that gives the weights of a column, which are stored."""
-        if type(found.l) is list:
+        if type(contents.l) is list:
             raise Unsupported("smoothing per term")
         self.intercept, n = self.document["intercept"], len(self.labels)
         require(len(self.intercept) == n and all(
             type(b) is float and isfinite(b) for b in self.intercept),
             "intercepts are not one finite number per class")
-        if "weights" in found.facts:
+        if "weights" in contents.facts:
             weights = self._arrays["weights"]
             return lambda column: _finite(weights.slice(column * n, (column + 1) * n))
 
@@ -193,10 +195,10 @@ class TermsReader(ExitStack):
 
         return stored
 
-    def _of_counts(self, found: TextDocument) -> Callable[[int], Weights]:
+    def _of_counts(self, contents: TextDocument) -> Callable[[int], Weights]:
         """A function that gives the weights of a column, from counts."""
-        model: Any = found.model
-        if "sums of counts" not in found.facts:
+        model: Any = contents.model
+        if "sums of counts" not in contents.facts:
             raise Unsupported("sums that are not stored, as for l = 0")
         totals = {name: _finite(self._arrays[f"totals/{name}"].slice(0, len(self.labels)))
                   for name in model.sums}
@@ -206,8 +208,8 @@ class TermsReader(ExitStack):
         for name, of_classes in totals.items():
             require(all(0 <= value < EXACT if name == "counts" else value <= 0
                         for value in of_classes), f"a sum of {name} is out of range")
-        n_kept = self._n_kept(found.settings["max_features"])
-        sums = TermSums(float(found.l), n_kept, self.documents, **totals)
+        n_kept = self._n_kept(contents.settings["max_features"])
+        sums = TermSums(float(contents.l), n_kept, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
         require(all(map(isfinite, self.intercept)), "an intercept is not finite")
         counts_presence = self.above is not None
@@ -229,19 +231,20 @@ class TermsReader(ExitStack):
         return [log_prior(own, rows, n, prior, model.fit_prior, log_ratio)
                 for own, prior in zip(self.documents, priors, strict=True)]
 
-    def _n_kept(self, most: int | None) -> int:
-        n_terms = found = self._sizes["terms"]
+    def _n_kept(self, max_features: int | None) -> int:
+        n_terms = n_kept = self._sizes["terms"]
         if self._kept is not None:
             bits = int.from_bytes(self._kept, "little")
             require(not bits >> n_terms, "it keeps terms that it does not have")
-            found = bits.bit_count()
-            require(found < n_terms, "it marks the terms that are kept, and keeps all")
-        require(most is None or found <= most, "it keeps more terms than its max_features")
-        return found
+            n_kept = bits.bit_count()
+            require(n_kept < n_terms, "it marks the terms that are kept, and keeps all")
+        require(max_features is None or n_kept <= max_features,
+                "it keeps more terms than its max_features")
+        return n_kept
 
 
 def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
-    """A document after its check, if a reader without Polars knows all that it has.
+    """The contents of a document, if a reader without Polars knows all of them.
 
     Call it within `textnb.files.require.reading_errors`.
     """
@@ -253,7 +256,7 @@ def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
 
 
 def _known_model(name: str) -> type[Model]:
-    """A model that needs neither Polars nor NumPy to say the weights of a term."""
+    """A model whose weights of a term can be computed without Polars and NumPy."""
     match name:
         case "MultinomialNB":
             from textnb.models.multinomial import MultinomialNB
@@ -296,15 +299,15 @@ def tokens_of(plan: Plan, texts: Mapping[str, str | Sequence[str] | None]) -> li
     return tokens
 
 
-def _bounds(ends: ArraySlices, first: int, last: int, most: int) -> list[int]:
+def _bounds(ends: ArraySlices, first: int, last: int, max_end: int) -> list[int]:
     """The bounds of the spans from one place to another: begin of the first, and all ends."""
-    found = [*([0] if first == 0 else []), *ends.slice(max(0, first - 1), last)]
-    require(found[0] >= 0 and found[-1] <= most and found == sorted(found),
+    bounds = [*([0] if first == 0 else []), *ends.slice(max(0, first - 1), last)]
+    require(bounds[0] >= 0 and bounds[-1] <= max_end and bounds == sorted(bounds),
             f"{ends.name} does not ascend")
-    return found
+    return bounds
 
 
 def _finite(values: Iterable[float]) -> Weights:
-    found = list(values)
-    require(all(map(isfinite, found)), "a number is not finite")
-    return found
+    numbers = list(values)
+    require(all(map(isfinite, numbers)), "a number is not finite")
+    return numbers

@@ -31,7 +31,7 @@ from textnb.files.archive import MAX_BYTES, read_labels, write_labels
 from textnb.files.require import LABEL_TYPES, check_size, reading_errors, require
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit_from_file, fit_from_weights
-from textnb.learning.parameters import plain
+from textnb.learning.parameters import to_json_value
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
@@ -71,7 +71,7 @@ _SAMPLE = "optional/sample"
 
 
 def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
-    """Write the model file: counts and settings, whole or not at all.
+    """Write the model file: counts and settings, completely or not at all.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def read_model(
         If the file is truncated, changed, of a later version, larger than ``max_bytes``, or of a
         kind of classifier that this release does not know.
     SourceError
-        If there is no such file or it can't be opened.
+        If the file does not exist or can't be opened.
     """
     check_fork(works=True)
     document, arrays = version2.read(path, max_bytes)
@@ -174,8 +174,8 @@ def begin_document(
     settings = {**settings, CLASS_WEIGHT: _pack_class_weight(weight)}
     return {
         "textnb": __version__, "kind": kind,
-        "estimator": {"name": model.name, "parameters": plain(parameters)},
-        "settings": {name: plain(value) for name, value in settings.items()
+        "estimator": {"name": model.name, "parameters": to_json_value(parameters)},
+        "settings": {name: to_json_value(value) for name, value in settings.items()
                      if value is not None or name not in OPTIONAL},
         **more, "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
 
@@ -217,25 +217,25 @@ def pack_text(fitted: Fitted) -> Packed:
 
 
 def _pack_class_weight(class_weight: Any) -> Any:
-    """A class weight ready for JSON, whose keys can't be labels that are not strings."""
+    """A class weight for JSON, where labels that are not strings can't be keys."""
     if class_weight is None or isinstance(class_weight, str):
         return class_weight
-    return {"labels": [plain(label) for label in class_weight],
+    return {"labels": [to_json_value(label) for label in class_weight],
             "weights": [float(weight) for weight in class_weight.values()]}
 
 
 def _pack_choices(fitted: Fitted) -> dict[str, Any]:
-    """What was chosen from documents, and what is kept beside weights or counts."""
-    found: dict[str, Any] = {} if fitted.statistics is not None else {
+    """Choices from documents, such as a calibration, and what a file stores beside counts."""
+    choices: dict[str, Any] = {} if fitted.statistics is not None else {
         "intercept": fitted.form.intercept.tolist()}
     if fitted.sample is not None:
-        found["sample"] = {"most": fitted.sample.most}
+        choices["sample"] = {"most": fitted.sample.max_rows}
     if fitted.is_multilabel:
-        found["requires"] = [MULTILABEL]
+        choices["requires"] = [MULTILABEL]
     for name in ("pruned", "calibration", "decision", "since_fit"):
         if (value := getattr(fitted, name)) is not None:
-            found[name] = value.to_dict()
-    return found if fitted.chosen_l is None else {**found, "l": fitted.chosen_l}
+            choices[name] = value.to_dict()
+    return choices if fitted.chosen_l is None else {**choices, "l": fitted.chosen_l}
 
 
 def _check_features(fitted: Fitted) -> None:
@@ -253,10 +253,10 @@ def _pack_sample(sample: RowSample | None, n_classes: int) -> dict[str, NDArray[
     if sample is None:
         return {}
     rows = sample.rows
-    found = {"ends": narrow(rows.indptr[1:]), "columns": narrow(rows.indices),
+    packed = {"ends": narrow(rows.indptr[1:]), "columns": narrow(rows.indices),
              "classes": sample.codes.astype(smallest_index(n_classes)),
              **({} if (rows.data == 1).all() else {"counts": narrow(rows.data)})}
-    return {f"{_SAMPLE}/{name}": values for name, values in found.items()}
+    return {f"{_SAMPLE}/{name}": values for name, values in packed.items()}
 
 
 def _within_limits(
@@ -282,16 +282,16 @@ def unpack_text(
         If a value is missing, of another type, or out of its range.
     """
     with reading_errors(path):
-        found = check_text_document(path, document, lambda name: _registered(path, name))
-        check_arrays(declared_types(arrays), TEXT, found.facts, found.sizes)
-        model = replace(found.model, class_weight=unpack_class_weight(
-            found.settings[CLASS_WEIGHT]))
+        contents = check_text_document(path, document, lambda name: _registered(path, name))
+        check_arrays(declared_types(arrays), TEXT, contents.facts, contents.sizes)
+        model = replace(contents.model, class_weight=unpack_class_weight(
+            contents.settings[CLASS_WEIGHT]))
         settings = TextSettings.of(model, **{
-            **{name: value for name, value in found.settings.items() if name != CLASS_WEIGHT},
-            "tokenizer": Tokenizer.from_file(found.settings["tokenizer"])})
-        learned = _unpack_counts(path, document, arrays, found, model, max_bytes)
-        # Before the fit, which needs the most memory.
-        check_derived(document, model, found.l, arrays, _within_limits(
+            **{name: value for name, value in contents.settings.items() if name != CLASS_WEIGHT},
+            "tokenizer": Tokenizer.from_file(contents.settings["tokenizer"])})
+        learned = _unpack_counts(path, document, arrays, contents, model, max_bytes)
+        # Before the fit, which needs more memory than all else.
+        check_derived(document, model, contents.l, arrays, _within_limits(
             settings, learned if model.from_counts else None, len(learned.terms)))
         if model.from_counts:
             fitted = fit_from_file(settings, learned, document.get("l"))
@@ -305,7 +305,7 @@ def unpack_text(
             fitted, since_fit=None if since is None else SinceFit(**since),
             sample=None if sample is None else _unpack_sample(
                 arrays, sample["most"], len(learned.terms), len(fitted.classes)))
-        return fitted.with_calibration(found.calibration).with_decision(found.decision)
+        return fitted.with_calibration(contents.calibration).with_decision(contents.decision)
 
 
 def _registered(path: str, name: str) -> type[Model]:
@@ -337,7 +337,7 @@ def _unpack_terms(arrays: Arrays) -> pl.Series:
 
 
 def _unpack_counts(
-    path: str, document: Mapping[str, Any], arrays: Arrays, found: TextDocument, model: Model,
+    path: str, document: Mapping[str, Any], arrays: Arrays, contents: TextDocument, model: Model,
     max_bytes: int,
 ) -> Counts:
     described = document["classes"]
@@ -365,12 +365,12 @@ def _unpack_counts(
         None if occurrences is None else occurrences.astype(np.int64), documents,
         None if pruned is None else Pruned.from_dict(pruned))
     require(not counts.has_less_than_a_label, "a label has more than all documents")
-    solved = model if document.get("l") is None else model.with_smoothing(found.l)
+    solved = model if document.get("l") is None else model.with_smoothing(contents.l)
     if few_counts and not (hasattr(model, "has_sparse_weights") and stays_sparse(
             solved, counts, np.asarray(solved.l, dtype=np.float64))):
         check_size(path, 8 * n_classes * len(terms), max_bytes)
-    most = int(counts.n_rows) if documents is None else documents
-    require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= most),
+    n_rows = int(counts.n_rows) if documents is None else documents
+    require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= n_rows),
             "a term is in more documents than there are")
     return counts
 
@@ -390,11 +390,11 @@ def _check_room(
     return few_counts
 
 
-def _unpack_sample(arrays: Arrays, most: int, n_terms: int, n_classes: int) -> RowSample:
+def _unpack_sample(arrays: Arrays, max_rows: int, n_terms: int, n_classes: int) -> RowSample:
     ends, classes, columns = (
         arrays[f"{_SAMPLE}/{name}"] for name in ("ends", "classes", "columns"))
     counts = arrays.get(f"{_SAMPLE}/counts", np.ones(len(columns), dtype=np.int32))
-    require(len(ends) <= most, "its sample has more rows than it holds")
+    require(len(ends) <= max_rows, "its sample has more rows than it holds")
     require(not len(counts) or 0 < int(counts.min()) <= int(counts.max()) < 2**31,
             "a count of its sample is not above 0")
     wide = check_ends(ends, len(columns), "sample")
@@ -406,5 +406,5 @@ def _unpack_sample(arrays: Arrays, most: int, n_terms: int, n_classes: int) -> R
     # A refit needs a row of each class.
     require(sorted(set(classes.tolist())) == [*range(n_classes)],
             "the rows of its sample are not of the model's classes")
-    return RowSample(most, classes.astype(np.int64), SparseRows(
+    return RowSample(max_rows, classes.astype(np.int64), SparseRows(
         counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], wide]), n_terms))

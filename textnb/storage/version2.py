@@ -124,7 +124,7 @@ def write(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]],
     *, for_owner: bool = False,
 ) -> None:
-    """Write a model file, whole or not at all. The same contents give the same bytes.
+    """Write a model file, completely or not at all. The same contents give the same bytes.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
     ModelFileError
         If the file's version is not known.
     SourceError
-        If there is no such file or it can't be read.
+        If the file does not exist or can't be read.
     """
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name) as file:

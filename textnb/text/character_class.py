@@ -14,8 +14,8 @@ from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, UNSPACED_RAN
 Ints = NDArray[np.int64]
 # Beyond the planes that have characters (and tags), code points are unassigned or private.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
-# The engine classifies blocks of 256 code points as texts need them. Once this number of bytes was
-# read, it classifies all code points up to the plane that a text reaches, in about 30 ms.
+# The engine classifies blocks of 256 code points when texts need them. After this number of bytes,
+# it classifies all code points up to the highest plane of a text, in about 30 ms.
 _MUCH_TEXT, _BLOCK_BITS = 1 << 21, 8
 
 
@@ -23,14 +23,15 @@ class CharacterClass:
     """Whether each code point is a member of a class of the regular expressions.
 
     1 for a member, 0 for others; with ``pairs``, 2 for members that make pairs of characters. With
-    ``kept``, in addition the bits that `textnb.text.native.spans.words` reads. The engine
-    decides on code points when texts first hold them, and once for each.
+    ``with_kinds``, in addition the bits that `textnb.text.native.spans.words` reads for the tokens
+    of `WordsAndKinds`. The engine classifies a code point once, when a text first holds it.
     """
 
-    def __init__(self, members: str, pairs: bool = False, kept: bool = False):
-        self._members, self._pairs, self._kept, self._turn = members, pairs, kept, Lock()
+    def __init__(self, members: str, pairs: bool = False, with_kinds: bool = False):
+        self._members, self._pairs, self._with_kinds = members, pairs, with_kinds
+        self._turn = Lock()
         self._table = np.zeros(0x110000, dtype=np.uint8)
-        self._known = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
+        self._classified = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
         self._read = 0
 
     def of(self, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -38,20 +39,20 @@ class CharacterClass:
         highest = int(text.max(initial=0))
         # The largest lead byte bounds the code points.
         size = 0x100 if highest < 0x80 else 0x10000 if highest < 0xF0 else 0x110000
-        if self._known[:size >> _BLOCK_BITS].all():
+        if self._classified[:size >> _BLOCK_BITS].all():
             return self._table
-        wanted = np.zeros_like(self._known)
+        needed = np.zeros_like(self._classified)
         self._read += len(text)
         if self._read > _MUCH_TEXT:
-            wanted[:size >> _BLOCK_BITS] = True
+            needed[:size >> _BLOCK_BITS] = True
         else:
             points = np.frombuffer(text.tobytes().decode().encode("utf-32-le"), dtype="<u4")
-            wanted[points >> _BLOCK_BITS] = True
+            needed[points >> _BLOCK_BITS] = True
         with self._turn:
-            missing = np.flatnonzero(wanted & ~self._known)
+            missing = np.flatnonzero(needed & ~self._classified)
             if len(missing):
                 self._classify(missing)
-                self._known[missing] = True
+                self._classified[missing] = True
         return self._table
 
     def _classify(self, blocks: Ints) -> None:
@@ -61,25 +62,25 @@ class CharacterClass:
         for begin, end in _ASSIGNED:
             assigned |= (points >= begin) & (points < end)
         points = points[assigned]
-        found = _are_members(points, f"[{self._members}]").astype(np.uint8)
+        bits = _are_members(points, f"[{self._members}]").astype(np.uint8)
         if self._pairs:
             for first, last in UNSPACED_RANGES:
-                found[(points >= first) & (points <= last)] *= 2
-        if self._kept:
+                bits[(points >= first) & (points <= last)] *= 2
+        if self._with_kinds:
             for bit, pattern in ((4, LETTER), (8, LETTER_OR_NUMBER), (16, EMOJI)):
-                found |= bit * _are_members(points, pattern).astype(np.uint8)
-        self._table[points] = found
+                bits |= bit * _are_members(points, pattern).astype(np.uint8)
+        self._table[points] = bits
 
 
 def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
-    every = points.astype("<u4").tobytes().decode("utf-32-le")
-    # Each other character becomes NUL, which is in no class: what did not change is a member.
-    kept = pl.Series([every]).str.replace_all(f"[^{pattern}]", "\0").item()
-    members: NDArray[np.bool_] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
+    all_points = points.astype("<u4").tobytes().decode("utf-32-le")
+    # Every other character becomes NUL, which is in no class. So unchanged characters are members.
+    replaced = pl.Series([all_points]).str.replace_all(f"[^{pattern}]", "\0").item()
+    members: NDArray[np.bool_] = np.frombuffer(replaced.encode("utf-32-le"), dtype="<u4") != 0
     return members
 
 
 @lru_cache(maxsize=8)
-def character_class(members: str, pairs: bool, kept: bool = False) -> CharacterClass:
+def character_class(members: str, pairs: bool, with_kinds: bool = False) -> CharacterClass:
     """The class of these members; it is shared by all tables of a process."""
-    return CharacterClass(members, pairs, kept)
+    return CharacterClass(members, pairs, with_kinds)

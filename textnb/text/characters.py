@@ -4,7 +4,7 @@ Engines differ in their versions of Unicode, and a table of the running Python w
 
 >>> import polars as pl
 >>> text = pl.Series(["C# is c++, the U.S. $5.50 (10%)!"]).str.to_lowercase()
->>> text.str.extract_all(kept_pattern(("symbols", "abbreviations", "punctuation"))).to_list()
+>>> text.str.extract_all(kinds_pattern(("symbols", "abbreviations", "punctuation"))).to_list()
 [['c#', 'c++', 'u.s.', '$5.50', '10%', '!']]
 """
 
@@ -54,7 +54,7 @@ ACCENTS = _regex(f"{COMBINING_RANGES} {TATWEEL}")
 
 # Scripts that are written without spaces between words, by their blocks in Unicode, with the marks
 # of iteration and length that Japanese shares among its scripts. Characters of these blocks that
-# are no letters, marks or numbers are in no word anyway.
+# are not letters, marks or numbers are in no word anyway.
 # Thai and Lao; Myanmar; Khmer; Han radicals; iteration marks and numerals; Hiragana and Katakana;
 # Han; Myanmar and Khmer again; Han and half-width Katakana; and what is beyond the first plane.
 UNSPACED_RANGES: tuple[tuple[int, int], ...] = (
@@ -101,7 +101,7 @@ def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str]
 
 
 def stretches(run: str) -> Iterator[tuple[str, bool]]:
-    """The stretches of a word in turn, and whether each is of such characters.
+    """The stretches of a word in turn, and whether a stretch is written without spaces.
 
     Examples
     --------
@@ -112,11 +112,12 @@ def stretches(run: str) -> Iterator[tuple[str, bool]]:
         yield stretch[0], stretch["unspaced"] is not None
 
 
-# What `Tokenizer(keep=...)` keeps other than words, as patterns in Rust syntax. No match holds a
-# space, a colon or a backslash, and none begins within a word. At one place, at most one kind
-# matches, and its match is no shorter than a word there. So an engine may try them in any order.
-# A fixed table, as engines differ in their versions of Unicode. Circled letters and digits, which
-# are in words, are left out; of sequences, each character but joiners is one by itself.
+# The kinds of tokens that `Tokenizer(keep=...)` adds to words, as patterns in Rust syntax. No match
+# holds a space, a colon or a backslash, and none begins within a word. At one place, at most one
+# kind matches, and its match is not shorter than a word there. So an engine may try them in any
+# order. The table of emoji is fixed, as engines differ in their versions of Unicode. Circled
+# letters and digits, which are in words, are left out; each character of a sequence is a token,
+# except joiners.
 EMOJI = (r"[\x{231a}\x{231b}\x{23e9}-\x{23f3}\x{2600}-\x{2775}\x{2794}-\x{27bf}\x{2b1b}\x{2b1c}"
          r"\x{2b50}\x{2b55}\x{1f000}-\x{1f0ff}\x{1f1e6}-\x{1f1ff}\x{1f300}-\x{1faff}]")
 LETTER = rf"[\p{{L}}--[{UNSPACED}]]"
@@ -132,12 +133,12 @@ PATTERNS = {
 KINDS = tuple(PATTERNS)
 
 
-def kept_pattern(kinds: Sequence[str]) -> str:
-    """The matches of some kinds, as one pattern.
+def kinds_pattern(kinds: Sequence[str]) -> str:
+    """One pattern for several kinds of tokens.
 
     Examples
     --------
-    >>> kept_pattern(["punctuation"])
+    >>> kinds_pattern(["punctuation"])
     '[!?]'
     """
     return "|".join(PATTERNS[kind] for kind in kinds)

@@ -2,8 +2,8 @@
 
 The kernel finds words that are runs of one class of characters, and n-grams of characters. Polars'
 expressions find all other words, and all terms if the kernel was not compiled. Both find the same
-terms. ``TEXTNB_KERNEL=off`` in the environment turns the kernel off, to compare; with ``on`` it is
-an error if there is no kernel.
+terms. The environment variable ``TEXTNB_KERNEL=off`` turns the kernel off, to compare; with ``on``
+it is an error if there is no kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from textnb.runtime.native import KERNEL, Kernel, usable
-from textnb.text.compiled_plan import why_unknown
+from textnb.text.compiled_plan import uncompiled_reason
 from textnb.text.expression_table import ExpressionTable
 from textnb.text.plan import Lowercase
 from textnb.text.termtable import Codes, TermTable, random_hash_keys
@@ -42,18 +42,18 @@ def reading(tokenizer: Tokenizer) -> str:
     ...     f"expressions: {usable(KERNEL).reason}")
     True
     """
-    why = why_expressions(tokenizer)
-    if why:
-        return f"expressions: {why}"
+    reason = reason_for_expressions(tokenizer)
+    if reason:
+        return f"expressions: {reason}"
     cleaning = [step.setting for step in tokenizer.plan().cleaning
                 if not isinstance(step, Lowercase)]
     return f"the compiled kernel, after expressions for {', '.join(cleaning)}" if cleaning else (
         "the compiled kernel")
 
 
-def why_expressions(tokenizer: Tokenizer) -> str:
+def reason_for_expressions(tokenizer: Tokenizer) -> str:
     """Why expressions read texts, in a clause; empty if the kernel reads them."""
-    return usable(KERNEL).reason or why_unknown(tokenizer.plan())
+    return usable(KERNEL).reason or uncompiled_reason(tokenizer.plan())
 
 
 class Tables:
@@ -70,7 +70,7 @@ class Tables:
     Attributes
     ----------
     threads : int or None
-        The most threads that should take tables; None for as many as there are.
+        The largest number of threads that should take tables; None for all processors.
     """
 
     def __init__(self, kernel: Kernel | None, tokenizer: Tokenizer):
@@ -97,7 +97,7 @@ class Tables:
                 self._tables.append(self._new())
             number = self._idle.popleft()
         yield number, self._tables[number]
-        # A table that failed half-way (without memory) does not get here, and is never used again.
+        # A table that failed half-way (out of memory) does not get here, and is never used again.
         self._idle.append(number)
 
     def merge(self) -> tuple[Table, list[Codes]]:

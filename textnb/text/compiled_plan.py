@@ -17,7 +17,7 @@ from textnb.text.plan import (
     Plan,
     Runs,
     StopWords,
-    WordsAndKept,
+    WordsAndKinds,
     WordsAndPairs,
 )
 
@@ -31,7 +31,7 @@ class CompiledPlan(NamedTuple):
         Terms are words and their n-grams; otherwise n-grams of characters.
     members : str
         The inside of the character class of words; for n-grams of characters, of white space.
-    least : int
+    min_length : int
         Number of characters of the shortest word.
     ngram_range : (int, int)
         In words, or in characters.
@@ -43,19 +43,19 @@ class CompiledPlan(NamedTuple):
         Characters that get a backslash inside a term; then the backslash gets one, too.
     pairs : bool
         Words are cut where a script without spaces begins, which becomes pairs of characters.
-    kept : int
-        What else is a token: a bit for each of `characters.KINDS`, the first one lowest.
+    kinds : int
+        Other kinds of tokens: a bit for each of `characters.KINDS`, the first one lowest.
     """
 
     words: bool
     members: str
-    least: int
+    min_length: int
     ngram_range: tuple[int, int]
     within_words: bool = False
     prefixed: bool = False
     escaped: str = ""
     pairs: bool = False
-    kept: int = 0
+    kinds: int = 0
 
 
 @lru_cache(maxsize=256)
@@ -78,39 +78,39 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     ngrams = rest.pop(NGrams, NGrams(1, 1))
     if rest or not isinstance(escape, Escape) or not isinstance(ngrams, NGrams):
         return None
-    escaped, words = escape.characters, (ngrams.least, ngrams.most)
-    found: CompiledPlan | None = None
+    escaped, words = escape.characters, (ngrams.min_n, ngrams.max_n)
+    compiled: CompiledPlan | None = None
     # The kernel escapes only colons: spaces separate the words of its n-grams.
     match splitting:
-        case Runs(members=members, least=least) if not escaped:
-            found = CompiledPlan(True, members, least, words)
-        case WordsAndPairs(members=members, least=least) if not escaped:
-            found = CompiledPlan(True, members, least, words, pairs=True)
-        case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds) if (
+        case Runs(members=members, min_length=min_length) if not escaped:
+            compiled = CompiledPlan(True, members, min_length, words)
+        case WordsAndPairs(members=members, min_length=min_length) if not escaped:
+            compiled = CompiledPlan(True, members, min_length, words, pairs=True)
+        case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds) if (
                 not escaped and set(kinds) <= set(KINDS)):
-            found = CompiledPlan(True, members, least, words, pairs=pairs, kept=sum(
+            compiled = CompiledPlan(True, members, min_length, words, pairs=pairs, kinds=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
-        case Characters(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
-            found = CompiledPlan(False, WHITE, 1, (n, m))
-        case CharactersInWords(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
-            found = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
-    if found is None or (escaped and prefix is None) or (StopWords in map(type, steps)
-                                                         and not found.words):
+        case Characters(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
+            compiled = CompiledPlan(False, WHITE, 1, (n, m))
+        case CharactersInWords(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
+            compiled = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
+    if compiled is None or (escaped and prefix is None) or (StopWords in map(type, steps)
+                                                         and not compiled.words):
         return None
-    return found._replace(prefixed=prefix is not None, escaped=escaped)
+    return compiled._replace(prefixed=prefix is not None, escaped=escaped)
 
 
-def why_unknown(plan: Plan) -> str:
+def uncompiled_reason(plan: Plan) -> str:
     """Why the kernel does not execute a plan, in a clause; empty if it does.
 
     Examples
     --------
-    >>> why_unknown(Plan((Matches("[^,]+"),)))
+    >>> uncompiled_reason(Plan((Matches("[^,]+"),)))
     "the pattern '[^,]+' is no run of one class of characters"
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, WordsAndPairs, WordsAndKept, Characters, CharactersInWords, StopWords, Escape,
+    known = (Runs, WordsAndPairs, WordsAndKinds, Characters, CharactersInWords, StopWords, Escape,
              FieldPrefix, NGrams)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
@@ -128,4 +128,4 @@ def ngrams_of(plan: Plan) -> tuple[int, int]:
     (1, 2)
     """
     last = plan.steps[-1]
-    return (last.least, last.most) if isinstance(last, NGrams) else (1, 1)
+    return (last.min_n, last.max_n) if isinstance(last, NGrams) else (1, 1)

@@ -36,14 +36,15 @@ from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-# The least width of a table, and the number of labels up to which it applies.
+# The smallest width of a table, and the number of labels up to which it applies.
 _WIDE, _FEW_LABELS = 1 << 17, 32
-_MOST_32 = 2**31 - 1
-# A table of up to so many cells is counted in faster, whether or not its counts end as sparse ones.
+_MAX_32 = 2**31 - 1
+# Up to this number of cells, counting in a table is faster than in a list of cells.
 _DENSE = 1 << 26
 # The bits of a label in the key of a cell, code << _LABEL | label.
 _LABEL = 32
-# Cells of tables that are put in order at a time; and shares of the terms, of sparse ones.
+# The number of cells of tables that are put in the order of the terms at a time. Sparse tables are
+# put in order a share of the terms at a time; this is the number of shares.
 _BLOCK, _SHARES = 1 << 18, 8
 
 
@@ -84,16 +85,16 @@ class CountSpec:
         return self.presence_above is not None and not self.binary
 
     @property
-    def least(self) -> int:
-        """The least count of a term with which a document counts; 0 if occurrences count."""
-        limit, most = self.presence_above, 2**62
+    def min_count(self) -> int:
+        """The smallest count with which a term is present in a document; 0 for occurrences."""
+        limit, largest = self.presence_above, 2**62
         if limit is None:
             return 0
-        return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
+        return max(1, int(limit) + 1) if -1 <= limit < largest else (1 if limit < 0 else largest)
 
 
 class Counting:
-    """Counts batches; `read` runs in several threads, of which each has its own tables."""
+    """Counts batches; `read` runs in several threads, each with its own tables."""
 
     def __init__(self, spec: CountSpec) -> None:
         kernel = usable_kernel()
@@ -165,18 +166,18 @@ class Counting:
 class _Sums:
     """Counts per label and code, and sums per code: see `native.rows.add_presence`.
 
-    With many labels and codes, of which few are together, ``cells`` has the counts: keys and their
-    counts, in parts that are added up when the others have become larger than the first. So each
+    If most pairs of a label and a code have no count, ``cells`` has the counts: keys and their
+    counts, in parts. The parts are added up when the later ones are larger than the first. So each
     count is copied a few times, however many batches there are.
     """
 
     def __init__(self, spec: CountSpec, rows: Any) -> None:
-        self._rows, self._least = rows, spec.least
+        self._rows, self._min_count = rows, spec.min_count
         self._both = spec.presence_above is not None or spec.keeps_documents
         # int32 takes half the memory of int64, and has half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
-        self._most = 0
+        self._max_count = 0
         self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._both else 0), dtype=np.int64)
         self.documents = 0
 
@@ -191,7 +192,7 @@ class _Sums:
             self.of_terms, self.seen = widen(self.of_terms, 2, codes), widen(self.seen, 2, codes)
 
     def _has_few(self, labels: int, codes: int) -> bool:
-        """Whether so large a table is better kept as the cells that are not 0."""
+        """Whether a table of this size takes less memory as the cells that are not 0."""
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
@@ -201,24 +202,24 @@ class _Sums:
     def _widen_counts(self, labels: int, codes: int) -> None:
         # A wide table from the start is faster than copies of a growing one. If more labels come
         # than expected, its unused part is given up.
-        least = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
-        used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, least)]
-        self.counts = widen(used, labels, codes, least)
+        min_width = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
+        used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
+        self.counts = widen(used, labels, codes, min_width)
 
     def make_room(self, more: int) -> None:
         """Make sure that no count can overflow when this number of terms is added."""
-        self._most += more
-        if self._most > _MOST_32 and self.counts.dtype == np.int32:
+        self._max_count += more
+        if self._max_count > _MAX_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
     def add(
         self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, of_terms: bool = True
     ) -> None:
-        """Count the codes of documents in their labels, and by themselves unless that is done."""
+        """Count the codes of documents in their labels and, with ``of_terms``, over all labels."""
         if self.cells is None and self._rows is not None:
             if self._both:
                 self._rows.add_presence(
-                    codes, begins, ends, labels, self.counts, self._least,
+                    codes, begins, ends, labels, self.counts, self._min_count,
                     self.of_terms if of_terms else np.zeros_like(self.of_terms), self.seen,
                     self.documents)
                 self.documents += len(ends)
@@ -248,15 +249,15 @@ class _Sums:
         width = counts.shape[1]
         if of_terms:
             self.of_terms[0, :width] += np.bincount(counts.indices, minlength=width)
-        if not self._least:
+        if not self._min_count:
             return codes, ends
         if of_terms:
             self.of_terms[1, :width] += np.bincount(codes, minlength=width)
-        present = counts.data >= self._least
+        present = counts.data >= self._min_count
         return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
 
     def to_cells(self) -> None:
-        """Keep the cells alone that are not 0."""
+        """Keep only the cells that are not 0."""
         if self.cells is None:
             ends, labels, values = cells_of(self.counts)
             codes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
@@ -304,7 +305,7 @@ def _add_tables(
 
 
 def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
-    """As `_add_tables`, where the counts of a thread are cells."""
+    """`_add_tables` if the counts of a thread are cells."""
     place = np.full(int(labels.max(initial=-1)) + 1, -1)
     place[labels] = np.arange(len(labels))
     parts: list[tuple[Ints, NDArray[Any]]] = []
@@ -313,15 +314,15 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
         while own.cells:
             keys, values = own.cells.pop()
             of_label = place[keys & ((1 << _LABEL) - 1)]
-            # Codes that are no terms get keys below 0.
+            # Codes that are not terms get keys below 0.
             parts.append((column[keys >> _LABEL] * np.int64(len(labels)) + of_label, values))
 
     def put(begin: int, end: int) -> Cells:
         low, high = begin * len(labels), end * len(labels)
         inside = [(keys >= low) & (keys < high) for keys, _ in parts]
-        some = [(keys[own] - low, values[own])
-                for (keys, values), own in zip(parts, inside, strict=True)]
-        return cells_of_keys(*_added(some), end - begin, len(labels))
+        share = [(keys[mask] - low, values[mask])
+                 for (keys, values), mask in zip(parts, inside, strict=True)]
+        return cells_of_keys(*_added(share), end - begin, len(labels))
 
     # A share of the terms at a time, which bounds the memory.
     ends = [n_terms * share // _SHARES for share in range(_SHARES + 1)]
@@ -365,18 +366,18 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
     return more
 
 
-def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
-    """A table of at least this number of rows and columns, and half as many more of either.
+def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
+    """A table of at least this number of rows and columns, half as large again in each direction.
 
-    Where each batch brings new labels, a table that grew by these alone would be copied with each
-    batch. What is never written takes no memory.
+    If each batch brings new labels, a table that grew only by these would be copied with each
+    batch. Cells that are never written take no memory.
     """
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
-    width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
+    width = max(columns * 3 // 2, min_width) if columns > have_columns else have_columns
     height = rows * 3 // 2 if rows > have_rows else have_rows
-    # The new one, in addition to the old one, which is copied.
+    # The old table is copied, so both are in memory.
     if not has_room(height * width * counts.itemsize):
         height, width = max(rows, have_rows), max(columns, have_columns)
         # Twice, because in the end they are copied once more, in the order of the terms.

@@ -70,7 +70,7 @@ class LabelCounter:
         def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None]:
             labels, rows = self._label_codes(frame[self._spec.label])
             if labels.null_count() or _repeated(labels, rows) is not None:
-                # The error names the row, whose number is known in this batch's turn.
+                # Batches are checked in order, because the error names the number of the row.
                 return frame.height, labels, rows
             # One class after the other, because the counts of one class fit into the cache.
             order = labels.arg_sort()
@@ -151,14 +151,14 @@ def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def check_complete(counts: Counts, spec: CountSpec) -> None:
-    """Raises DataError if counts that the settings need are not there, or contradict each other."""
+    """Raise DataError if counts that the settings need are missing, or contradict each other."""
     if spec.keeps_documents and counts.document_frequency is None:
         raise DataError("document frequencies are missing")
     if spec.keeps_occurrences and counts.occurrences is None:
         raise DataError("occurrences are missing")
     # Sums of weights that were added in other orders differ in their last bits.
-    most = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
-    if spec.presence_above is not None and (counts.values > most[counts.codes]).any():
+    max_value = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
+    if spec.presence_above is not None and (counts.values > max_value[counts.codes]).any():
         raise DataError("a term is in more documents than its class has")
     if counts.has_less_than_a_label or (counts.is_multilabel and spec.presence_above is not None
                                         and (counts.all_counts > counts.n_rows).any()):

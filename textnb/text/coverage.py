@@ -20,14 +20,14 @@ from textnb.text.characters import UNSPACED
 
 # Unless it is cut, a token of such a script is a phrase or a sentence.
 SPACELESS = f"[{UNSPACED}]"
-# The share of fewer texts means nothing.
-LEAST_TEXTS = 20
+# In fewer texts, the share without a known term means nothing.
+MIN_TEXTS = 20
 # In fewer documents nearly every term occurs once, in any language.
-_LEAST_LEARNED = 100
+_MIN_LEARNED = 100
 # On nine corpora of words in English and Bengali, at most 5 % of the texts hold no known term after
 # a thousand were learned, but 93 % if the tokenizer looks for words in a language without spaces.
 MANY = 0.3
-_MOST_UNKNOWN = 0.5
+_MAX_UNKNOWN = 0.5
 _SAMPLE = 1000
 _PHRASE = 4
 _CAUSE = {
@@ -53,7 +53,7 @@ class TermCoverage:
     texts : int
         Rows that hold more than white space.
     textless : int
-        The other rows: their texts are null, empty or white space alone.
+        The other rows: their texts are null, empty or only white space.
     without : int
         Those of them without a known term.
     spaceless : int
@@ -86,7 +86,7 @@ class TermCoverage:
     @property
     def message(self) -> str:
         """A warning for the user; empty if most texts hold a known term."""
-        if self.texts < LEAST_TEXTS or self.without <= MANY * self.texts:
+        if self.texts < MIN_TEXTS or self.without <= MANY * self.texts:
             return ""
         return (f"{self.without:,} of {quantity(self.texts, 'text')} "
                 f"({self.without / self.texts:.0%}) hold "
@@ -130,11 +130,11 @@ def warn_of_lone_terms(
     words : bool
         See `TermCoverage`.
     """
-    if documents < _LEAST_LEARNED or not tokens:
+    if documents < _MIN_LEARNED or not tokens:
         return
     unknown = 1.0 - float(total[total >= 2].sum()) / tokens
     silent = unknown ** (tokens / documents)
-    if unknown <= _MOST_UNKNOWN:
+    if unknown <= _MAX_UNKNOWN:
         return
     few = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
     # Single words of such a script have two or three characters.

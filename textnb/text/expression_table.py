@@ -1,4 +1,4 @@
-"""Terms without a kernel: where it has a `TermTable`, expressions have a pool of strings of Polars.
+"""Terms without a kernel: in place of its `TermTable`, a pool of strings of Polars.
 
     frame -> List(String) -> List(Categorical) -> codes
 """
@@ -59,7 +59,7 @@ class ExpressionTable:
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer, self._separators = tokenizer, separators(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
-        self._turn, self._own, self._pool = Lock(), local(), _Pool(self._terms)
+        self._turn, self._thread_local, self._pool = Lock(), local(), _Pool(self._terms)
         self._all: pl.Series | None = None
 
     def __len__(self) -> int:
@@ -82,16 +82,16 @@ class ExpressionTable:
             if self._pool.spent > _POOL_BYTES:
                 self._pool = _Pool(self._terms)
             self._pool.spent += size
-            # Held here, as another thread may put a new pool in its place meanwhile.
+            # A local name keeps the pool alive: another thread may replace it meanwhile.
             pool = self._pool
-        self._own.pool = pool
+        self._thread_local.pool = pool
         codes, ends = self._encode(pool, frame, text)
         return codes.astype(np.int32), ends
 
     def has_unknown(self, codes: Codes) -> bool:
         """Whether one of the codes of this thread's last look-up is that of an unknown term."""
         others = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
-        strings = pl.Series(others).cat.to(self._own.pool.words.dtype).cast(pl.String)
+        strings = pl.Series(others).cat.to(self._thread_local.pool.words.dtype).cast(pl.String)
         return bool(len(strings)) and (
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
@@ -100,7 +100,7 @@ class ExpressionTable:
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to look up to a new table, and return their codes."""
-        # Separators leave in words that are too short for the pattern.
+        # Separators do not remove words that are too short for the pattern.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms

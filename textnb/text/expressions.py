@@ -18,7 +18,7 @@ from textnb.text.characters import (
     COMBINING,
     TURKIC,
     UNSPACED,
-    kept_pattern,
+    kinds_pattern,
     pairs_by_replacing,
 )
 from textnb.text.plan import (
@@ -42,7 +42,7 @@ from textnb.text.plan import (
     StripAccents,
     TokenColumns,
     TurkicLowercase,
-    WordsAndKept,
+    WordsAndKinds,
     WordsAndPairs,
 )
 
@@ -96,38 +96,38 @@ class Separators(NamedTuple):
     ----------
     pattern : str
         Its matches are replaced by a space.
-    least : int
-        Shorter strings are no words, except those of ``alone``.
+    min_length : int
+        Shorter strings are not words, except those of ``alone``.
     alone : str
         A class of characters that are words by themselves; empty for none.
     """
 
     pattern: str
-    least: int
+    min_length: int
     alone: str = ""
 
     def are_words(self, strings: pl.Series) -> pl.Series:
         """Whether each of the strings between spaces is a word."""
-        long_enough = strings.str.len_chars() >= self.least
+        long_enough = strings.str.len_chars() >= self.min_length
         return long_enough | strings.str.contains(self.alone) if self.alone else long_enough
 
 
 def separators(plan: Plan) -> Separators | None:
-    r"""For a plan that ends in runs of characters: what separates them, and the shortest run kept.
+    r"""What separates the words of a plan whose tokens are runs; None for other plans.
 
     Such a plan equals "replace every stretch of other characters by one space, split on spaces,
-    drop what is short", which costs fewer matches than to find each word. None for other plans.
+    drop short strings", which needs fewer matches than finding each word.
 
     Examples
     --------
     >>> separators(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
-    Separators(pattern='[^\\w ]+', least=1, alone='')
+    Separators(pattern='[^\\w ]+', min_length=1, alone='')
     """
     match plan.after_cleaning:
-        case (Runs(members=members, least=least),):
-            return Separators(rf"[^{members} ]+", least)
-        case (WordsAndPairs(members=members, least=least),):
-            return Separators(rf"[^{members} ]+", least, unspaced_class(members))
+        case (Runs(members=members, min_length=min_length),):
+            return Separators(rf"[^{members} ]+", min_length)
+        case (WordsAndPairs(members=members, min_length=min_length),):
+            return Separators(rf"[^{members} ]+", min_length, unspaced_class(members))
         case _:
             return None
 
@@ -140,12 +140,12 @@ def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     ParameterError
         If the plan has no separators.
     """
-    found = separators(plan)
-    if found is None:
+    split = separators(plan)
+    if split is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
-    texts = ([_with_pairs(plan.cleaning, _text(name), found.alone) for name in _columns(text)]
-             if found.alone else cleaned_exprs(plan, text))
-    lists = [each.str.replace_all(found.pattern, " ").str.split(" ") for each in texts]
+    texts = ([_with_pairs(plan.cleaning, _text(name), split.alone) for name in _columns(text)]
+             if split.alone else cleaned_exprs(plan, text))
+    lists = [each.str.replace_all(split.pattern, " ").str.split(" ") for each in texts]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
@@ -209,10 +209,10 @@ def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
 def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
     """The lists of tokens that a function of the user makes of texts."""
     def cut(text: str) -> list[str]:
-        made: Any = step.function(text) if text else []
-        tokens = list(made) if isinstance(made, Iterable) else [made]
+        result: Any = step.function(text) if text else []
+        tokens = list(result) if isinstance(result, Iterable) else [result]
         if not all(isinstance(token, str) for token in tokens):
-            raise ParameterError(f"{step.setting} must make strings of a text; got {made!r:.60}")
+            raise ParameterError(f"{step.setting} must make strings of a text; got {result!r:.60}")
         return tokens
 
     def cut_all(texts: pl.Series) -> pl.Series:
@@ -225,7 +225,7 @@ def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
     """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
     # Without a cast of the column itself, which would make one token of a text.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
-    # Apart, as an expression that stands twice in a filter is evaluated twice.
+    # In two steps: an expression that is twice in a filter is evaluated twice.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
     return pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))
@@ -250,8 +250,8 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
             case Lowercase():
                 value = value.str.to_lowercase()
             case TurkicLowercase(language="tr" | "az"):
-                for found, becomes in TURKIC:
-                    value = value.str.replace_all(found, becomes, literal=True)
+                for pattern, replacement in TURKIC:
+                    value = value.str.replace_all(pattern, replacement, literal=True)
                 value = value.str.to_lowercase()
             case StripAccents(kind="ascii"):
                 value = value.str.normalize("NFKD").str.replace_all(r"[^\x00-\x7F]+", "")
@@ -263,19 +263,19 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
-            case WordsAndPairs(members=members, least=least):
+            case WordsAndPairs(members=members, min_length=min_length):
                 alone = unspaced_class(members)
                 value = _with_pairs(steps[:place], text, alone).str.extract_all(
-                    f"[{members}]{{{least},}}|{alone}+")
-            case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
+                    f"[{members}]{{{min_length},}}|{alone}+")
+            case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
                 alone = unspaced_class(members)
                 if pairs:
                     value = _with_pairs(steps[:place], text, alone)
-                value = value.str.extract_all(kept_or_word(members, least, pairs, kinds))
-            case Characters(least=least, most=most):
-                value = _characters(value, least, most)
-            case CharactersInWords(least=least, most=most):
-                value = _characters_in_words(value, least, most)
+                value = value.str.extract_all(tokens_pattern(members, min_length, pairs, kinds))
+            case Characters(min_n=min_n, max_n=max_n):
+                value = _characters(value, min_n, max_n)
+            case CharactersInWords(min_n=min_n, max_n=max_n):
+                value = _characters_in_words(value, min_n, max_n)
             case TokenColumns():
                 # Columns of tokens are read by `_of_tokens`.
                 pass
@@ -286,8 +286,8 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                     pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
             case FieldPrefix():
                 value = value.list.eval(pl.lit(prefix) + pl.element()) if prefix else value
-            case NGrams(least=least, most=most):
-                value = _ngrams(value, least, most)
+            case NGrams(min_n=min_n, max_n=max_n):
+                value = _ngrams(value, min_n, max_n)
             case OwnCode():
                 # The subclass's code calls this, or replaces it.
                 pass
@@ -302,10 +302,10 @@ def unspaced_class(members: str) -> str:
     return f"[{members}&&[{UNSPACED}]]"
 
 
-def kept_or_word(members: str, least: int, pairs: bool, kinds: tuple[str, ...]) -> str:
-    """The pattern of the tokens of `WordsAndKept`, where pairs are apart from each other."""
-    words = [f"[{members}]{{{least},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
-    return "|".join([kept_pattern(kinds), *words])
+def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
+    """The pattern of the tokens of `WordsAndKinds`, where pairs are apart from each other."""
+    words = [f"[{members}]{{{min_length},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
+    return "|".join([kinds_pattern(kinds), *words])
 
 
 def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:
@@ -318,8 +318,8 @@ def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Exp
     known = Lowercase | TurkicLowercase
     searched = text if all(isinstance(step, known) for step in cleaning) else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
-    for found, becomes in pairs_by_replacing(alone):
-        pairs = pairs.str.replace_all(found, becomes)
+    for pattern, replacement in pairs_by_replacing(alone):
+        pairs = pairs.str.replace_all(pattern, replacement)
     return pl.coalesce(pairs, cleaned)
 
 
@@ -348,9 +348,9 @@ def _without(tokens: pl.Expr, stops: frozenset[str]) -> pl.Expr:
     return tokens.list.eval(pl.element().filter(~pl.element().is_in(listed.implode())))
 
 
-def _ngrams(tokens: pl.Expr, least: int, most: int) -> pl.Expr:
+def _ngrams(tokens: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     lists = []
-    for n in range(least, most + 1):
+    for n in range(min_n, max_n + 1):
         joined = pl.element()
         for ahead in range(1, n):
             joined = joined + pl.lit(" ") + pl.element().shift(-ahead)
@@ -358,24 +358,24 @@ def _ngrams(tokens: pl.Expr, least: int, most: int) -> pl.Expr:
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
-def _characters(text: pl.Expr, least: int, most: int) -> pl.Expr:
+def _characters(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     # Matches do not overlap: the n-grams that start at offsets o, o + n, o + 2n ... need one pass
     # for each o below n.
     lists = [text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
-             for n in range(least, most + 1) for offset in range(n)]
+             for n in range(min_n, max_n + 1) for offset in range(n)]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
-def _characters_in_words(text: pl.Expr, least: int, most: int) -> pl.Expr:
+def _characters_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     # One padded word to a line; a word has no white space, so no line feed.
     lines = text.str.extract_all(rf"[^{WHITE}]+").list.eval(
         pl.lit(" ") + pl.element() + pl.lit(" ")).list.join("\n")
     lists = []
-    for n in range(least, most + 1):
+    for n in range(min_n, max_n + 1):
         for offset in range(n):
             rest = lines.str.replace_all(rf"(?m)^[^\n]{{0,{offset}}}", "") if offset else lines
             lists.append(rest.str.extract_all(rf"[^\n]{{{n}}}"))
     # A padded word shorter than the shortest n-gram is one n-gram by itself.
-    if least > 1:
-        lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{least - 1}}}$"))
+    if min_n > 1:
+        lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{min_n - 1}}}$"))
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)

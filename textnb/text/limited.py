@@ -1,4 +1,4 @@
-"""Counts per class within a limit of memory: exact, without the rarest terms where necessary.
+"""Counts per class within a limit of memory: exact, but without the rarest terms if necessary.
 
     frames -> counts of some batches -> a run on disk -> ... -> sums, a share of the terms at a time
            -> the terms that occur often enough
@@ -36,7 +36,7 @@ from textnb.text.counts import Ints, LabelCounter, each_label
 # and temporary copies of both. The numbers were measured; letters are in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
 # Batches with more labels than this are cut, so that a slice takes about this part of the limit.
-_FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
+_FEW_LABELS, _SLICES, _MIN_ROWS = 64, 64, 16
 # Bytes of text per new term: an estimate, which is low if texts are short.
 _BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
@@ -99,12 +99,12 @@ def _with_few_labels(
     for frame in frames:
         labels = each_label(frame[spec.label])[0].n_unique()
         cells = max(1, labels * int(frame.estimated_size()) // _BYTES_PER_TERM)
-        # Both grow with a slice: a share f of the rows takes f² of their product.
+        # Labels and terms both grow with a slice: a share f of the rows takes f² of their product.
         share = (memory / (_SLICES * _PER_CLASS * cells)) ** 0.5
         if labels <= _FEW_LABELS or share >= 1.0:
             yield frame
         else:
-            yield from frame.iter_slices(max(_LEAST_ROWS, int(share * frame.height)))
+            yield from frame.iter_slices(max(_MIN_ROWS, int(share * frame.height)))
 
 
 def _until_full(
@@ -150,7 +150,8 @@ def _on_disk(folder: str) -> Iterator[None]:
 
 
 class _Runs:
-    """Counts on disk, in several files, each with the shares of its terms one after the other."""
+    """Counts on disk: several files, each with the counts of one share of the terms after another.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -162,7 +163,7 @@ class _Runs:
         return len(self._begins)
 
     def write(self, counts: Counts) -> None:
-        # The hash, and so a term's share, is valid in this process only.
+        # The hash, which decides a term's share, is only valid in this process.
         share = (counts.terms.hash(seed=0) % _SHARES).to_numpy()
         self._write(counts.select(np.flatnonzero(share == number)) for number in range(_SHARES))
 
@@ -208,12 +209,13 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
         labels = _sums_of(counts)
         frequency = _by_total(np.concatenate([frequency, _frequency(counts)], axis=1))
     at_most = _cutoff(frequency, memory, labels)
-    kept = _of_same_rows([counts.select(counts.all_occurrences > at_most) for counts in shares()])
+    frequent = _of_same_rows(
+        [counts.select(counts.all_occurrences > at_most) for counts in shares()])
     if not at_most:
-        return kept
+        return frequent
     totals, terms, _ = frequency[:, frequency[0] <= at_most]
     pruned = Pruned(int(terms.sum()), int((totals * terms).sum()), at_most)
-    return replace(kept, pruned=pruned if kept.pruned is None else kept.pruned + pruned)
+    return replace(frequent, pruned=pruned if frequent.pruned is None else frequent.pruned + pruned)
 
 
 def _of_same_rows(shares: list[Counts]) -> Counts:

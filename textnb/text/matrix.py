@@ -76,7 +76,7 @@ class Vocabulary:
         found = known.table.look_up_few(texts)
         return None if found is None else known.rows(*found)
 
-    def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
+    def count_known_terms(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """`counts` for documents that hold only terms of the vocabulary.
 
         Raises
@@ -155,8 +155,8 @@ class CsrBuilder:
             The codes of each document's terms, one document after the other. They are overwritten.
         ends : int64 (n_documents,)
         columns : int32 (n_codes,), optional
-            The column of each code; -1 for none, which codes below 0 have for the kernel. Without
-            it, which is for SciPy, codes are columns, and those beyond the last one are left out.
+            The column of each code, -1 for none. The kernel needs it, and codes below 0 have no
+            column. SciPy has none: codes are columns, and those beyond the last one are left out.
         """
         if self._kernel is None:
             column = codes if columns is None else columns[codes]
@@ -347,7 +347,7 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
 def _keep_entries(
     lengths: Ints, codes: NDArray[Any], keep: NDArray[np.bool_]
 ) -> tuple[Ints, NDArray[Any]]:
-    """Lengths and codes of the tokens that are kept."""
+    """Lengths and codes of the tokens that have a column."""
     if keep.all():
         return lengths, codes
     before = np.zeros(len(keep) + 1, dtype=np.int32 if len(keep) < 2**31 else np.int64)

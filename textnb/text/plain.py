@@ -49,7 +49,7 @@ from textnb.text.plan import (
     StripAccents,
     TokenColumns,
     TurkicLowercase,
-    WordsAndKept,
+    WordsAndKinds,
     WordsAndPairs,
 )
 
@@ -86,10 +86,10 @@ def plain_tokens(
     Raises
     ------
     ParameterError
-        If the plan has a step that plain Python does not run; it is named. Also if a column holds a
-        text in place of a list of tokens, or the reverse.
+        If the plan has a step that plain Python does not run; the error names it. Also if a column
+        holds a text in place of a list of tokens, or the reverse.
     """
-    found: list[str] | None = []
+    all_tokens: list[str] | None = []
     names = list(columns)
     for name, prefix, holds_tokens in zip(
             names, plan.prefixes(names), plan.hold_tokens(names), strict=True):
@@ -102,10 +102,10 @@ def plain_tokens(
         tokens = (_run(plan.steps, text if known else "", prefix) if isinstance(text, str)
                   else _run_tokens(plan, text if known else [], prefix))
         if tokens is None or not known:
-            found = None
-        elif found is not None:
-            found += tokens
-    return found
+            all_tokens = None
+        elif all_tokens is not None:
+            all_tokens += tokens
+    return all_tokens
 
 
 def clean(plan: Plan, text: str) -> str | None:
@@ -131,8 +131,8 @@ def _clean(step: Step, text: str) -> str:
         case Lowercase():
             return text.lower()
         case TurkicLowercase(language="tr" | "az"):
-            for found, becomes in TURKIC:
-                text = text.replace(found, becomes)
+            for old, new in TURKIC:
+                text = text.replace(old, new)
             return text.lower()
         case StripAccents(kind="ascii"):
             return "".join(c for c in normalize("NFKD", text) if c.isascii())
@@ -147,28 +147,28 @@ def _clean(step: Step, text: str) -> str:
 def _run(
     steps: tuple[Step, ...], text: str, prefix: str, tokens: Sequence[str] = ()
 ) -> list[str] | None:
-    """The tokens of a text, or what steps after the splitting make of tokens."""
+    """The tokens that steps make of a text, or of other tokens."""
     tokens = list(tokens)
     for place, step in enumerate(steps):
         match step:
             case Cleaning():
                 text = _clean(step, text)
-            case Runs(members=members, least=least):
+            case Runs(members=members, min_length=min_length):
                 words = text.translate(_others_to_spaces(members)).split(" ")
-                tokens = [word for word in words if len(word) >= least]
-            case WordsAndPairs(members=members, least=least):
+                tokens = [word for word in words if len(word) >= min_length]
+            case WordsAndPairs(members=members, min_length=min_length):
                 tokens = []
                 for run in text.translate(_others_to_spaces(members)).split(" "):
-                    tokens += _words_and_pairs(run, least)
-            case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
-                tokens = _kept_and_words(text, _membership(members), least, pairs, kinds)
-            case Characters(least=least, most=most):
-                tokens = _characters(text, least, most)
-            case CharactersInWords(least=least, most=most):
+                    tokens += _words_and_pairs(run, min_length)
+            case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
+                tokens = _words_and_kinds(text, _membership(members), min_length, pairs, kinds)
+            case Characters(min_n=min_n, max_n=max_n):
+                tokens = _characters(text, min_n, max_n)
+            case CharactersInWords(min_n=min_n, max_n=max_n):
                 tokens = []
                 for word in text.split():
-                    short = [f" {word} "] if len(word) + 2 < least else []
-                    tokens += [*short, *_characters(f" {word} ", least, most)]
+                    short = [f" {word} "] if len(word) + 2 < min_n else []
+                    tokens += [*short, *_characters(f" {word} ", min_n, max_n)]
             case TokenColumns():
                 # Columns of tokens are read by `_run_tokens`.
                 pass
@@ -182,8 +182,8 @@ def _run(
                 tokens = [token.translate(special) for token in tokens]
             case FieldPrefix():
                 tokens = [f"{prefix}{token}" for token in tokens]
-            case NGrams(least=least, most=most):
-                tokens = [" ".join(tokens[at:at + n]) for n in range(least, most + 1)
+            case NGrams(min_n=min_n, max_n=max_n):
+                tokens = [" ".join(tokens[at:at + n]) for n in range(min_n, max_n + 1)
                           for at in range(len(tokens) - n + 1)]
             case _:
                 raise _unknown(step)
@@ -195,12 +195,12 @@ def _unknown(step: Step) -> ParameterError:
                           "tokenizer's plan; Polars' expressions may")
 
 
-def _run_tokens(plan: Plan, given: Sequence[str | None], prefix: str) -> list[str] | None:
+def _run_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[str] | None:
     """`_run` for a column of tokens, each of which is cleaned and not split."""
     def clean(token: str) -> str:
         return reduce(lambda text, step: _clean(step, text), plan.cleaning, token)
 
-    tokens = [cleaned for token in given if token and (cleaned := clean(token))]
+    tokens = [cleaned for token in column if token and (cleaned := clean(token))]
     step = plan.find(StopWords)
     if step is not None:
         if not all(map(_known, step.texts)):
@@ -214,7 +214,7 @@ def _run_tokens(plan: Plan, given: Sequence[str | None], prefix: str) -> list[st
 
 @lru_cache(maxsize=64)
 def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str] | None:
-    """The tokens of several texts; None if one has a character that is not known."""
+    """The tokens of several texts; None if one has a character that Python does not know."""
     found: set[str] = set()
     for text in texts:
         tokens = _run(steps, text, "") if _known(text) else None
@@ -234,20 +234,20 @@ def _known(text: str) -> bool:
     return all(unicodedata.category(c) not in ("Cn", "Cs") for c in set(text))
 
 
-def _words_and_pairs(run: str, least: int) -> list[str]:
+def _words_and_pairs(run: str, min_length: int) -> list[str]:
     if run.isascii():
-        return [run] if len(run) >= least else []
+        return [run] if len(run) >= min_length else []
     tokens: list[str] = []
     for piece, unspaced in stretches(run):
         if unspaced:
             tokens += [piece[at:at + 2] for at in range(len(piece) - 1)] or [piece]
-        elif len(piece) >= least:
+        elif len(piece) >= min_length:
             tokens.append(piece)
     return tokens
 
 
-def _characters(text: str, least: int, most: int) -> list[str]:
-    return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
+def _characters(text: str, min_n: int, max_n: int) -> list[str]:
+    return [text[at:at + n] for n in range(min_n, max_n + 1) for at in range(len(text) - n + 1)]
 
 
 class _Kinds(dict[str, int]):
@@ -269,17 +269,17 @@ class _Kinds(dict[str, int]):
         self[character] = kind
         return kind
 
-    def end_of_run(self, text: str, at: int, wanted: int) -> int:
+    def end_of_run(self, text: str, at: int, bits: int) -> int:
         """The end of the run of characters of a class that begins at a place."""
-        while at < len(text) and self[text[at]] & wanted:
+        while at < len(text) and self[text[at]] & bits:
             at += 1
         return at
 
 
-def _kept_and_words(
-    text: str, is_member: Callable[[str], bool], least: int, pairs: bool, kinds: Sequence[str]
+def _words_and_kinds(
+    text: str, is_member: Callable[[str], bool], min_length: int, pairs: bool, kinds: Sequence[str]
 ) -> list[str]:
-    """The tokens of `WordsAndKept`, in time that grows with the length of the text.
+    """The tokens of `WordsAndKinds`, in time that grows with the length of the text.
 
     Where no name begins at one letter, none begins at the other letters up to the end of the run,
     and likewise for amounts and words.
@@ -290,17 +290,17 @@ def _kept_and_words(
         It is cleaned.
     is_member : callable
         Whether a character is in the class of words; it must be the same object each time.
-    least : int
+    min_length : int
         Number of characters of the shortest word.
     pairs : bool
     kinds : sequence of str
 
     Examples
     --------
-    >>> _kept_and_words("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
+    >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
     ['c#', 'u.s.', '5%']
     """
-    found, classes = [], _kinds_of(is_member, pairs)
+    tokens, classes = [], _kinds_of(is_member, pairs)
     at = no_name = no_share = no_word = 0
     while at < len(text):
         character, end = text[at], at
@@ -325,17 +325,17 @@ def _kept_and_words(
                 last += 2
             end = last if last - at > 2 else at
         if end > at:
-            found.append(text[at:end])
+            tokens.append(text[at:end])
         elif kind & _UNSPACED:
             end = classes.end_of_run(text, at, _UNSPACED)
-            found += [text[place:place + 2] for place in range(at, end - 1)] or [character]
+            tokens += [text[place:place + 2] for place in range(at, end - 1)] or [character]
         elif kind & _IN_WORDS and at >= no_word:
             no_word = classes.end_of_run(text, at, _IN_WORDS)
-            if no_word - at >= least:
+            if no_word - at >= min_length:
                 end = no_word
-                found.append(text[at:end])
+                tokens.append(text[at:end])
         at = max(end, at + 1)
-    return found
+    return tokens
 
 
 @lru_cache(maxsize=8)

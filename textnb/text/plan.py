@@ -6,8 +6,8 @@ r"""The steps of a tokenizer as data: a plan is a sequence of steps, and engines
     then:      StopWords -> Escape -> FieldPrefix -> NGrams              tokens to tokens
 
 Polars' expressions, the compiled loops, plain Python and the exports each execute plans in their
-own way. Each engine knows some steps by their types and values, and refuses every other step by
-name. So an engine never leaves out a step in silence.
+own way. Each engine knows some steps by their types and values, and raises an error that names any
+other step. So no engine leaves out a step silently.
 
 This module imports neither Polars nor NumPy.
 """
@@ -22,14 +22,14 @@ from typing import Any, TypeVar
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 
-# Values of settings that files lack because they are older than the setting.
+# Values of settings that are newer than the files that lack them.
 _BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
                            "segmenter": None}
 
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
 # No member of these classes is a space, a colon or a backslash.
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
-_RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<least>\d+),\}})")
+_RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<min>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
 # White space by Python's str.isspace; the regex engine's \s lacks the four separators.
 WHITE = r"\s\x1c-\x1f"
@@ -72,7 +72,7 @@ class Lowercase(Cleaning):
 class TurkicLowercase(Cleaning):
     """Lower case of Turkish ("tr") or Azerbaijani ("az").
 
-    What `textnb.text.characters.TURKIC` lists is replaced; the rest is as of `Lowercase`.
+    The characters of `textnb.text.characters.TURKIC` are replaced; others are as in `Lowercase`.
     """
 
     language: str
@@ -115,13 +115,13 @@ class Runs(Splitting):
         The regular expression.
     members : str
         The inside of its character class. No member is a space, a colon or a backslash.
-    least : int
-        Shorter runs are no words.
+    min_length : int
+        Shorter runs are not words.
     """
 
     pattern: str
     members: str
-    least: int
+    min_length: int
 
     _setting = "pattern={pattern!r}"
 
@@ -130,31 +130,31 @@ class WordsAndPairs(Splitting):
     r"""The runs of `Runs`, each cut where a script without spaces begins or ends.
 
     A stretch of characters of `textnb.text.characters` becomes its overlapping pairs of characters,
-    and a stretch of one character that character. Any other stretch is a word if it has ``least``
-    characters.
+    and a stretch of one character that character. Any other stretch is a word if it has
+    ``min_length`` characters.
 
     Attributes
     ----------
-    pattern, members, least
+    pattern, members, min_length
         See `Runs`.
     """
 
     pattern: str
     members: str
-    least: int
+    min_length: int
 
     _setting = "pattern={pattern!r} with unspaced='pairs'"
 
 
-class WordsAndKept(Splitting):
-    """Words as of `Runs`, or with ``pairs`` as of `WordsAndPairs`, and what else is kept.
+class WordsAndKinds(Splitting):
+    """Words as of `Runs`, or with ``pairs`` as of `WordsAndPairs`, and other kinds of tokens.
 
-    Where one of the patterns of `textnb.text.characters` begins a match, that is a token, and what
-    follows it is read on from its end.
+    Where a pattern of `textnb.text.characters` for one of the kinds matches, the match is a token,
+    and the next token begins after it.
 
     Attributes
     ----------
-    pattern, members, least
+    pattern, members, min_length
         As of `Runs`.
     pairs : bool
     kinds : tuple of str
@@ -162,7 +162,7 @@ class WordsAndKept(Splitting):
 
     pattern: str
     members: str
-    least: int
+    min_length: int
     pairs: bool
     kinds: tuple[str, ...]
 
@@ -186,10 +186,10 @@ class Segments(Splitting):
 
 
 class Characters(Splitting):
-    """N-grams of characters across the text, of ``least`` to ``most`` characters."""
+    """N-grams of characters across the text, of ``min_n`` to ``max_n`` characters."""
 
-    least: int
-    most: int
+    min_n: int
+    max_n: int
 
     _setting = "analyzer='char'"
 
@@ -197,12 +197,12 @@ class Characters(Splitting):
 class CharactersInWords(Splitting):
     """N-grams of characters within words, each padded by a space on both sides.
 
-    Words are what white space separates. A padded word that is shorter than ``least`` is one
+    Words are what white space separates. A padded word that is shorter than ``min_n`` is one
     n-gram by itself.
     """
 
-    least: int
-    most: int
+    min_n: int
+    max_n: int
 
     _setting = "analyzer='char_wb'"
 
@@ -283,34 +283,34 @@ class FieldPrefix(Step):
         >>> FieldPrefix(("subject",)).prefixes(["subject", "body"])
         ['subject:', '']
         """
-        wanted = _among("field_prefix", self.columns, columns)
-        for name in wanted:
+        prefixed = _among("field_prefix", self.columns, columns)
+        for name in prefixed:
             if re.search(r"[ :\\]", name):
                 raise ParameterError(f"column {name!r} can't be a field prefix: rename it without "
                                      "space, colon and backslash")
-        return [f"{name}:" if name in wanted else "" for name in columns]
+        return [f"{name}:" if name in prefixed else "" for name in columns]
 
 
 def _among(
-    setting: str, wanted: Sequence[str] | bool, columns: Sequence[str]
+    setting: str, names: Sequence[str] | bool, columns: Sequence[str]
 ) -> Sequence[str]:
     """The columns that a setting names, or all text columns; each is one of these."""
-    if isinstance(wanted, bool):
-        return columns if wanted else ()
-    for name in wanted:
+    if isinstance(names, bool):
+        return columns if names else ()
+    for name in names:
         if name not in columns:
             raise ParameterError(f"{setting} names {name!r}, which is not among the text columns "
                                  f"{list(columns)!r}")
-    return wanted
+    return names
 
 
 class NGrams(Step):
-    """N-grams of ``least`` to ``most`` tokens, joined by one space; shorter ones come first."""
+    """N-grams of ``min_n`` to ``max_n`` tokens, joined by one space; shorter ones come first."""
 
-    least: int
-    most: int
+    min_n: int
+    max_n: int
 
-    _setting = "ngram_range=({least}, {most})"
+    _setting = "ngram_range=({min_n}, {max_n})"
 
 
 class OwnCode(Step):
@@ -333,9 +333,9 @@ class Plan(Value):
     --------
     >>> plan = Plan((Lowercase(), Matches("[^,]+"), NGrams(2, 2)))
     >>> plan.cleaning, plan.after_cleaning
-    ((Lowercase(),), (Matches(pattern='[^,]+'), NGrams(least=2, most=2)))
+    ((Lowercase(),), (Matches(pattern='[^,]+'), NGrams(min_n=2, max_n=2)))
     >>> plan.find(NGrams), plan.find(Escape)
-    (NGrams(least=2, most=2), None)
+    (NGrams(min_n=2, max_n=2), None)
     """
 
     steps: tuple[Step, ...]
@@ -389,7 +389,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     Raises
     ------
     ParameterError
-        If a setting is missing, or no step does a setting or its value; it is named.
+        If a setting is missing, or there is no step for a setting or its value; the error names it.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     ...          "normalize": None, "strip_accents": None, "stop_words": (), "field_prefix": False,
     ...          "unspaced": "whole", "keep": (), "token_columns": False,
     ...          "segmenter": None}).steps[1:]
-    (Runs(pattern='[a-z]+', members='a-z', least=1), NGrams(least=1, most=2))
+    (Runs(pattern='[a-z]+', members='a-z', min_length=1), NGrams(min_n=1, max_n=2))
     """
     rest = dict(settings)
     try:
@@ -405,7 +405,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
         analyzer, pattern, unspaced = map(rest.pop, ("analyzer", "pattern", "unspaced"))
         of_words = {name: rest.pop(name)
                     for name in ("stop_words", "keep", "token_columns", "segmenter")}
-        (least, most), prefixed = rest.pop("ngram_range"), rest.pop("field_prefix")
+        (min_n, max_n), prefixed = rest.pop("ngram_range"), rest.pop("field_prefix")
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
@@ -421,16 +421,16 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
                     "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, "
                     "before {keep} could keep them: use 'unicode'")
             # Words of runs hold no space and no colon, so that nothing in them needs an escape.
-            special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKept) else (
-                (" " if most > 1 else "") + (":" if prefix else ""))
+            special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKinds) else (
+                (" " if max_n > 1 else "") + (":" if prefix else ""))
             stops = [StopWords(_hashable(stop_words))] if stop_words else []
             escape = [Escape(special)] if special else []
-            ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
+            ngrams = [NGrams(min_n, max_n)] if (min_n, max_n) != (1, 1) else []
             return Plan((*cleaning, *splitting, *stops, *escape, *prefix, *ngrams))
         case "char":
-            splitting = [SingleSpaces(), Characters(least, most)]
+            splitting = [SingleSpaces(), Characters(min_n, max_n)]
         case "char_wb":
-            splitting = [CharactersInWords(least, most)]
+            splitting = [CharactersInWords(min_n, max_n)]
         case _:
             raise _no_step("analyzer", analyzer)
     for name, value in of_words.items():
@@ -449,10 +449,10 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> with_missing({"analyzer": "word"})
     {'unspaced': 'whole', 'keep': (), 'token_columns': False, 'segmenter': None, 'analyzer': 'word'}
     """
-    found = {**_BEFORE, **settings}
-    if "unspaced" not in settings and found.get("strip_accents") == "unicode":
-        found["strip_accents"] = "marks"
-    return found
+    complete = {**_BEFORE, **settings}
+    if "unspaced" not in settings and complete.get("strip_accents") == "unicode":
+        complete["strip_accents"] = "marks"
+    return complete
 
 
 def _cleaning(normalize: Any, lowercase: Any, strip_accents: Any) -> Iterator[Step]:
@@ -488,16 +488,16 @@ def _words(
     words: Splitting = words_of(pattern)
     if unspaced not in ("pairs", "whole"):
         raise _no_step("unspaced", unspaced)
-    # A class without an escape has no characters of scripts without spaces, and a pattern that is
-    # no run of one class finds words by itself.
+    # A class without an escape has no characters of scripts without spaces. A pattern that is not a
+    # run of one class finds words by itself.
     if unspaced == "pairs" and isinstance(words, Runs) and "\\" in words.members:
-        words = WordsAndPairs(words.pattern, words.members, words.least)
+        words = WordsAndPairs(words.pattern, words.members, words.min_length)
     if keep:
         if not isinstance(words, Runs | WordsAndPairs):
             raise ParameterError(
                 f"keep={keep!r} needs a pattern that is a run of one class of characters, as the "
                 "default; write what to keep into your pattern")
-        words = WordsAndKept(words.pattern, words.members, words.least,
+        words = WordsAndKinds(words.pattern, words.members, words.min_length,
                              isinstance(words, WordsAndPairs), _hashable(keep))
     if segmenter is not None and token_columns:
         raise ParameterError.naming("{segmenter} makes words of texts: it needs no {token_columns}")
@@ -527,14 +527,14 @@ def words_of(pattern: str) -> Runs | Matches:
     Examples
     --------
     >>> words_of("[a-z0-9]{3,}"), words_of("a+b")
-    (Runs(pattern='[a-z0-9]{3,}', members='a-z0-9', least=3), Matches(pattern='a+b'))
+    (Runs(pattern='[a-z0-9]{3,}', members='a-z0-9', min_length=3), Matches(pattern='a+b'))
     """
     if _SKLEARN_RUN.fullmatch(pattern):
         return Runs(pattern, r"\w", 2)
     run = _RUN.fullmatch(pattern)
-    if run is None or int(run["least"] or 1) < 1:
+    if run is None or int(run["min"] or 1) < 1:
         return Matches(pattern)
-    return Runs(pattern, run["members"] or run["single"], int(run["least"] or 1))
+    return Runs(pattern, run["members"] or run["single"], int(run["min"] or 1))
 
 
 def _hashable(value: Any) -> Any:

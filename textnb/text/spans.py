@@ -34,7 +34,7 @@ Spans = list[tuple[int, int]]
 # Words or terms, and the numbers of the spans that each covers.
 Covering = list[tuple[str, list[int]]]
 
-# A text is cleaned in parts that cleaning leaves apart: white space, a syllable of Hangul, or a
+# A text is cleaned in parts that do not affect each other: white space, a syllable of Hangul, or a
 # character with its marks (Katakana has some of half a width).
 _PART = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff}}]+"
          r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
@@ -134,7 +134,7 @@ def _read(
         spans = [(end - len(token) - 1, end - 1) for token, end in zip(text, ends, strict=True)]
         words = [(word, [place]) for place, word in enumerate(cleaned_strings(plan, text)) if word]
         text = " ".join(text)
-    # All steps that may drop words, and none that makes others of them.
+    # All steps that may drop words, and no step that changes them.
     dropping = Plan(tuple(step for step in plan.steps
                       if not isinstance(step, Escape | FieldPrefix | NGrams | OwnCode)))
     kept = set(tokens(tokens_expr(dropping, columns)))
@@ -146,7 +146,7 @@ def _windows(plan: Plan, words: Covering, kept: set[str], terms: list[str]) -> C
     covered = [places for word, places in words if word in kept]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
     windows = [sorted({place for places in covered[first:first + n] for place in places})
-               for n in range(ngrams.least, ngrams.most + 1)
+               for n in range(ngrams.min_n, ngrams.max_n + 1)
                for first in range(len(covered) - n + 1)]
     return list(zip(terms, windows, strict=True)) if len(windows) == len(terms) else []
 
@@ -158,21 +158,21 @@ def _placed(words: Sequence[str], cleaned: str) -> tuple[Spans, Covering]:
     the pair before it.
     """
     spans: Spans = []
-    found: Covering = []
+    covering: Covering = []
     end = 0
     for word in words:
         is_pair = len(word) == 2 and next(stretches(word)) == (word, True)
-        continues = (is_pair and len(found) > 0 and len(found[-1][1]) == 2
+        continues = (is_pair and len(covering) > 0 and len(covering[-1][1]) == 2
                      and cleaned.startswith(word, end - 1))
         start = end - 1 if continues else cleaned.find(word, end)
         if start < 0:
-            found.append((word, []))
+            covering.append((word, []))
             continue
         end = start + len(word)
         own = list(pairwise([start, start + 1, end] if is_pair else [start, end]))
         spans += own[1:] if continues else own
-        found.append((word, list(range(len(spans) - len(own), len(spans)))))
-    return spans, found
+        covering.append((word, list(range(len(spans) - len(own), len(spans)))))
+    return spans, covering
 
 
 def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans, Covering]:
@@ -181,14 +181,14 @@ def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans
     word_at = {place: number for number, (start, end) in enumerate(spans)
                for place in range(start, end)}
     padded = f" {cleaned} "
-    found = []
+    covering = []
     for term in contributions:
         start = padded.find(term)
         while start >= 0 and term:
-            found.append((term, [word_at[place] for place in range(start - 1, start - 1 + len(term))
-                                 if place in word_at]))
+            places = range(start - 1, start - 1 + len(term))
+            covering.append((term, [word_at[place] for place in places if place in word_at]))
             start = padded.find(term, start + 1)
-    return spans, found
+    return spans, covering
 
 
 def _cleaned_in_place(plan: Plan, text: str) -> tuple[str, Spans]:

@@ -30,9 +30,9 @@ from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
-_MOST_CODES = 2**31 - 2**24
+_MAX_CODES = 2**31 - 2**24
 # A thread keeps its arrays for the next call if they hold at most this number of codes.
-_MOST_KEPT = 1 << 22
+_MAX_REUSED = 1 << 22
 # Number of spans that are found, and then looked up, at a time.
 _SPANS = 1 << 14
 
@@ -56,8 +56,8 @@ class TermTable:
         self._finds_words = compiled is not None
         self._compiled = compiled or CompiledPlan(True, "", 1, ngrams_of(self._plan))
         self.secret = random_hash_keys() if secret is None else secret
-        self._words, self._least = self._compiled.words, self._compiled.least
-        self._table, self._own = kernel.terms.Table(self.secret), local()
+        self._words, self._min_length = self._compiled.words, self._compiled.min_length
+        self._table, self._thread_local = kernel.terms.Table(self.secret), local()
         # Stop words get the first codes, so that a code shows whether it is of a stop word.
         stops = sorted(stop_tokens(self._plan)) if self._finds_words else []
         self._stops = pl.Series(stops, dtype=pl.String)
@@ -75,10 +75,10 @@ class TermTable:
 
         The next call of this thread overwrites the codes.
         """
-        if len(self) > _MOST_CODES:
+        if len(self) > _MAX_CODES:
             raise DataError.naming(
-                "more than {most:,} terms: raise {min_df} and learn from parts, or choose shorter "
-                "n-grams", most=_MOST_CODES)
+                "more than {max_terms:,} terms: raise {min_df} and learn from parts, or choose "
+                "shorter n-grams", max_terms=_MAX_CODES)
         return self._encode(frame, text, True)
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
@@ -96,10 +96,10 @@ class TermTable:
         lists = words_of_terms(self._plan, terms)
         words = lists.explode(empty_as_null=False, keep_nulls=False)
         lengths = lists.list.len().cast(pl.Int64).to_numpy()
-        most = int(lengths.max()) if len(lengths) else 1
+        longest = int(lengths.max()) if len(lengths) else 1
         codes = self._add_words(words)
         of_grams = np.empty(len(terms), dtype=np.int32)
-        for length in range(1, most + 1):
+        for length in range(1, longest + 1):
             rows = np.flatnonzero(lengths == length)
             starts = np.cumsum(lengths)[rows] - length
             chosen = codes[starts[:, None] + np.arange(length)].reshape(-1)
@@ -125,8 +125,8 @@ class TermTable:
     def terms(self) -> Codes:
         """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
         depth = self._word_numbers(self._arrays()[2])
-        least = self._compiled.ngram_range[0] if self._words else 1
-        codes = np.flatnonzero(depth >= least + self._depth - 1).astype(np.int32)
+        min_n = self._compiled.ngram_range[0] if self._words else 1
+        codes = np.flatnonzero(depth >= min_n + self._depth - 1).astype(np.int32)
         return codes[codes >= len(self._stops)]
 
     def sort(self, codes: Codes) -> Codes:
@@ -201,13 +201,13 @@ class TermTable:
         """Add words with the prefixes that they may have, and return their codes."""
         if not self._compiled.prefixed:
             return self._add_strings(words)
-        # The first colon that is not escaped ends a prefix, in which nothing is.
+        # The first colon that is not escaped ends a prefix; a prefix has no escapes.
         prefixes = words.str.extract(r"^([^\\:]*:)").fill_null("")
         plain = words.str.slice(prefixes.str.len_chars())
         if self._compiled.escaped:
             stored = plain
             plain = stored.str.replace_all(r"(?s)\\(.)", "${1}")
-            # What no text can hold gets a prefix that no column has.
+            # A term that no text can hold gets a prefix that no column has.
             sound = _escaped(plain, self._compiled.escaped) == stored
             prefixes = prefixes.zip_with(sound, words)
             plain = plain.zip_with(sound, pl.Series([""]))
@@ -255,9 +255,9 @@ class TermTable:
     def _encode_lists(
         self, frame: pl.DataFrame, text: TextColumns, add: bool
     ) -> tuple[Codes, Ints]:
-        """`_encode` where expressions find the words."""
-        most = self._compiled.ngram_range[1]
-        columns = [self._tokenizer.expr(text)] if most == 1 else words_exprs(self._plan, text)
+        """`_encode` if expressions find the words."""
+        max_n = self._compiled.ngram_range[1]
+        columns = [self._tokenizer.expr(text)] if max_n == 1 else words_exprs(self._plan, text)
         lists = frame.select(
             expr.alias(str(number)) for number, expr in enumerate(columns)).get_columns()
         # The columns of the first row, then those of the second.
@@ -266,11 +266,11 @@ class TermTable:
                 np.arange(len(lists) * frame.height).reshape(len(lists), -1).T.reshape(-1))
         source, word_ends = bytes_of(rows.explode(empty_as_null=False, keep_nulls=False))
         # Such a character sorts before the space of n-grams.
-        self._odd_order |= add and most > 1 and bool((source < ord(" ")).any())
+        self._odd_order |= add and max_n > 1 and bool((source < ord(" ")).any())
         codes = np.empty(len(word_ends), dtype=np.int32)
         self._table.strings(source, begins_of(word_ends), word_ends, add, codes)
         ends = np.cumsum(rows.list.len().to_numpy(), dtype=np.int64)
-        if most > 1:
+        if max_n > 1:
             codes, ends = self._encode_grams(codes, ends, *self._compiled.ngram_range, add)
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
@@ -283,9 +283,9 @@ class TermTable:
             codes = codes[:self._kernel.rows.without_first(codes, ends, len(self._stops))]
         if self._compiled.prefixed:
             self._put_prefixes(prefixes, codes, np.diff(ends, prepend=0), add)
-        least, most = self._compiled.ngram_range
-        if self._words and most > 1:
-            return self._encode_grams(codes, ends, least, most, add)
+        min_n, max_n = self._compiled.ngram_range
+        if self._words and max_n > 1:
+            return self._encode_grams(codes, ends, min_n, max_n, add)
         return codes, ends
 
     def _put_prefixes(
@@ -301,14 +301,14 @@ class TermTable:
         self._table.pairs(np.repeat(np.resize(heads, len(lengths)), lengths), codes, add, codes)
 
     def _encode_grams(
-        self, codes: Codes, ends: Ints, least: int, most: int, add: bool
+        self, codes: Codes, ends: Ints, min_n: int, max_n: int, add: bool
     ) -> tuple[Codes, Ints]:
         """Codes of the n-grams of each stretch of words, and the stretches' ends."""
         lengths = np.diff(ends, prepend=0)
-        grams = sum(np.maximum(0, lengths - n + 1) for n in range(least, most + 1))
+        grams = sum(np.maximum(0, lengths - n + 1) for n in range(min_n, max_n + 1))
         found = np.empty(int(grams.sum()), dtype=np.int32)
         bounds = np.cumsum(grams) - grams
-        self._table.grams(codes, ends, least, most, add, found, bounds)
+        self._table.grams(codes, ends, min_n, max_n, add, found, bounds)
         return found, bounds
 
     def _encode_words(
@@ -316,22 +316,22 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """Codes of single words, or of n-grams of characters, and the texts' ends."""
         spans = self._kernel.spans
-        kept = self._compiled.kept
+        kinds = self._compiled.kinds
         members = character_class(
-            self._compiled.members, self._compiled.pairs, bool(kept)).of(source)
+            self._compiled.members, self._compiled.pairs, bool(kinds)).of(source)
         if self._words:
-            # Nothing need stand between a word and a character of three bytes that is one too; or
-            # between a single byte and another one, if more than words are kept.
-            shortest = 1 if kept else 2 if self._compiled.pairs else self._least + 1
+            # The shortest distance between words, in bytes: a pair may directly follow a word, and
+            # with other kinds of tokens any byte may be one.
+            shortest = 1 if kinds else 2 if self._compiled.pairs else self._min_length + 1
             room = self._buffer((len(source) + len(ends)) // shortest + 1)
-            return self._look_up(partial(spans.words, source), (members, self._least, kept),
+            return self._look_up(partial(spans.words, source), (members, self._min_length, kinds),
                                  source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
             source, ends, words = self._padded_words(source, ends, members)
-        least, most = self._compiled.ngram_range
-        room = self._buffer((most - least + 1) * len(source))
-        settings = least, most, within_words
+        min_n, max_n = self._compiled.ngram_range
+        room = self._buffer((max_n - min_n + 1) * len(source))
+        settings = min_n, max_n, within_words
         codes, counts = self._look_up(
             partial(spans.characters, source), settings, source, ends, room, add)
         return codes, np.append(0, counts)[words] if within_words else counts
@@ -366,21 +366,21 @@ class TermTable:
 
     def _scratch(self, size: int) -> tuple[Ints, Ints, Ints]:
         """Arrays for this number of spans; the next call of this thread uses them again."""
-        scratch: tuple[Ints, Ints, Ints] | None = getattr(self._own, "scratch", None)
+        scratch: tuple[Ints, Ints, Ints] | None = getattr(self._thread_local, "scratch", None)
         if scratch is None or len(scratch[1]) < size:
             scratch = (np.empty(2 * size, dtype=np.int64), np.empty(size, dtype=np.int64),
                        np.empty(size, dtype=np.int64))
-            if size <= _MOST_KEPT:
-                self._own.scratch = scratch
+            if size <= _MAX_REUSED:
+                self._thread_local.scratch = scratch
         return scratch
 
     def _buffer(self, size: int) -> Codes:
         """An array for codes; the next call of this thread uses it again."""
-        room: Codes | None = getattr(self._own, "room", None)
+        room: Codes | None = getattr(self._thread_local, "room", None)
         if room is None or len(room) < size:
             room = np.empty(size * 5 // 4, dtype=np.int32)
-            if len(room) <= _MOST_KEPT:
-                self._own.room = room
+            if len(room) <= _MAX_REUSED:
+                self._thread_local.room = room
         return room
 
 

@@ -21,7 +21,7 @@ WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 LONGEST_NGRAM = 32
 _LOWERCASE = Range("True, False, 'tr' or 'az'",
                    lambda v: isinstance(v, bool) or v in ("tr", "az"))
-_NGRAMS = Range(f"(least, most) with 1 <= least <= most <= {LONGEST_NGRAM}",
+_NGRAMS = Range(f"(min_n, max_n) with 1 <= min_n <= max_n <= {LONGEST_NGRAM}",
                 lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
                 and 1 <= v[0] <= v[1] <= LONGEST_NGRAM)
 _KINDS = Range(f"a list of {', '.join(KINDS)}",

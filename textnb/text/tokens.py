@@ -31,7 +31,7 @@ from textnb.text.plan import (
     Plan,
     Runs,
     Segments,
-    WordsAndKept,
+    WordsAndKinds,
     name_of,
     plan_of,
     with_missing,
@@ -164,7 +164,7 @@ class Tokenizer(TokenSettings):
         Examples
         --------
         >>> Tokenizer(pattern="[^ ]+", ngram_range=(2, 2)).plan().steps
-        (Lowercase(), Matches(pattern='[^ ]+'), Escape(characters=' '), NGrams(least=2, most=2))
+        (Lowercase(), Matches(pattern='[^ ]+'), Escape(characters=' '), NGrams(min_n=2, max_n=2))
         """
         return _plan(self)
 
@@ -240,7 +240,7 @@ class Tokenizer(TokenSettings):
         if self.token_columns is True or isinstance(self.segmenter, str):
             return True
         match self.plan().after_cleaning[0]:
-            case Runs() | Matches() | WordsAndKept(pairs=False):
+            case Runs() | Matches() | WordsAndKinds(pairs=False):
                 return False
         return True
 

@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 # The number of bytes in a key.
 KEY_BYTES = 7
 # Strings that agree in more bytes are compared one by one.
-_MOST_SKIPPED = 112
+_MAX_SKIPPED = 112
 
 
 def begins_of(ends: Ints) -> Ints:
@@ -138,7 +138,7 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
         if not len(places):
             return order
         chosen = order[places]
-        if skipped > _MOST_SKIPPED:
+        if skipped > _MAX_SKIPPED:
             rest = [(of, pool[begins[at] + skipped:ends[at]].tobytes())
                     for of, at in zip(group.tolist(), chosen.tolist(), strict=True)]
             order[places] = chosen[sorted(range(len(rest)), key=rest.__getitem__)]

@@ -58,21 +58,23 @@ class Limits:
         return not (any_term and any_share)
 
     def bounds(self, documents: int) -> tuple[float, float]:
-        """The least and the most documents that may hold a term, out of a number of documents.
+        """The smallest and the largest number of documents that may hold a term.
 
         Raises
         ------
         ParameterError
             If ``max_df`` asks for fewer documents than ``min_df``.
         """
-        least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
-        if most < least:
+        min_documents = _documents(self.min_df, documents)
+        max_documents = _documents(self.max_df, documents)
+        if max_documents < min_documents:
             raise ParameterError.naming(
-                "{most} of {documents} is fewer than {least}: no term can be within both",
-                most=Mention("max_df", repr(self.max_df)),
+                "{max_documents} of {documents} is fewer than {min_documents}: no term can be "
+                "within both",
+                max_documents=Mention("max_df", repr(self.max_df)),
                 documents=quantity(documents, "document"),
-                least=Mention("min_df", repr(self.min_df)))
-        return least, most
+                min_documents=Mention("min_df", repr(self.min_df)))
+        return min_documents, max_documents
 
     def within(self, counts: Counts) -> NDArray[np.bool_]:
         """A mask of the terms of counts that are within the limits; raises as `select`."""
@@ -99,13 +101,13 @@ class Limits:
 
         keep = np.ones(n_terms, dtype=np.bool_)
         if document_frequency is not None:
-            least, most = self.bounds(documents)
-            keep &= (document_frequency >= least) & (document_frequency <= most)
+            min_documents, max_documents = self.bounds(documents)
+            keep &= (document_frequency >= min_documents) & (document_frequency <= max_documents)
         if self.max_features is not None and keep.sum() > self.max_features:
-            kept = np.flatnonzero(keep)
+            places = np.flatnonzero(keep)
             # Stable on sorted terms: equal totals keep the order of the terms.
-            order = np.argsort(-total[kept], kind="stable")
-            keep[kept[order[self.max_features:]]] = False
+            order = np.argsort(-total[places], kind="stable")
+            keep[places[order[self.max_features:]]] = False
         if not keep.any():
             raise VocabularyError.all_pruned(
                 n_terms, self.min_df, self.max_df, documents)
@@ -116,7 +118,7 @@ def _documents(limit: int | float, documents: int) -> float:
     return float(limit) if isinstance(limit, Integral) else float(limit) * documents
 
 
-def given_vocabulary(terms: Sequence[str] | pl.Series) -> pl.Series:
+def vocabulary_series(terms: Sequence[str] | pl.Series) -> pl.Series:
     """A vocabulary from outside as sorted, unique terms.
 
     Raises

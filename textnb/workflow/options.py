@@ -227,8 +227,8 @@ class ValidateOptions(FoldOptions, OneClassOptions):
     online: bool = setting(
         False, "Judge the rows in order, each block by a model of those before it, as a mail "
         "filter meets its messages: 1-ROCA, and errors of --positive.  [its default: spam]")
-    block: int = setting(100, "Online: rows that one model judges.", least=1, under="set")
-    delay: int = setting(0, "Online: rows that come before a row is learned.", least=0,
+    block: int = setting(100, "Online: rows that one model judges.", minimum=1, under="set")
+    delay: int = setting(0, "Online: rows that come before a row is learned.", minimum=0,
                          under="set")
     feedback: float = setting(1.0, "Online: share of the rows that are ever learned.",
                               under="set", range=_FEEDBACK)
@@ -306,7 +306,7 @@ class DecideOptions:
         "row and a label (micro-f1).", choices=("f1", "micro-f1"))
     at_least: int | None = setting(
         None, "Of lists of labels: each row gets this number of labels or more; without INPUT, "
-        "the thresholds stay.", metavar="N", least=0)
+        "the thresholds stay.", metavar="N", minimum=0)
     at_most: int | None = setting(
         None, "Of lists of labels: each row gets no more than this number.", metavar="N")
     confidence: float = setting(0.95, "Confidence of the guarantees.", range=_SHARE)
@@ -382,9 +382,9 @@ class PredictOptions:
         False, "Add the score of every class: of naive Bayes and feature tables log P(row, "
         "class), up to a constant per row; of complement, complement-tfidf, nblinear and nblr a "
         "margin.", names=("--scores/--no-scores",))
-    explain: int = setting(0, "Add the N terms that decided most.", least=0)
+    explain: int = setting(0, "Add the N terms that decided most.", minimum=0)
     top: int = setting(0, "Add the N most probable classes with their probabilities.",
-                       names=("--top-k",), least=0)
+                       names=("--top-k",), minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
 from textnb.learning.fitted import Fitted
-from textnb.learning.parameters import plain
+from textnb.learning.parameters import to_json_value
 from textnb.runtime import __version__
 from textnb.scoring import texts
 from textnb.workflow.decide import (
@@ -173,7 +173,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
 
 def _record_of_job(job: Job) -> Any:
     """The settings of the job, without secrets."""
-    settings = plain(settings_of(job))
+    settings = to_json_value(settings_of(job))
     for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
         place = settings.get(section, {}).get(key)
         if place is not None:

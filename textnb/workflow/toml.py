@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
-from textnb.runtime.gone import KEYS, SETTINGS, gone
+from textnb.runtime.gone import KEYS, SETTINGS, removal_message
 from textnb.runtime.settings import Setting, check_json, declared, type_of
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class Table:
         place = ".".join(part for part in key if not _is_index(part))
         advice = KEYS.get(place) or (SETTINGS.get(name) if key[0] == "model" else None)
         if advice:
-            self.fault(key, gone("it", advice))
+            self.fault(key, removal_message("it", advice))
         elif name in self.tables:
             self.fault(key, f"no such key there; it is one of {' and '.join(self.tables[name])}")
         else:
@@ -206,8 +206,8 @@ def _value(
     if kind == "Place" and folder is not None:
         return place_in(folder, value)
     check_json(group, {each.name: value})
-    if facts.least is not None and value is not None and value < facts.least:
-        raise ParameterError.out_of_range(each.name, f"{facts.least} or more", value)
+    if facts.minimum is not None and value is not None and value < facts.minimum:
+        raise ParameterError.out_of_range(each.name, f"{facts.minimum} or more", value)
     if type(value) is int and kind in ("float", "Numbers", "NumberOrAuto"):
         return float(value)
     # TOML has arrays where Python has tuples.

@@ -142,7 +142,7 @@ def check_training(options: TrainOptions) -> None:
     if model.of_terms:
         tokenizer_of(options.tokenizer).expr(names or ["text"])
         Limits(limits.min_df, limits.max_df, limits.max_features)
-        check_memory_limit(memory_size(limits.memory_limit), model, given=False)
+        check_memory_limit(memory_size(limits.memory_limit), model, has_vocabulary=False)
         if not names or len(set(names)) < len(names):
             raise ParameterError.naming("{text} must be a column, or several different ones")
     if columns.label in names:

@@ -39,7 +39,7 @@ from textnb.frames.batches import batches as bounded
 from textnb.learning.documents import LabelledBatches, count_documents
 from textnb.models.counts import CountModel
 from textnb.text.counting import CountSpec
-from textnb.text.vocabulary import Limits, given_vocabulary
+from textnb.text.vocabulary import Limits, vocabulary_series
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,7 +76,7 @@ def term_statistics(
     from pyspark.sql import functions as F
 
     columns = [*text, model.label]
-    vocabulary = (given_vocabulary(model.vocabulary)
+    vocabulary = (vocabulary_series(model.vocabulary)
                   if prune and model.vocabulary is not None else None)
 
     lists = has_lists(frame, model.label)
@@ -163,8 +163,8 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
         F.coalesce(F.sum("occurrences"), per_class).alias("total"))
     kept = terms
     if limits.need_document_frequency:
-        least, most = limits.bounds(documents)
-        kept = kept.where(F.col("documents").between(least, most))
+        min_documents, max_documents = limits.bounds(documents)
+        kept = kept.where(F.col("documents").between(min_documents, max_documents))
     if limits.max_features is not None:
         # Spark compares strings byte by byte, which in UTF-8 is by code point, as Polars does.
         kept = kept.orderBy(F.desc("total"), F.asc("term")).limit(int(limits.max_features))

@@ -20,7 +20,7 @@ from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
 from textnb.runtime.gone import TARGETS as GONE
-from textnb.runtime.gone import gone
+from textnb.runtime.gone import removal_message
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
@@ -73,7 +73,7 @@ def target_of(name: str) -> Target:
     """The target with a name; ParameterError lists the targets if there is none."""
     if name not in TARGETS and name in GONE:
         raise ParameterError.naming("{setting}: {gone}", setting=Mention("to"),
-                                    gone=gone(f"the target {name}", GONE[name]))
+                                    gone=removal_message(f"the target {name}", GONE[name]))
     if name not in TARGETS:
         raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]

@@ -382,7 +382,7 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
             case _:
                 raise _beyond_split(step.setting)
     assert separator is not None, "a plan splits texts"
-    return Split(separator, (ngrams.least, ngrams.most), stop_tokens(plan))
+    return Split(separator, (ngrams.min_n, ngrams.max_n), stop_tokens(plan))
 
 
 def _beyond_split(reason: str) -> ExportError:

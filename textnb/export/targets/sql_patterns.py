@@ -16,7 +16,7 @@ from textnb.text.characters import (
     EMOJI,
     LETTER,
     LETTER_OR_NUMBER,
-    kept_pattern,
+    kinds_pattern,
     pairs_by_replacing,
 )
 
@@ -81,7 +81,7 @@ class PatternSql(Sql):
 
     def kept_or_word(self, words: Words) -> str:
         """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
-        kept = kept_pattern(words.kept)
+        kept = kinds_pattern(words.kept)
         for name, ranges in ((LETTER_OR_NUMBER, words.letters_or_numbers),
                              (LETTER, words.letters), (EMOJI, words.emoji)):
             kept = kept.replace(name, self.one_of(ranges))

@@ -230,15 +230,16 @@ def add_counts(
 def add_presence(
     codes: cython.const[cython.int][::1], begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
-    counts: Whole[:, ::1], least: Place, of_terms: cython.longlong[:, ::1],
+    counts: Whole[:, ::1], min_count: Place, of_terms: cython.longlong[:, ::1],
     seen: cython.longlong[:, ::1], documents: Place,
 ) -> None:
     """`add_counts` with two sums per code in ``of_terms`` (2 x codes).
 
-    With ``least`` above 0 a term counts once in each document that holds it at least ``least``
-    times, and its occurrences are added to ``of_terms[1]``. The documents that hold it are counted
-    in ``of_terms[0]``. ``seen`` (2 x codes) is the last document of each code, and the number of
-    its occurrences there; ``documents`` is the number of documents that were read before.
+    With ``min_count`` above 0 a term counts once in each document that holds it at least
+    ``min_count`` times, and its occurrences are added to ``of_terms[1]``. The documents that hold
+    it are counted in ``of_terms[0]``. ``seen`` (2 x codes) is the last document of each code, and
+    the number of its occurrences there; ``documents`` is the number of documents that were read
+    before.
     """
     document: Place
     at: Place
@@ -254,11 +255,11 @@ def add_presence(
                     seen[0, code], seen[1, code] = number, 0
                     of_terms[0, code] += 1
                 seen[1, code] += 1
-                if least == 0:
+                if min_count == 0:
                     counts[label, code] += 1
                 else:
                     of_terms[1, code] += 1
-                    if seen[1, code] == least:
+                    if seen[1, code] == min_count:
                         counts[label, code] += 1
 
 

@@ -65,7 +65,7 @@ def _character(text: cython.const[cython.uchar][::1], at: Place, size: Place) ->
 @cython.exceptval(-1)
 def _word_spans(
     text: cython.const[cython.uchar][::1], begin: Place, end: Place,
-    members: cython.const[cython.uchar][::1], least: Place, edges: cython.longlong[::1],
+    members: cython.const[cython.uchar][::1], min_length: Place, edges: cython.longlong[::1],
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
     """Write the spans of words after the first n, and return the new number of spans.
@@ -83,7 +83,7 @@ def _word_spans(
     characters: Place
     before: Place
     first: cython.bint
-    kept: cython.bint
+    is_word: cython.bint
     eight: U64
     high: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
     while at < end:
@@ -126,15 +126,15 @@ def _word_spans(
         at, after = edges[place], edges[place + 1]
         characters = after - at
         begins[n], stops[n] = at, after
-        if not ascii and characters >= least:
+        if not ascii and characters >= min_length:
             while at < after:
                 characters -= (text[at] & 0xC0) == 0x80
                 at += 1
-        kept = characters >= least
-        if not (ascii or kept):
+        is_word = characters >= min_length
+        if not (ascii or is_word):
             at = begins[n]
-            kept = members[_character(text, at, _size(text[at]))] == 2
-        n += kept
+            is_word = members[_character(text, at, _size(text[at]))] == 2
+        n += is_word
     return n
 
 
@@ -156,10 +156,10 @@ def _class_at(
 @cython.exceptval(check=False)
 def _end_of_run(
     text: cython.const[cython.uchar][::1], at: Place, end: Place,
-    classes: cython.const[cython.uchar][::1], wanted: cython.uchar,
+    classes: cython.const[cython.uchar][::1], bits: cython.uchar,
 ) -> Place:
     """The end of the run of characters of a class that begins at a place."""
-    while at < end and classes[_character(text, at, _size(text[at]))] & wanted:
+    while at < end and classes[_character(text, at, _size(text[at]))] & bits:
         at += _size(text[at])
     return at
 
@@ -182,12 +182,12 @@ def _end_of_amount(text: cython.const[cython.uchar][::1], at: Place, end: Place)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1)
-def _kept_spans(
+def _kind_spans(
     text: cython.const[cython.uchar][::1], begin: Place, end: Place,
-    classes: cython.const[cython.uchar][::1], least: Place, kinds: Place,
+    classes: cython.const[cython.uchar][::1], min_length: Place, kinds: Place,
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
-    """Write the spans of what is kept, words and pairs after the first n; return their number."""
+    """Write the spans of kinds, words and pairs after the first n; return the number of spans."""
     at: Place = begin
     after: Place
     last: Place
@@ -251,10 +251,10 @@ def _kept_spans(
             no_word = _end_of_run(text, at, end, classes, 1)
             characters = no_word - at
             place = at
-            while characters >= least and place < no_word:
+            while characters >= min_length and place < no_word:
                 characters -= (text[place] & 0xC0) == 0x80
                 place += 1
-            if characters >= least:
+            if characters >= min_length:
                 after = no_word
                 begins[n], stops[n] = at, after
                 n += 1
@@ -265,15 +265,15 @@ def _kept_spans(
 def words(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
     ends: cython.const[cython.longlong][::1], classes: cython.const[cython.uchar][::1],
-    least: Place, kinds: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
+    min_length: Place, kinds: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
     stops: cython.longlong[::1], before: Place, counts: cython.longlong[::1],
 ) -> tuple:
     """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
 
-    A word is a run of characters of a class, at least ``least`` characters long; of class 2, a pair
-    of neighbours, or a character without neighbours. ``counts`` becomes the number of words up to
-    the end of each stretch, plus ``before``. The array of edges must be twice as long as those of
-    words.
+    A word is a run of characters of a class, at least ``min_length`` characters long; of class 2, a
+    pair of neighbours, or a character without neighbours. ``counts`` becomes the number of words up
+    to the end of each stretch, plus ``before``. The array of edges must be twice as long as those
+    of words.
 
     If ``kinds`` is not 0, it has those of `textnb.text.characters` as bits, in their order, the
     lowest first, and a single byte may be a word. ``classes`` has bits then: 1 for members of
@@ -291,8 +291,8 @@ def words(
         while stretch < ends.shape[0]:
             while begin < ends[stretch]:
                 end = min(begin + _PIECE, ends[stretch])
-                # A long stretch is cut where an ASCII character is no member, and white if others
-                # may be in a token.
+                # A long stretch is cut at an ASCII character that is not a member; at white space
+                # if other characters may be in a token.
                 while end < ends[stretch] and (
                         text[end] >= 0x80 or classes[text[end]] or (kinds and text[end] > 32)):
                     end += 1
@@ -301,9 +301,9 @@ def words(
                 if full:
                     break
                 if kinds:
-                    n = _kept_spans(text, begin, end, classes, least, kinds, begins, stops, n)
+                    n = _kind_spans(text, begin, end, classes, min_length, kinds, begins, stops, n)
                 else:
-                    n = _word_spans(text, begin, end, classes, least, edges, begins, stops, n)
+                    n = _word_spans(text, begin, end, classes, min_length, edges, begins, stops, n)
                 begin = end
             if full:
                 break
@@ -314,7 +314,7 @@ def words(
 
 def characters(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
-    ends: cython.const[cython.longlong][::1], least: Place, most: Place, whole: cython.bint,
+    ends: cython.const[cython.longlong][::1], min_n: Place, max_n: Place, whole: cython.bint,
     bounds: cython.longlong[::1], begins: cython.longlong[::1], stops: cython.longlong[::1],
     before: Place, counts: cython.longlong[::1],
 ) -> tuple:
@@ -334,26 +334,26 @@ def characters(
     fresh: cython.bint
     with cython.nogil:
         while stretch < ends.shape[0]:
-            room = min(_PIECE, (begins.shape[0] - n) // (most - least + 1))
+            room = min(_PIECE, (begins.shape[0] - n) // (max_n - min_n + 1))
             while begin < ends[stretch] and room > 0:
                 # This number of characters, and those after them that their n-grams reach.
                 known, at = 0, begin
                 fresh = begin == (ends[stretch - 1] if stretch else 0)
-                while at < ends[stretch] and known < room + most:
+                while at < ends[stretch] and known < room + max_n:
                     bounds[known] = at
                     known += 1
                     at += _size(text[at])
                 bounds[known] = at
                 here = min(known, room)
-                for length in range(least, most + 1):
+                for length in range(min_n, max_n + 1):
                     spans, used = min(here, known - length + 1), length
-                    if whole and length == least and fresh and known < least:
+                    if whole and length == min_n and fresh and known < min_n:
                         spans, used = 1, known
                     for place in range(spans):
                         begins[n], stops[n] = bounds[place], bounds[place + used]
                         n += 1
                 begin = bounds[here]
-                room = min(_PIECE, (begins.shape[0] - n) // (most - least + 1))
+                room = min(_PIECE, (begins.shape[0] - n) // (max_n - min_n + 1))
             if begin < ends[stretch]:
                 break
             counts[stretch] = before + n

@@ -213,7 +213,7 @@ class Table:
 
     def grams(
         self, word_codes: cython.const[cython.int][::1],
-        word_ends: cython.const[cython.longlong][::1], least: Place, most: Place, add: cython.bint,
+        word_ends: cython.const[cython.longlong][::1], min_n: Place, max_n: Place, add: cython.bint,
         codes: cython.int[::1], code_ends: cython.longlong[::1],
     ) -> None:
         """Write the codes of the n-grams of each stretch of words, and the stretches' ends.
@@ -230,7 +230,7 @@ class Table:
         place: Place
         with cython.nogil:
             heads[:] = word_codes
-            for length in range(1, most + 1):
+            for length in range(1, max_n + 1):
                 if length > 1:
                     begin = 0
                     for stretch in range(word_ends.shape[0]):
@@ -239,7 +239,7 @@ class Table:
                                          if at + length <= word_ends[stretch] else -1)
                         begin = word_ends[stretch]
                     self._look_up_pairs(heads, tails, add, heads)
-                if length >= least:
+                if length >= min_n:
                     begin = 0
                     for stretch in range(word_ends.shape[0]):
                         place = code_ends[stretch]
@@ -264,7 +264,7 @@ class Table:
         return 0
 
     def _grow(self, words: Place, letters: Place, grams: Place) -> None:
-        most: Place = self._codes + words + grams
+        n_codes: Place = self._codes + words + grams
         starts: cython.longlong[::1]
         heads: cython.int[::1]
         tails: cython.int[::1]
@@ -274,9 +274,9 @@ class Table:
             self._slots = self._roomier(self._slots)
         while 4 * (self._codes - self._words + grams) > self._pairs.shape[0]:
             self._pairs = self._roomier(self._pairs)
-        if most >= self._starts.shape[0]:
-            starts, heads = _empty(2 * most, "int64"), _empty(2 * most, "int32")
-            tails = _empty(2 * most, "int32")
+        if n_codes >= self._starts.shape[0]:
+            starts, heads = _empty(2 * n_codes, "int64"), _empty(2 * n_codes, "int32")
+            tails = _empty(2 * n_codes, "int32")
             starts[:self._codes + 1] = self._starts[:self._codes + 1]
             heads[:self._codes] = self._heads[:self._codes]
             tails[:self._codes] = self._tails[:self._codes]
