@@ -59,16 +59,16 @@ def _collect_seldom() -> None:
     gc.set_threshold(_OBJECTS, 10, 10)
 
 
-def _end(done: SystemExit) -> None:
+def _end(error: SystemExit) -> None:
     """End the process with its code, once what it has written is out.
 
     Python would take its modules apart one by one first, which takes as long as many a command.
     """
     import atexit
 
-    code = 0 if done.code is None else done.code
+    code = 0 if error.code is None else error.code
     if not isinstance(code, int):
-        raise done
+        raise error
     # They may write too, so streams are flushed after them.
     atexit._run_exitfuncs()
     try:
@@ -77,7 +77,7 @@ def _end(done: SystemExit) -> None:
                 stream.flush()
     except (OSError, ValueError):
         # Python says what it can't write, and changes the code.
-        raise done from None
+        raise error from None
     os._exit(code)
 
 

@@ -156,7 +156,7 @@ class Tables:
         "[default: by the output's ending]", metavar="FORMAT")
 
 
-def rows(
+def open_input(
     input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
     features: Any = None, where: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
@@ -167,20 +167,20 @@ def rows(
                      counts_texts=counts_texts, note=note)
 
 
-def rows_of(
+def open_input_for(
     model: AnyModel, input: str, options: RowOptions | LabelledRowOptions,
     label: str | None = None, where: str = "--where",
 ) -> Rows:
     """The input's rows with the columns that a model reads, and that of its labels or not."""
-    return rows(input, options, text_columns(model), label, features_of(model), where)
+    return open_input(input, options, text_columns(model), label, features_of(model), where)
 
 
 @contextmanager
 def work_on(
-    rows: Rows, what: str, done: str, quiet: bool, unit: str = "document"
+    rows: Rows, activity: str, past_tense: str, quiet: bool, unit: str = "document"
 ) -> Iterator[Callable[[int], None]]:
     """Show how many rows of an input are read while work runs, and then what is wrong in them."""
-    with rows.reading(), progress(what, done, quiet, unit) as advance:
+    with rows.reading(), progress(activity, past_tense, quiet, unit) as advance:
         yield advance
     if not quiet:
         note_malformed(rows)

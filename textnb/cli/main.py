@@ -135,8 +135,8 @@ def _import_model(args: list[str]) -> None:
             import_offered(kind or following)
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if not asked or ctx.resilient_parsing:
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
         return
     import platform
     from importlib.metadata import version

@@ -87,9 +87,9 @@ def _command(
             return f"{as_option(setting, *of_train[setting.name])} of textnb train"
         return str(setting)
 
-    def run(**typed: Any) -> None:
+    def run(**texts: Any) -> None:
         def work() -> None:
-            values = TypedOptions(_values(groups, typed))
+            values = TypedOptions(_values(groups, texts))
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
@@ -106,12 +106,12 @@ def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
             for name in {field.name, facts.python or field.name}}
 
 
-def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
+def _values(groups: list[type], texts: dict[str, Any]) -> dict[str, Any]:
     """The values of the options that were typed."""
     values = {}
     for group in groups:
         for field, facts in declared(group):
-            value = typed.get(field.name)
+            value = texts.get(field.name)
             if value is None or value == () or facts.under:
                 continue
             name = name_of(field, facts)
@@ -119,7 +119,7 @@ def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
                 raise ParameterError.unknown_choice(name, value, facts.choices)
             values[field.name] = value_of(type_of(field), name, value)
     for under in _unders(groups):
-        if words := typed.get(under):
+        if words := texts.get(under):
             values |= _set_values(_group_under(groups, under), f"--{under}", words)
     return values
 
@@ -364,8 +364,8 @@ def _completion(choices: tuple[str, ...]) -> Any:
         CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
 
 
-def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
         ctx.meta["textnb.all"] = True
         click.echo(ctx.get_help())
         ctx.exit()
@@ -385,17 +385,17 @@ def every_model(group: type) -> type:
     differs from the first kind's.
     """
     kinds: dict[str, list[str]] = {}
-    found: dict[str, tuple[Field[Any], Setting]] = {}
-    for kind, settings in all_models().items():
-        for field, facts in declared(settings):
+    options: dict[str, tuple[Field[Any], Setting]] = {}
+    for kind, model in all_models().items():
+        for field, facts in declared(model):
             if facts.is_option:
-                first, _ = found.setdefault(field.name, (field, facts))
+                first, _ = options.setdefault(field.name, (field, facts))
                 own = "" if field.default == first.default else f": {field.default}"
                 kinds.setdefault(field.name, []).append(kind + own)
-    added = [(name, type_of(field), setting(field.default, **{
+    fields = [(name, type_of(field), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "under": "" if name in _OPTIONS_OF_MODELS else "set"}))
-        for name, (field, facts) in found.items()]
-    settings = make_dataclass("Settings", added, kw_only=True, frozen=True, eq=False, repr=False)
+        for name, (field, facts) in options.items()]
+    settings = make_dataclass("Settings", fields, kw_only=True, frozen=True, eq=False, repr=False)
     return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,
                           frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from textnb.cli.inputs import (
     Results,
     Tables,
     check_apart,
-    rows_of,
+    open_input_for,
     unit_of,
     work_on,
 )
@@ -40,7 +40,9 @@ class PredictOutput(Quiet, Tables):
 
 
 @verb
-def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: PredictOutput) -> None:
+def predict(
+    file: ModelFile, rows: InputRows, options: PredictOptions, output: PredictOutput
+) -> None:
     """Write the input with a column for the predicted class, in order."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
@@ -48,15 +50,15 @@ def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: Predi
     from textnb.workflow.models import any_model
     from textnb.workflow.predict import check_answers, predict
 
-    input, output = source.input, done.output
-    sinks.output_format(output, done.output_format)
-    for read in (file.model, input):
-        check_apart(read, output)
+    input, target = rows.input, output.output
+    sinks.output_format(target, output.output_format)
+    for path in (file.model, input):
+        check_apart(path, target)
     classifier = any_model(file.model)
-    check_answers(classifier, add)
-    table = rows_of(classifier, input, source)
-    with work_on(table, "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        seen = predict(classifier, table.frame, add, output, done.output_format, advance)
+    check_answers(classifier, options)
+    table = open_input_for(classifier, input, rows)
+    with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier)) as advance:
+        seen = predict(classifier, table.frame, options, target, output.output_format, advance)
     evidence.note_stale(classifier)
     if seen.coverage is not None:
         seen.coverage.warn()
@@ -75,17 +77,17 @@ class TopOptions(TermsOptions, Results):
 
 
 @verb
-def top(file: ModelFile, shown: TopOptions) -> None:
+def top(file: ModelFile, options: TopOptions) -> None:
     """Show the terms that distinguish each class best."""
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.models import class_named
 
-    fitted, label = load_fitted(file.model), shown.label
-    terms = texts.top(fitted, shown.k, None if label is None else class_named(
+    fitted, label = load_fitted(file.model), options.label
+    terms = texts.top(fitted, options.k, None if label is None else class_named(
         label, fitted.classes, "--class"))
-    if shown.wrote_json(terms.to_dicts):
+    if options.wrote_json(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
         # Terms that are ranked by weight have no z.
@@ -118,20 +120,20 @@ class ExplainOutput(Results):
         "that are predicted]", "--class", "-c", metavar="CLASS")
 
 
-def _list_of_tokens(typed: str) -> list[str]:
+def _list_of_tokens(text: str) -> list[str]:
     """The tokens of a list that was typed as JSON."""
     try:
-        found = json.loads(typed)
+        tokens = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
+        tokens = None
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ParameterError(f"the model reads lists of tokens: type one as JSON, such as "
-                             f'\'["good", "film"]\'; got {typed!r:.60}')
-    return found
+                             f'\'["good", "film"]\'; got {text!r:.60}')
+    return tokens
 
 
 @verb
-def explain(source: ExplainInput, shown: ExplainOutput) -> None:
+def explain(input: ExplainInput, output: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
     from textnb.cli.tables import frame_table, note_infinite, show
@@ -139,8 +141,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
 
-    model, text, column, message = (
-        source.model, source.text, source.column, source.message)
+    model, text, column, message = input.model, input.text, input.column, input.message
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
     fitted = load_fitted(model)
@@ -163,14 +164,14 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     if column is not None:
         words = {column: words}
     mail: dict[str, Any] = {} if errors is None else {"errors": errors}
-    if fitted.is_multilabel or shown.label is not None:
-        _show_labels(fitted, words, shown, mail)
+    if fitted.is_multilabel or output.label is not None:
+        _show_labels(fitted, words, output, mail)
         return
-    found: Any = texts.highlight(fitted, words, shown.k)
+    found: Any = texts.highlight(fitted, words, output.k)
     parts = found.table.drop("predicted", "runner_up")
     if errors is not None:
         mail["filter"] = verdict
-    if shown.wrote_json(lambda: {
+    if output.wrote_json(lambda: {
             "predicted": found.predicted, "runner_up": found.runner_up, "score": found.score,
             "measure": found.measure, "terms": found.terms, "known": found.known,
             "parts": parts.to_dicts(), **mail}):

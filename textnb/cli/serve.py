@@ -58,7 +58,7 @@ class Learning:
 
 
 @verb
-def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) -> None:
+def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Service) -> None:
     """Judge messages over a socket, in the protocol of SpamAssassin's spamd.
 
     spamc, Exim, spamass-milter and mail readers that speak to spamd work unchanged. The server
@@ -76,7 +76,8 @@ def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) 
             raise ParameterError.out_of_range(
                 name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
     settings = Settings(
-        model=os.path.abspath(file.model), users=_users(how.user or []), judging=how.settings(),
+        model=os.path.abspath(file.model), users=_users(options.user or []),
+        judging=options.settings(),
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,

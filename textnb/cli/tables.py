@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # A confusion matrix of more classes is wider than a screen; --format json has it whole.
 _WIDEST = 12
-_LEAST_WIDTH = 40
+_MIN_WIDTH = 40
 
 
 def show(table: Table) -> None:
@@ -29,7 +29,7 @@ def show(table: Table) -> None:
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
     # In fewer columns a table would be borders alone.
-    console.width = max(console.width, _LEAST_WIDTH)
+    console.width = max(console.width, _MIN_WIDTH)
     try:
         console.print(table)
     except SystemExit:

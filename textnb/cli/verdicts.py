@@ -9,7 +9,7 @@ from typing import Any
 from textnb.cli.stream import Stream
 from textnb.errors import ParameterError
 from textnb.filter.headers import status_line
-from textnb.filter.verdict import LEAST_LEARNED, Judging, Verdict, since_fit_words
+from textnb.filter.verdict import MIN_LEARNED, Judging, Verdict, since_fit_words
 
 # A message takes milliseconds, a hostile one seconds. An engine that could not start all its
 # threads may wait for them without end.
@@ -21,7 +21,7 @@ CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 def judging_settings(
     spam_class: str | None = None, spam_cutoff: float | None = None,
-    ham_cutoff: float | None = None, min_learned: int = LEAST_LEARNED,
+    ham_cutoff: float | None = None, min_learned: int = MIN_LEARNED,
 ) -> dict[str, Any]:
     """What `MailFilter.load` takes, of the options of their names.
 

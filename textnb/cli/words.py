@@ -17,7 +17,7 @@ def is_repeated(kind: str) -> bool:
     return kind.removesuffix(" | None") in ("list[str]", "Columns")
 
 
-def value_of(kind: str, option: str, typed: Any) -> Any:
+def value_of(kind: str, option: str, text: Any) -> Any:
     """The value of the text that was typed for an option.
 
     Parameters
@@ -26,7 +26,7 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
         The option's type, as its dataclass writes it.
     option : str
         Its name, for errors.
-    typed : str, bool, int, float or tuple of str
+    text : str, bool, int, float or tuple of str
 
     Raises
     ------
@@ -38,28 +38,28 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
     match kind.removesuffix(" | None"):
         case ("str" | "bool" | "int" | "float" | "Label" | "Place" | "Prefixes" | "LowerCase"
               | "Size"):
-            return typed
+            return text
         case "list[str]":
-            return list(typed)
+            return list(text)
         case "Columns":
-            return typed[0] if len(typed) == 1 else list(typed)
+            return text[0] if len(text) == 1 else list(text)
         case "Names":
-            return tuple(typed.split(","))
+            return tuple(text.split(","))
         case "Pair":
-            return _several(option, "two numbers, such as 1,2", int, typed, 2)
+            return _several(option, "two numbers, such as 1,2", int, text, 2)
         case "Costs":
-            return _several(option, "two numbers, such as 10,1", float, typed, 2)
+            return _several(option, "two numbers, such as 10,1", float, text, 2)
         case "Grid":
-            return typed if typed == "auto" else _several(
-                option, "numbers, such as 1,0.1,0.01, or auto", float, typed)
+            return text if text == "auto" else _several(
+                option, "numbers, such as 1,0.1,0.01, or auto", float, text)
         case "CountOrShare":
-            return _count_or_share(option, typed)
+            return _count_or_share(option, text)
         case "NumberOrAuto":
-            return _number_or_auto(option, typed)
+            return _number_or_auto(option, text)
         case "Kinds":
-            return tuple(part.strip() for part in typed.split(","))
+            return tuple(part.strip() for part in text.split(","))
         case "Words":
-            return _lines(typed)
+            return _lines(text)
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")
 
 
@@ -120,21 +120,21 @@ def _several(
     return numbers
 
 
-def _count_or_share(option: str, typed: str) -> int | float:
+def _count_or_share(option: str, text: str) -> int | float:
     for number in (int, float):
         try:
-            return number(typed)
+            return number(text)
         except ValueError:
             continue
     raise ParameterError.out_of_range(
-        option, "a count (2) or a share of documents (0.01)", typed)
+        option, "a count (2) or a share of documents (0.01)", text)
 
 
-def _number_or_auto(option: str, typed: str) -> float | str:
+def _number_or_auto(option: str, text: str) -> float | str:
     try:
-        return typed if typed == "auto" else float(typed)
+        return text if text == "auto" else float(text)
     except ValueError:
-        raise ParameterError.out_of_range(option, "a number, or auto", typed) from None
+        raise ParameterError.out_of_range(option, "a number, or auto", text) from None
 
 
 def _lines(path: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Bounds of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0
-_MOST_EXPONENT = 3.0
+_MAX_EXPONENT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,11 +443,11 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
     # Even at the largest exponent, T - 1 of the longest document may be as small as exp(_LOWEST).
     found = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
-                     bounds=[(_LOWEST - _MOST_EXPONENT * longest, _HIGHEST), (0.0, _MOST_EXPONENT)],
+                     bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
                      options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.own)
     gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(found.fun)
     # At a bound there is no minimum: for instance, a few documents of one length are all wrong.
-    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _MOST_EXPONENT:
+    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(found.x[0])), float(found.x[1])

@@ -441,8 +441,8 @@ def decide_by_fit(
         confidence=confidence, calibration=fitted.calibration)
     # Below the threshold, the other class is the answer only where it is the more probable one.
     decision = replace(decision, thresholds={
-        label: least if label == spam else max(least, 0.0)
-        for label, least in decision.thresholds.items()})
+        label: threshold if label == spam else max(threshold, 0.0)
+        for label, threshold in decision.thresholds.items()})
     measured = measure_decision(
         held.calibrated(fitted.calibration), decision, Goal(confidence=confidence))
     return fitted.with_decision(replace(decision, evidence={
@@ -460,5 +460,5 @@ def threshold_by_fit(fitted: Fitted, spam: Any, max_false_positive_rate: float) 
     decision = decide_by_fit(
         replace(fitted, calibration=None), spam, max_false_positive_rate).decision
     assert decision is not None
-    least = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]
-    return np.array(least)
+    scores = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]
+    return np.array(scores)

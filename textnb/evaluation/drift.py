@@ -41,7 +41,7 @@ LEVEL = 0.01
 LARGE = 0.2
 _MORE_ERRORS = 1.5
 # Below this number in either sample, there is no verdict.
-LEAST_DOCUMENTS = 50
+MIN_DOCUMENTS = 50
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
 _BINS = 10
 
@@ -166,7 +166,7 @@ class Drift:
     @property
     def verdict(self) -> str:
         """"choose again", "nothing drifted", or "too few documents to tell"."""
-        if min(self.reference_documents, self.recent_documents) < LEAST_DOCUMENTS:
+        if min(self.reference_documents, self.recent_documents) < MIN_DOCUMENTS:
             return TOO_FEW
         return AGAIN if self.drifted else SAME
 
@@ -299,7 +299,7 @@ def compare(
             old, new = (values[~np.isnan(values)] for values in pair)
             if len(old) and len(new):
                 found.append(_of_numbers(name, old, new))
-    enough = min(len(reference), len(recent)) >= LEAST_DOCUMENTS
+    enough = min(len(reference), len(recent)) >= MIN_DOCUMENTS
     return Drift(
         tuple(replace(one, drifted=enough and one.p_value < LEVEL / len(found) and _is_large(one))
               for one in found),

@@ -208,9 +208,9 @@ def copies_learned(first: Ints, folds: Ints) -> int:
     2
     """
     alike = pl.DataFrame({"first": first, "fold": folds}).with_columns(
-        least=pl.col("fold").min().over("first"), most=pl.col("fold").max().over("first"))
+        min_fold=pl.col("fold").min().over("first"), max_fold=pl.col("fold").max().over("first"))
     in_time = bool((folds == LEARNED_ONLY).any())
-    elsewhere = pl.col("least") < (pl.col("fold") if in_time else pl.col("most"))
+    elsewhere = pl.col("min_fold") < (pl.col("fold") if in_time else pl.col("max_fold"))
     return int(alike.select(elsewhere.sum()).item())
 
 

@@ -275,8 +275,8 @@ def _surplus(fitted: Fitted, answer: str) -> pl.Expr:
     own = pl.when(pl.col(answer) == pl.col("predicted")).then(odds).otherwise(-odds)
     if fitted.decision is None:
         return own
-    least = fitted.decision.thresholds
-    return own - pl.col(answer).replace_strict([*least], [*least.values()], default=0.0,
+    thresholds = fitted.decision.thresholds
+    return own - pl.col(answer).replace_strict([*thresholds], [*thresholds.values()], default=0.0,
                                                return_dtype=pl.Float64)
 
 

@@ -279,10 +279,10 @@ def _sums_of_rows(
     coverage = np.zeros(len(scores), dtype=np.int64)
     np.maximum.at(coverage, row, rank)
     precision = ((reached & has[row]).sum(axis=1) / rank / lengths[row]).sum()
-    most = max(ks, default=0)
-    order = best_columns(scores, most)
+    max_k = max(ks, default=0)
+    order = best_columns(scores, max_k)
     hits = np.take_along_axis(has, order, axis=1)
-    discount = 1 / np.log2(np.arange(most) + 2)
+    discount = 1 / np.log2(np.arange(max_k) + 2)
     ideal = np.append(0.0, np.cumsum(discount))
     some = lengths > 0
     ndcg = [((hits[some, :k] @ discount[:k]) / ideal[np.minimum(lengths[some], k)]).sum()

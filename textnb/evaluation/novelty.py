@@ -50,11 +50,11 @@ HELD_OUT, LEARNED = "held-out rows", "rows that the model has probably learned"
 UNVERIFIED = "rows given as held out (can't be verified)"
 _METHODS = {"new": HELD_OUT, "learned": LEARNED, "unknown": UNVERIFIED}
 # Where fewer rows than this are expected to hold a new term, there is no verdict.
-LEAST_EXPECTED = 10
+MIN_EXPECTED = 10
 # Found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53 where a
 # tokenizer does not fit the language), as terms come in bursts and rows differ. It was mostly 0.33
 # to 0.56 for sets of rows of which half were learned.
-_MOST_FOUND, _FEWEST_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
+_MIN_RATIO_OF_NEW, _RATIO_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
 
 
 @dataclass(frozen=True)
@@ -85,21 +85,21 @@ class Novelty:
     @property
     def share_learned(self) -> float | None:
         """An estimate of the share of rows that were learned; None where there is no verdict."""
-        if self.expected < LEAST_EXPECTED:
+        if self.expected < MIN_EXPECTED:
             return None
         return max(0.0, 1.0 - self.found / self.expected)
 
     @property
     def verdict(self) -> str:
         """"learned" (most of the rows, probably), "new" (no sign of it), or "unknown"."""
-        if self.expected < LEAST_EXPECTED:
+        if self.expected < MIN_EXPECTED:
             return "unknown"
-        if self.found > _MOST_FOUND * self.expected:
+        if self.found > _MIN_RATIO_OF_NEW * self.expected:
             return "new"
         # Imported only where it is needed, which is rare: most rows are new.
         from scipy.special import pdtr
 
-        few = float(pdtr(self.found, _FEWEST_OF_NEW * self.expected)) < _CHANCE
+        few = float(pdtr(self.found, _RATIO_OF_NEW * self.expected)) < _CHANCE
         return "learned" if few else "new"
 
     @property
@@ -119,7 +119,7 @@ class Novelty:
         if self.verdict == "unknown":
             return ("it can't be told whether the model has learned these rows: about "
                     f"{self.expected:.1f} of {self.rows:,} new rows would show it by a new term, "
-                    f"and {LEAST_EXPECTED} are needed")
+                    f"and {MIN_EXPECTED} are needed")
         return ""
 
     def warn(self) -> None:

@@ -215,12 +215,12 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
     return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
 
 
-def _blocks(amounts: Ints, most: int) -> Iterator[slice]:
-    """Slices whose amounts sum to at most ``most``, or that hold a single item."""
+def _blocks(amounts: Ints, max_sum: int) -> Iterator[slice]:
+    """Slices whose amounts sum to at most ``max_sum``, or that hold a single item."""
     ends = np.cumsum(amounts)
     start = 0
     while start < len(amounts):
         spent = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, spent + most, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, spent + max_sum, side="right")))
         yield slice(start, stop)
         start = stop

@@ -53,7 +53,7 @@ def threshold_above(excluded: float, scores: Floats) -> float:
 
 
 def lowest_threshold_of_precision(
-    label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float,
+    label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
     floor: float = 0.0,
 ) -> dict[str, Any]:
     """Find the lowest threshold at which the precision of a class can be shown.
@@ -64,7 +64,7 @@ def lowest_threshold_of_precision(
     odds : float64 (n_documents,)
     right : bool (n_documents,)
         Which documents have the label.
-    least : float
+    min_precision : float
         The precision.
     confidence : float
     floor : float
@@ -79,7 +79,7 @@ def lowest_threshold_of_precision(
     own = odds >= floor
     order = np.argsort(-odds[own], kind="stable")
     scores, hits = odds[own][order], right[own][order].cumsum()
-    starts, level = _start_lengths(len(scores), least, confidence)
+    starts, level = _start_lengths(len(scores), min_precision, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
     for start in starts:
@@ -88,7 +88,7 @@ def lowest_threshold_of_precision(
             # No threshold separates equal scores, so a prefix holds all or none of them.
             n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
             bound = lower_bound(int(hits[n - 1]), n, level)
-            if bound < least:
+            if bound < min_precision:
                 break
             if n > int(entry["answered"]):
                 left_out = float(scores[n]) if n < len(scores) else -np.inf
@@ -100,16 +100,16 @@ def lowest_threshold_of_precision(
     return entry
 
 
-def _start_lengths(n: int, least: float, confidence: float) -> tuple[list[int], float]:
+def _start_lengths(n: int, min_precision: float, confidence: float) -> tuple[list[int], float]:
     """The lengths of the first prefixes, and the confidence of each of their tests.
 
     >>> _start_lengths(300, 0.95, 0.95)
     ([80, 160], 0.9833333333333333)
     """
-    fewest = trials_needed(1.0 - least, confidence)
+    fewest = trials_needed(1.0 - min_precision, confidence)
     if n < fewest:
         return [], confidence
     shares = 1 + int(math.log2(n / fewest))
     level = 1.0 - (1.0 - confidence) / shares
-    first = trials_needed(1.0 - least, level)
+    first = trials_needed(1.0 - min_precision, level)
     return [length for j in range(shares) if (length := first << j) <= n], level

@@ -37,7 +37,7 @@ Reads = Literal["text", "terms", "features"]
 ANSWERS = ("scores", "probability", "decision")
 # The steps of feature maps that a bundle describes. A target may know fewer.
 # Exports write each weight: 1 GiB of them.
-_MOST_WEIGHTS = 1 << 27
+_MAX_WEIGHTS = 1 << 27
 _COUNTED: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
 STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
     "text": _COUNTED, "terms": _COUNTED, "features": (Presence, Center)}
@@ -132,7 +132,7 @@ class Bundle:
                 and bool(self.calibration.length_exponent))
 
     @property
-    def least_odds(self) -> list[float]:
+    def min_odds(self) -> list[float]:
         """The log-odds that the decision asks of each class, which may be infinite."""
         assert self.decision is not None
         return [self.decision.thresholds[label] for label in self.labels]
@@ -411,10 +411,10 @@ def _with_dense_weights(form: LinearForm) -> LinearForm:
     if not isinstance(form.weights, SparseWeights):
         return form
     terms, classes = form.weights.shape
-    if terms * classes > _MOST_WEIGHTS:
+    if terms * classes > _MAX_WEIGHTS:
         raise ExportError(
             f"{quantity(classes, 'class')} and {quantity(terms, 'term')} are {terms * classes:,} "
-            f"weights, and an export, which writes each of them, has at most {_MOST_WEIGHTS:,}; "
+            f"weights, and an export, which writes each of them, has at most {_MAX_WEIGHTS:,}; "
             "train with fewer terms (max_features, min_df) or classes")
     return replace(form, weights=np.asarray(form.weights))
 

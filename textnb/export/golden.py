@@ -187,10 +187,10 @@ def decisions(
     odds = log_odds(posterior)
     chosen = bundle.decision.decide(odds, bundle.labels)
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
-    least = np.array(bundle.least_odds)
+    min_odds = np.array(bundle.min_odds)
     with np.errstate(invalid="ignore"):
-        near = (np.abs(odds - least) <= margin).any(axis=1)
-    accepted = np.where((odds >= least) & (least < np.inf), odds, -np.inf)
+        near = (np.abs(odds - min_odds) <= margin).any(axis=1)
+    accepted = np.where((odds >= min_odds) & (min_odds < np.inf), odds, -np.inf)
     if accepted.shape[1] > 1:
         ordered = np.sort(accepted, axis=1)
         with np.errstate(invalid="ignore"):

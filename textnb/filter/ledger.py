@@ -161,11 +161,11 @@ class Ledger:
                 (id, _stored(label), message, int(time.time())))
             return True
 
-    def pending(self, most: int) -> list[Pending]:
+    def pending(self, limit: int) -> list[Pending]:
         """The first messages that are pending."""
         with self._reporting():
             rows = self._database.execute(
-                "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (most,))
+                "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (limit,))
             return [Pending(number, id, _label(label), message)
                     for number, id, label, message in rows]
 
@@ -240,17 +240,17 @@ class Ledger:
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def keep(self, most: int = KEPT) -> None:
+    def keep(self, max_messages: int = KEPT) -> None:
         """Leave out the oldest messages that were learned, so that no more than some are left.
 
         The model keeps what it has learned of the others; they can't be forgotten any more.
         """
         with self._transaction():
-            beyond = self._database.execute("SELECT count(*) FROM learned").fetchone()[0] - most
-            if beyond > 0:
+            count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
+            if count > max_messages:
                 self._database.execute(
                     "DELETE FROM learned WHERE id IN "
-                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (beyond,))
+                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - max_messages,))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES
 from textnb.filter.verdict import (
-    LEAST_LEARNED,
+    MIN_LEARNED,
     Cutoffs,
     Judging,
     Verdict,
@@ -80,7 +80,7 @@ class MailFilter:
         path: str | os.PathLike[str],
         *,
         spam: Any = None,
-        least_learned: int = LEAST_LEARNED,
+        least_learned: int = MIN_LEARNED,
         cutoffs: Cutoffs | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> Self:

@@ -18,7 +18,7 @@ from textnb.runtime.values import Value
 THRESHOLD = 5.0
 # What one decimal and the columns of a log take.
 _LOWEST, _HIGHEST = -999.9, 999.9
-_MOST_STARS = 50
+_MAX_STARS = 50
 # Of a description in a report.
 _WIDTH = 50
 
@@ -49,14 +49,14 @@ class Mark(Value):
 
 
 def mark_of(
-    verdict: Verdict, least: float, terms: Sequence[tuple[str, float]] = ()
+    verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()
 ) -> Mark:
     """The verdict in spamd's terms.
 
     Parameters
     ----------
     verdict : Verdict
-    least : float
+    min_odds : float
         The log-odds from which the model says spam; infinite if it never or always does.
     terms : sequence of (str, float)
         The terms for the report, and what each adds to the score.
@@ -69,7 +69,7 @@ def mark_of(
     4.9
     """
     is_spam = verdict.status == SPAM
-    score = _score(verdict.log_odds, least)
+    score = _score(verdict.log_odds, min_odds)
     # What is rounded, or rules of the model that are not its threshold, must not contradict it.
     score = max(score, THRESHOLD) if is_spam else min(score, THRESHOLD - 0.1)
     symbols = (f"TEXTNB_{verdict.status.upper()}",
@@ -103,7 +103,7 @@ def _shown(term: str) -> str:
 def headers_of(mark: Mark) -> list[str]:
     """The headers of a verdict, a line each."""
     name = f"textnb {__version__}"
-    stars = "*" * max(0, min(_MOST_STARS, int(mark.score)))
+    stars = "*" * max(0, min(_MAX_STARS, int(mark.score)))
     return [
         f"X-Spam-Checker-Version: {name}",
         *(["X-Spam-Flag: YES"] if mark.is_spam else []),
@@ -113,9 +113,9 @@ def headers_of(mark: Mark) -> list[str]:
         f"{STATUS}: {mark.status}"]
 
 
-def _score(odds: float, least: float) -> float:
+def _score(odds: float, min_odds: float) -> float:
     if math.isnan(odds):
         return 0.0
-    if math.isinf(least):
-        return _HIGHEST if least < 0 else _LOWEST
-    return round(max(_LOWEST, min(_HIGHEST, THRESHOLD + odds - least)), 1)
+    if math.isinf(min_odds):
+        return _HIGHEST if min_odds < 0 else _LOWEST
+    return round(max(_LOWEST, min(_HIGHEST, THRESHOLD + odds - min_odds)), 1)

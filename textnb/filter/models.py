@@ -64,7 +64,7 @@ class ServedModel:
                 self._note("reloaded", model=self.path)
             except (TextnbError, OSError, MemoryError) as error:
                 self._note("not reloaded", model=self.path, reason=first_line(error))
-        return self._use(lambda judge: (judge.judge(message), judge.judging.least_odds))
+        return self._use(lambda judge: (judge.judge(message), judge.judging.min_odds))
 
     @property
     def since_fit(self) -> int:

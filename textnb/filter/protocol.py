@@ -21,7 +21,7 @@ from textnb.filter.marks import Mark, headers_of
 from textnb.runtime.values import Value
 
 # Of a line and of the lines before a message, as in spamd.
-LONGEST_LINE, MOST_HEADERS = 8192, 255
+MAX_LINE, MAX_HEADERS = 8192, 255
 JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")
 _FIRST = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")

@@ -55,7 +55,7 @@ class QuickFilter:
 
     def __init__(self, path: str, *, remembered: int = 0, **judging: Any) -> None:
         self._remembered: dict[str, Weights | None] = {}
-        self._most = remembered
+        self._max_terms = remembered
         self._reader = reader = TermsReader(path)
         try:
             self.columns, self._plan = reader.columns, reader.plan
@@ -151,10 +151,10 @@ class QuickFilter:
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms of the model among some, in the order of its columns, and their weights."""
         remembered = self._remembered
-        if len(terms) > self._most:
+        if len(terms) > self._max_terms:
             return self._reader.weights(terms).items()
         new = [term for term in terms if term not in remembered]
-        if len(remembered) + len(new) > self._most:
+        if len(remembered) + len(new) > self._max_terms:
             # All are forgotten together: that is bounded, and the words of the next messages are
             # soon there again.
             remembered.clear()

@@ -15,7 +15,7 @@ Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
 # Messages of either kind. With fewer, priors and rare words decide, and the filter would give every
 # message the class that it has learned more of.
-LEAST_LEARNED = 10
+MIN_LEARNED = 10
 _AT_A_THRESHOLD = "log-odds at a threshold"
 
 
@@ -111,7 +111,7 @@ class Judging(Value):
 
     learned: Mapping[Any, int]
     spam: Any
-    least_learned: int = LEAST_LEARNED
+    least_learned: int = MIN_LEARNED
     cutoffs: Cutoffs | None = None
     thresholds: Mapping[Any, float] | None = None
     calibrated: bool = False
@@ -129,7 +129,7 @@ class Judging(Value):
         return list(self.learned).index(self.spam)
 
     @property
-    def least_odds(self) -> float:
+    def min_odds(self) -> float:
         """The least log-odds of spam, base e, for which a message is spam."""
         if self.cutoffs is not None:
             return self.cutoffs[1]
@@ -187,9 +187,9 @@ class Judging(Value):
         """As `Decision.decide`: the most probable of the classes that reach their thresholds."""
         accepted = []
         for place, label in enumerate(self.learned):
-            least = thresholds[label]
-            _check_apart(near, _AT_A_THRESHOLD, odds[place] - least)
-            if odds[place] >= least and least < math.inf:
+            min_odds = thresholds[label]
+            _check_apart(near, _AT_A_THRESHOLD, odds[place] - min_odds)
+            if odds[place] >= min_odds and min_odds < math.inf:
                 accepted.append((-odds[place], place, label))
         accepted.sort(key=lambda one: one[:2])
         if len(accepted) > 1:
@@ -203,7 +203,7 @@ class Judging(Value):
 def judging_of(
     name: str, learned: Mapping[Any, int], calibration: Any, decision: Any, *,
     are_log_probabilities: bool, since_fit: int, spam: Any = None,
-    least_learned: int = LEAST_LEARNED, cutoffs: Cutoffs | None = None,
+    least_learned: int = MIN_LEARNED, cutoffs: Cutoffs | None = None,
 ) -> Judging:
     """How the scores of a model become verdicts.
 

@@ -109,7 +109,7 @@ class Worker:
         writer = None
         try:
             reader, writer = await asyncio.open_connection(
-                sock=connection, limit=protocol.LONGEST_LINE)
+                sock=connection, limit=protocol.MAX_LINE)
             try:
                 async with asyncio.timeout(self._settings.client_timeout):
                     request, message = await self._read(reader)
@@ -141,16 +141,16 @@ class Worker:
             lines: list[bytes] = []
             while line := (await _line(reader)).rstrip(b"\r\n"):
                 lines.append(line)
-                if len(lines) > protocol.MOST_HEADERS:
+                if len(lines) > protocol.MAX_HEADERS:
                     raise Refused("EX_PROTOCOL", "too many headers")
             request = protocol.parse_headers(request, lines)
         if request.command not in (*protocol.JUDGING, "TELL"):
             return request, b""
-        most = self._settings.max_bytes
-        if (request.length or 0) > most:
-            raise protocol.too_long(most)
-        body = await _body(reader, request.length, most)
-        return request, protocol.message_of(request, body, most)
+        max_bytes = self._settings.max_bytes
+        if (request.length or 0) > max_bytes:
+            raise protocol.too_long(max_bytes)
+        body = await _body(reader, request.length, max_bytes)
+        return request, protocol.message_of(request, body, max_bytes)
 
     def _reply(self, request: Request, message: bytes, connection: socket.socket) -> bytes:
         match request.command:
@@ -212,10 +212,10 @@ class Worker:
         if self._settings.timeout:
             signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
         try:
-            verdict, least = model.judge(message)
+            verdict, min_odds = model.judge(message)
             terms = model.deciding_terms(message, _TERMS) if protocol.has_report(
                 request, verdict.status == SPAM) else ()
-            return verdict, mark_of(verdict, least, terms)
+            return verdict, mark_of(verdict, min_odds, terms)
         except _TooLate:
             raise Refused("EX_TIMEOUT", "the message was not judged in time") from None
         except TextnbError as error:
@@ -260,14 +260,14 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         raise Refused("EX_PROTOCOL", "a line is too long") from None
 
 
-async def _body(reader: asyncio.StreamReader, length: int | None, most: int) -> bytes:
+async def _body(reader: asyncio.StreamReader, length: int | None, max_bytes: int) -> bytes:
     """The bytes of the message; without a length, those up to the end of the stream."""
-    blocks, left = [], most + 1 if length is None else length
+    blocks, left = [], max_bytes + 1 if length is None else length
     while left and (block := await reader.read(min(left, 1 << 16))):
         blocks.append(block)
         left -= len(block)
     if length is None and not left:
-        raise protocol.too_long(most)
+        raise protocol.too_long(max_bytes)
     return b"".join(blocks)
 
 

@@ -24,7 +24,7 @@ from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
 # Bytes and rows of a slice; the first slice of a file shows how large its rows are.
-_BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
+_MAX_BYTES, _FIRST_ROWS, _MAX_ROWS = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
@@ -129,14 +129,15 @@ def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFra
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     total = frame.select(pl.len()).collect().item()
-    at, step = 0, _FIRST
+    at, step = 0, _FIRST_ROWS
     while at < total:
         part = frame.slice(at, step).collect()
         if not part.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
         at += part.height
         # Grow at most eightfold, as later rows may be longer.
-        step = max(1, min(step * _BYTES // max(1, int(part.estimated_size())), 8 * step, _MOST))
+        fitting = step * _MAX_BYTES // max(1, int(part.estimated_size()))
+        step = max(1, min(fitting, 8 * step, _MAX_ROWS))
         yield part
 
 

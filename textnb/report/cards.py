@@ -13,7 +13,7 @@ from scipy.special import expit
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
 from textnb.report.charts import INK, MUTED, RIGHT, WRONG
-from textnb.report.data import MOST_LABELS, Scored, histogram, rows_at, wrong_answers
+from textnb.report.data import MAX_LABELS, Scored, histogram, rows_at, wrong_answers
 from textnb.report.text import names_of, number, percent, shorten, visible
 
 # Of at most six labels, terms are shown with their weights; of more, by name alone.
@@ -78,7 +78,7 @@ class Mistake:
 
 
 def cards_of(scored: Scored) -> list[Card]:
-    """The labels in their order: of more than `MOST_LABELS`, those of most documents."""
+    """The labels in their order: of more than `MAX_LABELS`, those of most documents."""
     labels, known = scored.labels, {label: k for k, label in enumerate(scored.classes)}
     names = names_of(labels["label"])
     name_of = dict(zip(labels["label"].to_list(), names, strict=True))
@@ -94,7 +94,7 @@ def cards_of(scored: Scored) -> list[Card]:
         terms = {label: own.to_dicts() for (label,), own in table.group_by("class")}
     documents = labels["documents"].to_numpy()
     cards = []
-    for i in sorted(np.argsort(-documents, kind="stable")[:MOST_LABELS].tolist()):
+    for i in sorted(np.argsort(-documents, kind="stable")[:MAX_LABELS].tolist()):
         row = labels.row(i, named=True)
         own, k = terms.get(row["label"], []), known.get(row["label"])
         cards.append(Card(

@@ -31,9 +31,9 @@ from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
 # Labels that are shown one by one: those of most documents.
-MOST_LABELS = 1000
+MAX_LABELS = 1000
 # At most this many classes have curves, those with the most rows: each curve sorts all rows.
-MOST_CURVES = 250
+MAX_CURVES = 250
 # Points of a curve that its chart draws. Areas are computed from all points.
 POINTS = 400
 BINS = 40
@@ -52,7 +52,7 @@ class Scored:
     model : TextClassifier or TableClassifier
     evaluation : Evaluation or LabelEvaluation
     held : HeldOut
-        Not calibrated. Of lists of labels, of at most `MOST_LABELS` that the model knows.
+        Not calibrated. Of lists of labels, of at most `MAX_LABELS` that the model knows.
     posterior : HeldOut
         The same documents, calibrated if the model is. The decision about one label compares these
         scores; that about lists of labels those of ``held``.
@@ -236,7 +236,7 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
     result = lists.evaluation
     documents = dict(result.labels.select("label", "documents").iter_rows())
     sizes = np.array([documents[label] for label in fitted.labels])
-    shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_LABELS])
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:MAX_LABELS])
     held = HeldOut(
         fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
         known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
@@ -336,7 +336,7 @@ class Curve:
 
 
 def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[Curve]:
-    """Compute the curves of the labels with the most rows, at most `MOST_CURVES`.
+    """Compute the curves of the labels with the most rows, at most `MAX_CURVES`.
 
     A label needs rows of its own and other rows. Labels that the model does not know count as
     others.
@@ -353,8 +353,8 @@ def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[C
     truth = [_of_label(actual, k) for k in range(len(classes))]
     rows = np.array([int(own.sum()) for own in truth])
     possible = np.flatnonzero((rows > 0) & (rows < len(actual)))
-    most = possible[np.argsort(-rows[possible], kind="stable")[:MOST_CURVES]]
-    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(most.tolist())]
+    largest = possible[np.argsort(-rows[possible], kind="stable")[:MAX_CURVES]]
+    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(largest.tolist())]
 
 
 def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:

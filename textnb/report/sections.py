@@ -31,7 +31,7 @@ from textnb.report.findings import Finding, findings
 from textnb.report.text import names_of, number, percent
 
 # A heat map of more classes can't be read cell by cell.
-_MOST_CELLS = 30
+_MAX_CLASSES = 30
 _CONFUSED, _CONFUSED_LABELS = 12, 40
 _LOWEST = 15
 _ROWS = 20
@@ -119,12 +119,12 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
         return Table(caption, header, [rows[i] for i in chosen], note, folded=folded,
                      links=[cards[i].anchor for i in chosen])
 
-    most = sorted(range(len(rows)), key=lambda i: -labels[i]["documents"])
-    lowest = sorted((i for i in most if labels[i]["documents"]),
+    largest = sorted(range(len(rows)), key=lambda i: -labels[i]["documents"])
+    lowest = sorted((i for i in largest if labels[i]["documents"]),
                     key=lambda i: labels[i]["f1"] or 0.0)
     left = scored.labels.height - len(rows)
     tables = [table(f"Each {scored.noun} against the rest, those of most {scored.unit}s first",
-                    most, "" if not left else
+                    largest, "" if not left else
                     f"{quantity(left, f'more {scored.noun}')} left out here: {_ALL}")]
     if len(lowest) > _LOWEST:
         tables += [
@@ -139,7 +139,7 @@ def _confusion_section(scored: Scored) -> Section:
     names = dict(zip(scored.labels["label"], names_of(scored.labels["label"]), strict=True))
     names[None] = "(no answer)"
     figures, tables = [], []
-    if isinstance(result, Evaluation) and result.per_class.height <= _MOST_CELLS:
+    if isinstance(result, Evaluation) and result.per_class.height <= _MAX_CLASSES:
         figures = [_confusion_figure(result)]
     pairs = scored.confused.drop_nulls("predicted") if lists else scored.confused
     documents = dict(scored.labels.select("label", "documents").iter_rows())

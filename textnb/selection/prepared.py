@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from textnb.bayes.linear import PreparedRows
 
 # Most bytes to keep.
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 Item = TypeVar("Item")
 
 
@@ -50,8 +50,8 @@ class Recent(Generic[Item]):
         The bytes of an item.
     """
 
-    def __init__(self, size: Callable[[Item], int], most_bytes: int = _MOST_BYTES) -> None:
-        self._size, self._most_bytes = size, most_bytes
+    def __init__(self, size: Callable[[Item], int], max_bytes: int = _MAX_BYTES) -> None:
+        self._size, self._max_bytes = size, max_bytes
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
@@ -69,5 +69,5 @@ class Recent(Generic[Item]):
         Call it from one thread alone.
         """
         while len(self._items) > 1 and sum(
-                map(self._size, self._items.values())) > self._most_bytes:
+                map(self._size, self._items.values())) > self._max_bytes:
             self._items.popitem(last=False)

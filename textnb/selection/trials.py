@@ -267,8 +267,8 @@ def _prepare(
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
     # The fit needs finite scores: a class that the model of a fold has not learned gets the lowest
     # score of the other classes.
-    least = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
-    finite = np.where(np.isneginf(scores), np.where(np.isposinf(least), 0.0, least), scores)
+    lowest = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
+    finite = np.where(np.isneginf(scores), np.where(np.isposinf(lowest), 0.0, lowest), scores)
     temperature = float(np.clip(best_temperature(finite, codes), 1e-9, 1e9))
     return Calibration(temperature, 0.0, len(codes), method)
 

@@ -163,8 +163,8 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
         F.coalesce(F.sum("occurrences"), per_class).alias("total"))
     kept = terms
     if limits.need_document_frequency:
-        least, most = limits.bounds(documents)
-        kept = kept.where(F.col("documents").between(least, most))
+        low, high = limits.bounds(documents)
+        kept = kept.where(F.col("documents").between(low, high))
     if limits.max_features is not None:
         # Spark compares strings byte by byte, which in UTF-8 is by code point, as Polars does.
         kept = kept.orderBy(F.desc("total"), F.asc("term")).limit(int(limits.max_features))

@@ -108,7 +108,7 @@ def embed_json(
     if bundle.decision is not None and not bundle.is_multilabel:
         # Null where a class is never an answer.
         head["least"] = [None if value == inf else float(max(value, -_LARGEST))
-                         for value in bundle.least_odds]
+                         for value in bundle.min_odds]
     if columns is not None:
         head["columns"] = list(columns)
     if words:

@@ -108,8 +108,8 @@ def most_frequent(column: Floats) -> float:
 
 
 def _integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
-    most = int(values.max(initial=0))
-    kind = "u1" if most < 1 << 8 else "u2" if most < 1 << 16 else "u4"
+    highest = int(values.max(initial=0))
+    kind = "u1" if highest < 1 << 8 else "u2" if highest < 1 << 16 else "u4"
     return _numbers(name, values.astype(kind))
 
 

@@ -76,7 +76,7 @@ class Sqlite(Sql):
     engine = "SQLite"
     bytewise = "COLLATE BINARY"
     # A row, or a result, has 2000 columns.
-    most_columns = 1900
+    max_columns = 1900
     # As INTEGER, the id is the row number, and grouping by it needs no sorting.
     id_type = "INTEGER"
     greatest = "max"

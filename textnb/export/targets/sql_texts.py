@@ -312,16 +312,16 @@ def ngrams_of(
     prefix: str = "",
 ) -> str:
     """Write the n-grams of a view's words, each with a prefix: id and term."""
-    least, most = sizes
-    if most == 1:
+    min_n, max_n = sizes
+    if max_n == 1:
         return f"SELECT id, {prefix}word AS term FROM {source}"
     word = target.nullable.format("word")
-    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, most))
+    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, max_n))
     joint = f" || '{separator}'" if separator else ""
     cases = "".join(
         f" WHEN {n} THEN word" + "".join(f"{joint} || word{k}" for k in range(1, n))
-        for n in range(least, most + 1))
-    all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(least, most + 1))
+        for n in range(min_n, max_n + 1))
+    all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(min_n, max_n + 1))
     names = ", ".join(f"w.{name}" for name in keys.split(", "))
     # For the last words, `lead` is null, and so is the n-gram.
     return (f"SELECT id, {prefix}term AS term FROM (\n"

@@ -30,7 +30,7 @@ _EXPECTED = ("from", "to", "subject", "date", "message-id", "mime-version", "con
 _MAILERS = frozenset(["x-mailer", "user-agent", "x-mimeole"])
 _ADDRESSES = ("from", "to", "cc", "reply-to", "return-path")
 # Of a header's value, in characters; of addresses and of servers, their number.
-_LONGEST_VALUE, _MOST_ADDRESSES, _MOST_HOPS = 4096, 20, 20
+_MAX_VALUE, _MAX_ADDRESSES, _MAX_HOPS = 4096, 20, 20
 
 _ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")
 _MARK = re.compile(
@@ -49,7 +49,7 @@ def subject_tokens(message: MailMessage, structure: MessageStructure) -> Iterato
 
     The mark of another filter before them is left out.
     """
-    subject = _MARK.sub("", (message.subject or "")[:_LONGEST_VALUE])
+    subject = _MARK.sub("", (message.subject or "")[:_MAX_VALUE])
     for piece in pieces(subject):
         yield f"subject:{piece.lower()}"
         if len(piece) > 1 and piece.isupper():
@@ -63,12 +63,12 @@ def address_tokens(message: MailMessage, structure: MessageStructure) -> Iterato
     for name, value in structure.fields:
         if name not in _ADDRESSES:
             continue
-        text = value[:_LONGEST_VALUE]
+        text = value[:_MAX_VALUE]
         found = [address.lower() for address in _ADDRESS.findall(text)]
         addresses.setdefault(name, []).extend(found)
         if name != "return-path":
             yield from (f"{name}:name:{word}" for word in plain_words(_ADDRESS.sub(" ", text)))
-        for address in found[:_MOST_ADDRESSES]:
+        for address in found[:_MAX_ADDRESSES]:
             user, _, host = address.rpartition("@")
             yield f"{name}:address:{address[:LONGEST]}"
             yield f"{name}:user:{_DIGITS.sub('9', user)[:LONGEST]}"
@@ -93,7 +93,7 @@ def mailer_tokens(message: MailMessage, structure: MessageStructure) -> Iterator
 def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
     """Servers that passed the message on, and whether their names are true; times are left out."""
     hops = [value for name, value in structure.fields if name == "received"]
-    for hop in hops[:_MOST_HOPS]:
+    for hop in hops[:_MAX_HOPS]:
         text = hop[:1024]
         text = text.rpartition(";")[0] or text
         if found := _HELO.search(text):
