@@ -150,7 +150,7 @@ def _file(
     from textnb.mail.message import MAX_MESSAGE
     from textnb.storage.version2 import stated_checksum
 
-    stopped = _stops()
+    signals_received = _watch_signals()
     folders = {"spam": subfolder(maildir, options.spam_folder or ".Spam"),
                "unsure": None if options.unsure_folder is None else subfolder(
                    maildir, options.unsure_folder)}
@@ -168,7 +168,7 @@ def _file(
             raise SourceError.unreadable(
                 printable(os.path.join(maildir, "new")), error.strerror or error) from None
         for path in paths:
-            if stopped:
+            if signals_received:
                 break
             if path in judged:
                 counts[_BEFORE] += 1
@@ -207,7 +207,7 @@ def _file(
             reason = getattr(error, "strerror", None) or first_line(error)
             note("note: the messages judged now will be judged again, as they can't be noted: "
                  f"{reason}")
-    if stopped:
+    if signals_received:
         note("interrupted; what was filed stays where it was put")
         raise click.exceptions.Exit(FAILED)
     note(", ".join(f"{number:,} {what}" for what, number in (counts | skipped).items()
@@ -218,18 +218,18 @@ def _file(
         raise click.exceptions.Exit(FAILED)
 
 
-def _stops() -> list[int]:
+def _watch_signals() -> list[int]:
     """The signals that have asked to stop, from now on.
 
     They are noted, because an exception would be lost where a callback swallows it.
     """
-    stopped: list[int] = []
+    signals_received: list[int] = []
     if click.get_current_context().find_object(Stream) is not None:
         for number in (signal.SIGINT, signal.SIGTERM):
             # A command that is started with a signal ignored (nohup) keeps ignoring it.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: stopped.append(number))
-    return stopped
+                signal.signal(number, lambda number, frame: signals_received.append(number))
+    return signals_received
 
 
 # A group, so that usage is shown as "textnb filter ..." as it is with all verbs.

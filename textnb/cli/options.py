@@ -118,13 +118,13 @@ def _values(groups: list[type], texts: dict[str, Any]) -> dict[str, Any]:
             if facts.choices and value not in facts.choices:
                 raise ParameterError.unknown_choice(name, value, facts.choices)
             values[field.name] = value_of(type_of(field), name, value)
-    for under in _unders(groups):
+    for under in _key_value_options(groups):
         if words := texts.get(under):
             values |= _set_values(_group_under(groups, under), f"--{under}", words)
     return values
 
 
-def _unders(groups: list[type]) -> list[str]:
+def _key_value_options(groups: list[type]) -> list[str]:
     """The options that take settings as KEY=VALUE."""
     return [*dict.fromkeys(facts.under for group in groups for _, facts in declared(group)
                            if facts.under and facts.is_option)]
@@ -203,7 +203,7 @@ class Command(click.Command):
                     params.append(_option(field, facts))
                     self.titles[field.name] = _title(group)
                     self.rare |= set() if facts.is_common else {field.name}
-        for under in _unders(groups):
+        for under in _key_value_options(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
             # It stands in the group that most of its settings are of.
             titles = Counter(_title(group) for group in groups
@@ -218,7 +218,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word, under in pairwise(args):
-            if word == "--help" and under in _unders(self.groups):
+            if word == "--help" and under in _key_value_options(self.groups):
                 _show_settings(ctx, _group_under(self.groups, under))
         try:
             return super().parse_args(ctx, args)
@@ -274,10 +274,12 @@ def _title(group: type) -> str:
 
 def _option_of_settings(under: str, group: type) -> click.Option:
     """The option that takes the settings of a group as KEY=VALUE."""
-    def complete(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    def complete(
+        ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         words = [f"{field.name}={choice}" for field, facts in declared(group)
                  for choice in facts.choices or ("",)]
-        return [CompletionItem(word) for word in words if word.startswith(typed)]
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
     names = ", ".join(field.name for field, _ in declared(group))
     return click.Option(

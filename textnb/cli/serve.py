@@ -81,17 +81,17 @@ def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Servi
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,
-        connections=service.connections, tellers=_tellers(learning.allow_tell or []),
+        connections=service.connections, tellers=_user_numbers(learning.allow_tell or []),
         ham=learning.ham_class, learn_seconds=learning.learn_seconds)
     listeners = [listen(address) for address in service.listen or [_default_socket()]]
     signals.release()
     Server(settings, listeners).run()
 
 
-def _users(named: list[str]) -> dict[str, str]:
+def _users(settings: list[str]) -> dict[str, str]:
     """Model files by the names of users."""
     users: dict[str, str] = {}
-    for one in named:
+    for one in settings:
         name, equals, path = one.partition("=")
         if not equals or not name or not path or name in users:
             raise ParameterError.out_of_range(
@@ -100,7 +100,7 @@ def _users(named: list[str]) -> dict[str, str]:
     return users
 
 
-def _tellers(names: list[str]) -> list[int]:
+def _user_numbers(names: list[str]) -> list[int]:
     """Numbers of the system's users."""
     import pwd
 

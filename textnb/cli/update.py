@@ -46,13 +46,13 @@ class LabelledRows(LabelledRowOptions):
 
     def check_inputs(self) -> None:
         """Raise ParameterError for an input that is named twice."""
-        named: set[str] = set()
+        names: set[str] = set()
         for input in self.inputs:
             place = os.path.realpath(input)
-            if place in named:
+            if place in names:
                 raise ParameterError(f"{input} is named twice, and its rows would count twice: "
                                      "name it once")
-            named.add(place)
+            names.add(place)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

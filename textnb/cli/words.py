@@ -109,14 +109,14 @@ def toml_of(value: Any) -> str:
 
 
 def _several(
-    option: str, expected: str, number: type, typed: str, length: int | None = None
+    option: str, expected: str, number: type, text: str, length: int | None = None
 ) -> tuple[Any, ...]:
     try:
-        numbers = tuple(number(part) for part in typed.split(","))
+        numbers = tuple(number(part) for part in text.split(","))
     except ValueError:
         numbers = ()
     if len(numbers) != (length or len(numbers)) or not numbers:
-        raise ParameterError.out_of_range(option, expected, typed)
+        raise ParameterError.out_of_range(option, expected, text)
     return numbers
 
 

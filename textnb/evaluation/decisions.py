@@ -366,29 +366,29 @@ def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str,
     """Count the answers and errors of a decision on the documents that it was chosen on."""
     common: dict[str, Any] = {"documents": len(held), "unknown_labels": held.n_unknown}
     if held.link == "sigmoid":
-        said = held.chosen(decision)
-        correct = int((said & held.actual).sum())
-        predicted, actual = int(said.sum()), int(held.actual.sum()) + held.n_unknown
+        predictions = held.chosen(decision)
+        correct = int((predictions & held.actual).sum())
+        predicted, actual = int(predictions.sum()), int(held.actual.sum()) + held.n_unknown
         return {**held.measure(decision), **common, "predicted": predicted, "correct": correct,
                 "actual": actual, **goal.cost(predicted - correct, actual - correct)}
     classes = held.classes.tolist()
     answers = decision.decide(log_odds(held.scores), classes)
-    given = answers != UNSURE
-    common["coverage"] = float(given.mean()) if len(held) else None
+    has_answer = answers != UNSURE
+    common["coverage"] = float(has_answer.mean()) if len(held) else None
     if decision.positive is None:
-        answered = int(given.sum())
-        right = int((given & (answers == held.actual)).sum())
+        answered = int(has_answer.sum())
+        right = int((has_answer & (answers == held.actual)).sum())
         return {**common, "answered": answered, "correct": right,
                 "precision": right / answered if answered else None}
     k = classes.index(decision.positive)
     called, positive = answers == k, held.actual == k
     positives, caught = int(positive.sum()), int((called & positive).sum())
-    wrong, missed = int((called & ~positive).sum()), int((given & ~called & positive).sum())
+    wrong, missed = int((called & ~positive).sum()), int((has_answer & ~called & positive).sum())
     # An interval has two bounds, and each may fail with half of 1 - confidence.
     both = (1.0 + goal.confidence) / 2
     return {
         **common, "positives": positives, "negatives": len(held) - positives,
-        "unsure": int((~given).sum()),
+        "unsure": int((~has_answer).sum()),
         "false_positives": wrong, "true_positives": caught, "false_negatives": missed,
         "share_caught": caught / positives if positives else None,
         "share_caught_interval": [lower_bound(caught, positives, both),
@@ -443,10 +443,10 @@ def decide_by_fit(
     decision = replace(decision, thresholds={
         label: threshold if label == spam else max(threshold, 0.0)
         for label, threshold in decision.thresholds.items()})
-    measured = measure_decision(
+    measures = measure_decision(
         held.calibrated(fitted.calibration), decision, Goal(confidence=confidence))
     return fitted.with_decision(replace(decision, evidence={
-        **decision.evidence, **measured,
+        **decision.evidence, **measures,
         "max_false_positive_rate": max_false_positive_rate}))
 
 

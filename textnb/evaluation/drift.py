@@ -98,10 +98,10 @@ class Sample:
                    *((labels, ~held.right) if labelled else ()))
 
 
-def _best(scores: Floats, among: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _best(scores: Floats, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The column of the highest score among those that are given; -1 where none is."""
-    best = np.where(among, scores, -np.inf).argmax(axis=1)
-    return np.where(among.any(axis=1), best, UNKNOWN).astype(np.int64)
+    best = np.where(mask, scores, -np.inf).argmax(axis=1)
+    return np.where(mask.any(axis=1), best, UNKNOWN).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -355,6 +355,6 @@ def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
     0.415
     """
     old, new = (np.asarray(counts, dtype=np.float64) + 0.5 for counts in (reference, recent))
-    kept = (old > 0.5) | (new > 0.5)
-    old, new = old[kept] / old[kept].sum(), new[kept] / new[kept].sum()
+    used = (old > 0.5) | (new > 0.5)
+    old, new = old[used] / old[used].sum(), new[used] / new[used].sum()
     return float(((new - old) * np.log(new / old)).sum())

@@ -320,8 +320,8 @@ class ScoredLists:
     def right(self) -> NDArray[np.bool_]:
         """The documents of which all labels, and no others, are predicted: (n_documents,)."""
         rows, places = self.predicted.nonzero()
-        said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
-        return (said == self.actual).to_numpy()
+        predictions = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
+        return (predictions == self.actual).to_numpy()
 
     @property
     def evaluation(self) -> LabelEvaluation:

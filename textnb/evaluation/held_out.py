@@ -168,8 +168,8 @@ class HeldOut:
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
         """The measures of `LabelEvaluation`, by name."""
-        said = of_mask(self.chosen(decision))
-        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), said)[1:])
+        predictions = of_mask(self.chosen(decision))
+        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), predictions)[1:])
 
     @property
     def labels(self) -> pl.Series:

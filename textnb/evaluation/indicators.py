@@ -36,40 +36,40 @@ def stack(parts: Iterable[sp.csr_array]) -> sp.csr_array:
     return sp.vstack(list(parts), format="csr")
 
 
-def measures(true: sp.csr_array, said: sp.csr_array) -> dict[str, float]:
+def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
     """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
     from sklearn.metrics import accuracy_score, f1_score, hamming_loss
 
-    f1 = {average: float(f1_score(true, said, average=average, zero_division=empty))
+    f1 = {average: float(f1_score(true, predicted, average=average, zero_division=empty))
           for average, empty in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
     return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],
-            "subset_accuracy": float(accuracy_score(true, said)),
-            "hamming_loss": float(hamming_loss(true, said))}
+            "subset_accuracy": float(accuracy_score(true, predicted)),
+            "hamming_loss": float(hamming_loss(true, predicted))}
 
 
-def measures_of_labels(true: sp.csr_array, said: sp.csr_array) -> dict[str, NDArray[Any]]:
+def measures_of_labels(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, NDArray[Any]]:
     """Documents, predictions, precision, recall and F1 of each label; NaN where undefined."""
     from sklearn.metrics import precision_recall_fscore_support
 
     precision, recall, f1, support = precision_recall_fscore_support(
-        true, said, average=None, zero_division=np.nan)
+        true, predicted, average=None, zero_division=np.nan)
     return {"documents": support.astype(np.int64),
-            "predicted": np.asarray(said.sum(axis=0), dtype=np.int64),
+            "predicted": np.asarray(predicted.sum(axis=0), dtype=np.int64),
             "precision": precision, "recall": recall, "f1": f1}
 
 
-def confused(true: sp.csr_array, said: sp.csr_array) -> tuple[Ints, Ints, Ints]:
+def confused(true: sp.csr_array, predicted: sp.csr_array) -> tuple[Ints, Ints, Ints]:
     """Pairs of a missed label and a wrong one in the same row, and the number of such rows.
 
     A wrong label of -1 counts the rows that miss the label and have no wrong one.
     """
     import scipy.sparse as sp
 
-    right = true.multiply(said)
-    missed, wrong = (sp.csr_array(one - right) for one in (true, said))
+    right = true.multiply(predicted)
+    missed, wrong = (sp.csr_array(one - right) for one in (true, predicted))
     pairs = sp.coo_array(missed.T @ wrong)
     alone = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
-    some, without = np.flatnonzero(pairs.data), np.flatnonzero(alone)
-    return (np.append(pairs.row[some], without),
-            np.append(pairs.col[some], np.full(len(without), -1)),
-            np.append(pairs.data[some], alone[without]))
+    nonzero, without = np.flatnonzero(pairs.data), np.flatnonzero(alone)
+    return (np.append(pairs.row[nonzero], without),
+            np.append(pairs.col[nonzero], np.full(len(without), -1)),
+            np.append(pairs.data[nonzero], alone[without]))

@@ -109,9 +109,9 @@ def labelled_batches(
         raise DataError.no_rows("the test set", "there is nothing to measure")
 
 
-def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Mask of the documents whose label is one of some classes; None if there is no such one."""
-    inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
+def in_classes(actual: NDArray[np.int64], classes: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Mask of the documents whose label is among the classes of a mask; None if there are none."""
+    inside: NDArray[np.bool_] = (actual != UNKNOWN) & classes[np.maximum(actual, 0)]
     return inside if inside.any() else None
 
 

@@ -139,7 +139,7 @@ def evaluation_of_lists(
     textless : int
     novelty : Novelty, optional
     """
-    labels, true, said = matrices(actual, known, predicted)
+    labels, true, predictions = matrices(actual, known, predicted)
     place = _place_of(known, labels)
     if true.nnz and not true[:, place].nnz:
         raise no_known_label(labels[int(true.indices[0])], known)
@@ -154,11 +154,11 @@ def evaluation_of_lists(
     ranked = rank_labels(blocks if len(labels) == len(known) else all_labels, true)
     is_known = labels.is_in(known.implode())
     table = pl.DataFrame({
-        "label": labels, **measures_of_labels(true, said),
+        "label": labels, **measures_of_labels(true, predictions),
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
                 pl.when(is_known).then("average_precision").alias("average_precision"))
-    missed, wrong, n = confused(true, said)
+    missed, wrong, n = confused(true, predictions)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
         "predicted": labels.gather(pl.Series(wrong).replace(-1, None)),
@@ -170,20 +170,20 @@ def evaluation_of_lists(
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
         confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
-        **measures(true, said))
+        **measures(true, predictions))
 
 
 def matrices(
     actual: pl.Series, known: pl.Series, predicted: Any
 ) -> tuple[pl.Series, Any, Any]:
     """All labels, sorted; which of them documents have, and which are predicted."""
-    found = actual.explode(empty_as_null=False, keep_nulls=False)
-    found = found.cast(known.dtype).alias(known.name)
-    labels = pl.concat([known, found]).unique().sort()
+    actual_labels = actual.explode(empty_as_null=False, keep_nulls=False)
+    actual_labels = actual_labels.cast(known.dtype).alias(known.name)
+    labels = pl.concat([known, actual_labels]).unique().sort()
     sizes = actual.list.len().cast(pl.Int64).to_numpy()
-    said = indicator(_place_of(known, labels)[predicted.indices], np.diff(predicted.indptr),
-                     len(labels))
-    return labels, indicator(_place_of(found, labels), sizes, len(labels)), said
+    predictions = indicator(_place_of(known, labels)[predicted.indices], np.diff(predicted.indptr),
+                            len(labels))
+    return labels, indicator(_place_of(actual_labels, labels), sizes, len(labels)), predictions
 
 
 def _place_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:

@@ -183,7 +183,7 @@ def validate_online(
             recipe, rows, labels, learned, block, delay, progress,
             None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
                 fitted, positive, max_false_positive_rate))
-    return held if labels.link == "sigmoid" else measured(held, positive, learned_by)
+    return held if labels.link == "sigmoid" else measure_online(held, positive, learned_by)
 
 
 def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
@@ -196,36 +196,36 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 
 
 def _judge_blocks(
-    recipe: Recipe, rows: pl.DataFrame, labels: Labels, learned: NDArray[np.bool_], block: int,
+    recipe: Recipe, rows: pl.DataFrame, labels: Labels, feedback: NDArray[np.bool_], block: int,
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
     learner, known = _learner(recipe), 0
-    begin = _first_to_judge(labels, learned, block, delay)
+    begin = _first_to_judge(labels, feedback, block, delay)
     scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
     blocks = np.arange(rows.height - begin) // block
     numbers = []
     for start in range(begin, rows.height, block):
-        upto = max(0, start - delay)
-        new, past = (rows[first:upto].filter(pl.Series(learned[first:upto]))
+        end = max(0, start - delay)
+        new, past = (rows[first:end].filter(pl.Series(feedback[first:end]))
                      for first in (known, 0))
-        fitted, known = learner(new, past), upto
+        fitted, known = learner(new, past), end
         batch = rows[start:start + block].select(recipe.settings.columns)
         scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
                      None if threshold_of is None else threshold_of(fitted))
         numbers.append(past.height)
         if progress is not None:
             progress(batch.height)
-    held = scores.held_out(_method(learned, block, delay, threshold_of is not None), blocks)
+    held = scores.held_out(_method(feedback, block, delay, threshold_of is not None), blocks)
     return held, np.array(numbers)[blocks]
 
 
 def _method(
-    learned: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool = False
+    feedback: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool = False
 ) -> str:
     return ", ".join([
         f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
-        *([f"feedback on {learned.mean():.1%}"] if not learned.all() else []),
+        *([f"feedback on {feedback.mean():.1%}"] if not feedback.all() else []),
         *(["each model's own threshold"] if with_thresholds else [])])
 
 
@@ -244,29 +244,29 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     return learn
 
 
-def _first_to_judge(labels: Labels, learned: NDArray[np.bool_], block: int, delay: int) -> int:
+def _first_to_judge(labels: Labels, feedback: NDArray[np.bool_], block: int, delay: int) -> int:
     """The number of the first document that is judged: by a model of all classes, or some label."""
     if not len(labels.classes):
         raise DataError(NO_LABELS)
-    usable = learned[labels.rows]
+    usable = feedback[labels.rows]
     # Of each label, the first document that is learned.
     codes, first = np.unique(labels.codes[usable], return_index=True)
     documents = labels.rows[usable][first]
     needed = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
     if len(codes) < needed:
-        what = "have no label" if labels.link == "sigmoid" else "lack a class"
-        raise DataError(f"the documents that are learned {what}: there is nothing to judge by")
-    first, what = ((documents.min(), "a label") if labels.link == "sigmoid"
-                   else (documents.max(), "every class"))
+        problem = "have no label" if labels.link == "sigmoid" else "lack a class"
+        raise DataError(f"the documents that are learned {problem}: there is nothing to judge by")
+    first, problem = ((documents.min(), "a label") if labels.link == "sigmoid"
+                      else (documents.max(), "every class"))
     # Whole blocks, and the delay.
     begin = max(block, -(-(int(first) + 1) // block) * block) + delay
     if begin >= len(labels):
-        raise DataError(f"all {len(labels):,} documents are needed before {what} was learned "
+        raise DataError(f"all {len(labels):,} documents are needed before {problem} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
     return begin
 
 
-def measured(
+def measure_online(
     held: HeldOut, positive: Any, learned: NDArray[np.int64] | None = None
 ) -> OnlineResult:
     """Measures of the scores of documents that were judged, in order or by folds.

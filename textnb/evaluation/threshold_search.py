@@ -19,7 +19,7 @@ _GROWTH = 1.1
 
 
 def lowest_threshold_of_rate(
-    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, what: str, error: str
+    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, rows: str, error: str
 ) -> tuple[float, dict[str, Any]]:
     """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
 
@@ -30,12 +30,12 @@ def lowest_threshold_of_rate(
     if allowed < 0:
         needed = trials_needed(rate, confidence)
         raise DataError(
-            f"to show at {confidence:g} confidence that at most {rate:g} of the {what} are "
+            f"to show at {confidence:g} confidence that at most {rate:g} of the {rows} are "
             f"answered wrongly takes {needed:,} of them, if none is; there are {n:,}, so "
             f"{needed - n:,} more are needed. Score more, or allow a higher rate")
     excluded = float(np.sort(scores[wrong])[n - 1 - allowed])
     if excluded == np.inf:
-        raise DataError(f"more than {allowed:,} of {n:,} {what} are certain to be answered wrongly "
+        raise DataError(f"more than {allowed:,} of {n:,} {rows} are certain to be answered wrongly "
                         "(log-odds inf, as l = 0 gives them): no threshold leaves them out")
     return threshold_above(excluded, scores), {
         f"max_{error}_rate": rate, f"{error}s_allowed": allowed,

@@ -286,16 +286,16 @@ class Bundle:
             pl.Series(self.terms, dtype=pl.String), columns, default=-1, return_dtype=pl.Int64)
         codes = known.to_numpy()
         row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
-        kept = codes >= 0
-        lengths = np.bincount(row[kept], minlength=len(tokens))
-        return merge_tokens(lengths, codes[kept], len(self.terms))
+        is_known = codes >= 0
+        lengths = np.bincount(row[is_known], minlength=len(tokens))
+        return merge_tokens(lengths, codes[is_known], len(self.terms))
 
-    def select(self, keep: NDArray[np.bool_]) -> Bundle:
+    def select(self, mask: NDArray[np.bool_]) -> Bundle:
         """Keep some of the terms, given by a mask."""
-        kept = np.flatnonzero(keep)
-        form = replace(self.form, weights=self.form.weights[kept],
-                       terms=tuple(self.terms[t] for t in kept),
-                       features=self.form.features.select(kept))
+        places = np.flatnonzero(mask)
+        form = replace(self.form, weights=self.form.weights[places],
+                       terms=tuple(self.terms[t] for t in places),
+                       features=self.form.features.select(places))
         # Calibration and decision were chosen with all terms, and do not hold for fewer. Lists of
         # labels need thresholds, and have no others.
         decision = self.decision if self.is_multilabel else None

@@ -33,7 +33,7 @@ _VERSION = 2
 _APPLICATION = 0x746E6C67
 _BUSY_SECONDS = 5.0
 # Hashes and classes of so many messages are 60 MB.
-KEPT = 1_000_000
+MAX_LEARNED = 1_000_000
 _TABLES = """
 CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX learned_at ON learned (at);
@@ -240,7 +240,7 @@ class Ledger:
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def keep(self, max_messages: int = KEPT) -> None:
+    def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
         """Leave out the oldest messages that were learned, so that no more than some are left.
 
         The model keeps what it has learned of the others; they can't be forgotten any more.

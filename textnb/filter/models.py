@@ -83,12 +83,12 @@ class ServedModel:
         texts, parsed = message_columns(message, model.columns, model.lists)
         return parsed.message_id, texts
 
-    def label_of(self, told: str, ham: str | None) -> Any:
+    def label_of(self, name: str, ham: str | None) -> Any:
         """The class of ``spam`` or ``ham``, the words of the protocol; None if it is not clear.
 
         Parameters
         ----------
-        told : {"spam", "ham"}
+        name : {"spam", "ham"}
         ham : str or None
             The class of ham, where there are several that are not spam.
 
@@ -98,7 +98,7 @@ class ServedModel:
             If the model has no such class of ham.
         """
         judging = self._model.judging
-        if told == "spam":
+        if name == "spam":
             return judging.spam
         others = [label for label in judging.learned if label != judging.spam]
         if ham is None:

@@ -209,7 +209,7 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     return f"SPAMD/1.1 0 EX_OK\r\n{headers}\r\n".encode("ascii") + body
 
 
-def told_of(request: Request) -> str | None:
+def class_told(request: Request) -> str | None:
     """What a request TELL says of its message: "spam", "ham", or None to forget it.
 
     Raises
@@ -217,21 +217,21 @@ def told_of(request: Request) -> str | None:
     Refused
         If it says nothing that this server can do.
     """
-    asked = request.headers
-    is_set, is_removed = ("local" in asked.get(name, "").lower() for name in ("set", "remove"))
+    headers = request.headers
+    is_set, is_removed = ("local" in headers.get(name, "").lower() for name in ("set", "remove"))
     if is_set == is_removed:
         raise Refused("EX_PROTOCOL", "TELL needs either Set: local or Remove: local")
     if is_removed:
         return None
-    told = asked.get("message-class", "").lower()
-    if told not in ("spam", "ham"):
+    name = headers.get("message-class", "").lower()
+    if name not in ("spam", "ham"):
         raise Refused("EX_PROTOCOL", "TELL with Set needs Message-class: spam or ham")
-    return told
+    return name
 
 
-def answer_to_tell(told: str | None, changed: bool) -> bytes:
-    done = "" if not changed else "DidRemove: local\r\n" if told is None else "DidSet: local\r\n"
-    return f"SPAMD/1.1 0 EX_OK\r\n{done}Content-length: 0\r\n\r\n".encode("ascii")
+def answer_to_tell(label: str | None, changed: bool) -> bytes:
+    header = "" if not changed else "DidRemove: local\r\n" if label is None else "DidSet: local\r\n"
+    return f"SPAMD/1.1 0 EX_OK\r\n{header}Content-length: 0\r\n\r\n".encode("ascii")
 
 
 def answer_to_ping() -> bytes:

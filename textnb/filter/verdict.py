@@ -158,19 +158,19 @@ class Judging(Value):
             If so small a difference could decide.
         """
         own = odds[self.place]
-        doubt = self._doubt(length, own)
+        doubt = self._reason_to_doubt(length, own)
         status = DOUBT if doubt else self._status(odds, own, near)
         return Verdict(status, 0.0 if math.isnan(own) else own, self.calibrated, doubt, errors,
                        self.measure, self.since_fit)
 
-    def _doubt(self, length: float, own: float) -> str:
+    def _reason_to_doubt(self, length: float, odds: float) -> str:
         """The reason to answer "unsure"; empty if there is none."""
         learned = self.learned[self.spam]
         rest = sum(self.learned.values()) - learned
         if min(learned, rest) < self.least_learned:
             return (f"too little was learned to judge: {learned:,} {self.spam} and {rest:,} "
                     f"others, and {self.least_learned:,} of each are needed")
-        if math.isnan(own):
+        if math.isnan(odds):
             return "the message is impossible under every class (l = 0)"
         return "" if length else "no word of the message was learned"
 
@@ -230,41 +230,41 @@ def judging_of(
     if type(least_learned) is not int or least_learned < 0:
         raise ParameterError.out_of_range("least_learned", "a count", least_learned)
     positive = None if decision is None else decision.positive
-    wanted = spam if spam is not None else default_spam(learned, positive)
-    if wanted is None:
+    spam_label = spam if spam is not None else default_spam(learned, positive)
+    if spam_label is None:
         raise ParameterError.with_advice(
             f"{name}: the model's decision was chosen for the class {positive!r}, and it has a "
             f"class {SPAM!r} too. Say which of them is filtered out",
             f" (spam={SPAM!r}), or choose the thresholds for {SPAM!r}",
             f" (--spam-class {SPAM}), or choose the thresholds for it (textnb threshold --class "
             f"{SPAM})")
-    if wanted not in learned:
-        raise ParameterError(f"{name} has no class {wanted!r}; its classes are "
+    if spam_label not in learned:
+        raise ParameterError(f"{name} has no class {spam_label!r}; its classes are "
                              f"{', '.join(map(repr, learned))}. Say which one is spam")
     calibrated = calibration is not None
     chosen = {"calibration": calibration, "decision": decision}
     return Judging(
-        learned, wanted, least_learned, cutoffs,
+        learned, spam_label, least_learned, cutoffs,
         None if decision is None else decision.thresholds, calibrated,
         "log-odds" if calibrated or are_log_probabilities else "margin", since_fit,
         {part: one.stale for part, one in chosen.items() if one is not None and one.stale})
 
 
-def _check_apart(near: float | None, what: str, *differences: float) -> None:
+def _check_apart(near: float | None, problem: str, *differences: float) -> None:
     """Raise Unsupported if rounding could change the sign of a difference."""
     if near is not None and any(abs(difference) <= near for difference in differences):
-        raise Unsupported(what)
+        raise Unsupported(problem)
 
 
 def deciding_terms(
-    found: Sequence[tuple[float, tuple[str, Weights]]], intercept: Weights, spam: int,
+    features: Sequence[tuple[float, tuple[str, Weights]]], intercept: Weights, spam: int,
     divisor: float, k: int,
 ) -> list[tuple[str, float]]:
     """The terms that move the log-odds of spam most.
 
     Parameters
     ----------
-    found : sequence of (value, (term, weights))
+    features : sequence of (value, (term, weights))
         The terms of a message that the model has, with what its feature map makes of their counts.
     intercept : sequence of float
         One per class.
@@ -286,14 +286,14 @@ def deciding_terms(
     >>> deciding_terms([(1.0, ("a", [0.5, 0.0])), (2.0, ("b", [0.0, 1.5]))], [0.0, 0.0], 0, 1.0, 9)
     [('b', -3.0), ('a', 0.5)]
     """
-    scores = [start + sum(value * weights[at] for value, (_, weights) in found)
+    scores = [start + sum(value * weights[at] for value, (_, weights) in features)
               for at, start in enumerate(intercept)]
     others = [at for at in range(len(scores)) if at != spam]
     if not others:
         return []
     other = max(others, key=scores.__getitem__)
     points = [(term, value * (weights[spam] - weights[other]) / divisor)
-              for value, (term, weights) in found]
+              for value, (term, weights) in features]
     # Not comparable where every class finds the term impossible (l = 0).
     points = [one for one in points if one[1] == one[1]]
     return sorted(points, key=lambda one: (-abs(one[1]), one[0]))[:k]

@@ -179,12 +179,12 @@ class Worker:
             raise Refused("EX_UNAVAILABLE", "this server does not learn")
         if _user_of(connection) not in self._settings.tellers:
             raise Refused("EX_NOPERM", "this user may not tell what a message is")
-        told, model = protocol.told_of(request), self._model_of(request)
+        name, model = protocol.class_told(request), self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
         try:
-            label = None if told is None else model.label_of(told, self._settings.ham)
-            if told is not None and label is None:
+            label = None if name is None else model.label_of(name, self._settings.ham)
+            if name is not None and label is None:
                 raise Refused("EX_UNAVAILABLE", "the model has several classes that are not spam: "
                                                 "start the server with --ham-class")
             key = message_key(*model.judged_texts(message))
@@ -192,9 +192,9 @@ class Worker:
         except TextnbError as error:
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
         self._counters.add("told")
-        log("told", told=told or "forget", changed=changed, user=request.user,
+        log("told", name=name or "forget", changed=changed, user=request.user,
             bytes=len(message), message_id=message_id(message))
-        return protocol.answer_to_tell(told, changed)
+        return protocol.answer_to_tell(name, changed)
 
     def _ledger_of(self, model: ServedModel) -> Ledger:
         if model.path not in self._ledgers:

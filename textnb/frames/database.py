@@ -116,8 +116,8 @@ def scan_database(
         columns: list[str], predicate: pl.Expr | None, left: int | None
     ) -> Iterator[pl.DataFrame]:
         names = columns or list(types)
-        wanted = {name: types[name] for name in names}
-        with reader.name_failures(), closing(reader.rows(wanted)) as rows:
+        selection = {name: types[name] for name in names}
+        with reader.name_failures(), closing(reader.rows(selection)) as rows:
             for batch in rows:
                 yield batch if left is None else batch.head(left)
                 left = None if left is None else left - batch.height

@@ -76,9 +76,9 @@ def _advice(name: str, dtype: pl.DataType) -> str:
     return "Leave it out"
 
 
-def _no_selection(given: object) -> ParameterError:
+def _no_selection(features: object) -> ParameterError:
     return ParameterError(
-        f"features are names of columns, or a selector; got {given}. Compute columns first: "
+        f"features are names of columns, or a selector; got {features}. Compute columns first: "
         "frame.with_columns(...)")
 
 

@@ -26,12 +26,13 @@ class Cloud(Source):
 
     takes = frozenset({"format", "separator", "storage_options"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return is_url(source)
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
-        options = check_storage_options(source, how.storage_options)
-        return open_rows(source, how.format or format_of(source), how, storage_options=options)
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+        storage_options = check_storage_options(source, options.storage_options)
+        return open_rows(source, options.format or format_of(source), options,
+                         storage_options=storage_options)
 
 
 class StandardInput(Source):
@@ -39,12 +40,12 @@ class StandardInput(Source):
 
     takes = frozenset({"format", "on_error", "separator"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return bool(source == "-")
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         path, sniffed = spool_stdin()
-        return scan_files([path], how.format or sniffed, how)
+        return scan_files([path], options.format or sniffed, options)
 
 
 class Files(Source):
@@ -52,26 +53,26 @@ class Files(Source):
 
     takes = frozenset({"format", "on_error", "separator"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return True
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         if os.path.isdir(source):
-            return _scan_folder(source, how)
+            return _scan_folder(source, options)
         files = [source] if os.path.exists(source) else _match_glob(source)
         if not files:
             raise SourceError.not_found(source)
-        return scan_files(files, how.format or one_format(files), how)
+        return scan_files(files, options.format or one_format(files), options)
 
 
-def _scan_folder(folder: str, how: Reading) -> pl.LazyFrame:
+def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
     files = files_inside(folder)
     if files:
         regular = list(filter(os.path.isfile, files))
-        return scan_files(files, how.format or one_format(regular), how)
-    if how.format not in (None, "parquet") or not partitions_inside(folder):
+        return scan_files(files, options.format or one_format(regular), options)
+    if options.format not in (None, "parquet") or not partitions_inside(folder):
         raise SourceError.unreadable(folder, "it holds no files of rows")
-    if how.on_skip is not None:
+    if options.on_skip is not None:
         raise ParameterError.naming("{on_error} is not for a folder of partitions (name=value): "
                                     "name its files: {path}/**/*.parquet", path=folder)
     return pl.scan_parquet(globbing.escape(folder), hive_partitioning=True)
@@ -103,22 +104,22 @@ def _match_glob(pattern: str) -> list[str]:
     return sorted(files + apart)
 
 
-def scan_files(files: Sequence[str], format: str, how: Reading) -> pl.LazyFrame:
+def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFrame:
     """Scan existing files: columnar files in slices, and one by one if some may be left out."""
     is_columnar = format in ("parquet", "ipc")
-    if how.on_skip is None:
+    if options.on_skip is None:
         for path in files:
             _check_path(path, format)
-    schema = (ndjson_schema(files, lenient=how.on_skip is not None)
+    schema = (ndjson_schema(files, lenient=options.on_skip is not None)
               if format == "ndjson" and len(files) > 1 else None)
-    if not is_columnar and how.on_skip is None:
-        return open_rows(files, format, how, schema=schema)
+    if not is_columnar and options.on_skip is None:
+        return open_rows(files, format, options, schema=schema)
 
     def open_one(path: str) -> pl.LazyFrame:
         _check_path(path, format)
-        return open_rows([path], format, how, schema=schema)
+        return open_rows([path], format, options, schema=schema)
 
-    return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=how.on_skip)
+    return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=options.on_skip)
 
 
 def _check_path(path: str, format: str) -> None:

@@ -48,8 +48,8 @@ def one_format(paths: Sequence[str]) -> str:
 
 
 def open_rows(
-    where: str | Sequence[str], format: str, how: Reading, *, schema: pl.Schema | None = None,
-    **options: Any,
+    where: str | Sequence[str], format: str, options: Reading, *, schema: pl.Schema | None = None,
+    **storage_options: Any,
 ) -> pl.LazyFrame:
     """Open rows of a format lazily.
 
@@ -58,33 +58,33 @@ def open_rows(
     where : str or sequence of str
         A URL, or the paths of existing files.
     format : str
-    how : Reading
+    options : Reading
     schema : Schema, optional
         Of NDJSON: see `ndjson_schema`.
-    options
+    storage_options
         Options of Polars for URLs.
     """
-    if how.separator is not None and format not in ("csv", "tsv"):
+    if options.separator is not None and format not in ("csv", "tsv"):
         raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
                                     format_name=format)
     files = [] if isinstance(where, str) else where
-    given: Any = where if isinstance(where, str) else escape_glob(where)
+    source: Any = where if isinstance(where, str) else escape_glob(where)
     match format:
         case "parquet":
-            return pl.scan_parquet(given, **options)
+            return pl.scan_parquet(source, **storage_options)
         case "ipc":
-            return pl.scan_ipc(given, **options)
+            return pl.scan_ipc(source, **storage_options)
         case "csv" | "tsv":
-            separator = how.separator or ("," if format == "csv" else "\t")
-            return _scan_csv(given, how.numbers, separator=separator, **options)
+            separator = options.separator or ("," if format == "csv" else "\t")
+            return _scan_csv(source, options.numbers, separator=separator, **storage_options)
         case "ndjson":
-            schema = ndjson_schema(where, **options) if schema is None else schema
-            strings = [name for name in how.chosen if schema.get(name) == pl.String]
+            schema = ndjson_schema(where, **storage_options) if schema is None else schema
+            strings = [name for name in options.chosen if schema.get(name) == pl.String]
             for place in [where] if isinstance(where, str) else where:
-                check_strings(place, strings, **options)
-            return pl.scan_ndjson(_unmarked(where), schema=schema, **options)
+                check_strings(place, strings, **storage_options)
+            return pl.scan_ndjson(_unmarked(where), schema=schema, **storage_options)
         case "lines":
-            frame = pl.scan_lines(given, name="text", **options)
+            frame = pl.scan_lines(source, name="text", **storage_options)
             if not any(map(is_marked, files)):
                 return frame
             return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))

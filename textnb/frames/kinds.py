@@ -353,8 +353,8 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
             return _to_arrow(predicted.collect()).to_reader()
         case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
             added = [name for name in predicted.collect_schema().names() if name not in read]
-            if taken := [name for name in added if name in names_of(X)]:
-                raise SchemaError.column_exists(taken[0])
+            if duplicates := [name for name in added if name in names_of(X)]:
+                raise SchemaError.column_exists(duplicates[0])
             answers = predicted.select(added).collect()
             if kind is Kind.PANDAS:
                 return X.assign(**{name: _pandas_values(answers[name]) for name in added})
@@ -369,19 +369,19 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
 
 
 def rows_in_kind_of(
-    X: Any, judged: pl.LazyFrame, keep: pl.Expr, columns: Mapping[str, pl.Expr]
+    X: Any, rows: pl.LazyFrame, condition: pl.Expr, columns: Mapping[str, pl.Expr]
 ) -> Any:
     """Some rows of a table in their order, in its own kind.
 
     Parameters
     ----------
     X : table or path
-    judged : LazyFrame
+    rows : LazyFrame
         A row per row of X, in their order.
-    keep : Expr
-        True for the rows that are wanted, over ``judged``.
+    condition : Expr
+        True for the rows that are wanted, over ``rows``.
     columns : dict of str to Expr
-        Names of columns of X, and each of them as an expression over ``judged``.
+        Names of columns of X, and each of them as an expression over ``rows``.
 
     Returns
     -------
@@ -389,12 +389,12 @@ def rows_in_kind_of(
     """
     kind = kind_of(X)
     if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
-        wanted = judged.filter(keep).select(
+        selection = rows.filter(condition).select(
             expression.alias(name) for name, expression in columns.items())
-        return to_kind_of(X, wanted, [])
-    mask = judged.select(keep).collect().to_series().fill_null(False)
-    own = select_columns(X, list(columns))
-    return own[mask.to_numpy()] if kind is Kind.PANDAS else own.filter(mask.to_arrow())
+        return to_kind_of(X, selection, [])
+    mask = rows.select(condition).collect().to_series().fill_null(False)
+    table = select_columns(X, list(columns))
+    return table[mask.to_numpy()] if kind is Kind.PANDAS else table.filter(mask.to_arrow())
 
 
 def _pandas_values(values: pl.Series) -> Any:

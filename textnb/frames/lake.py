@@ -34,16 +34,16 @@ class Lake(Source):
 
     takes = frozenset({"format", "storage_options"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
-        return (how.format or table_format(source)) in LAKES
+    def knows(self, source: Any, options: Reading) -> bool:
+        return (options.format or table_format(source)) in LAKES
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
-        options = check_storage_options(source, how.storage_options)
-        name = how.format or table_format(source)
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+        storage_options = check_storage_options(source, options.storage_options)
+        name = options.format or table_format(source)
         scan: Callable[[str, Options], pl.LazyFrame] = (
             _scan_delta if name == "delta" else _scan_iceberg)
         try:
-            frame = scan(source, options)
+            frame = scan(source, storage_options)
             frame.collect_schema()
         except ImportError:
             raise SourceError.unreadable(

@@ -111,19 +111,19 @@ class Source(ABC):
     takes: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def knows(self, source: Any, how: Reading) -> bool:
-        """Whether rows are read from this kind of source: by ``how.format``, or by what it is."""
+    def knows(self, source: Any, options: Reading) -> bool:
+        """Whether a source is of this kind, by ``options.format`` or by itself."""
 
     @abstractmethod
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         """Open the source lazily."""
 
-    def check_taken(self, how: Reading, name: str) -> None:
+    def check_settings(self, options: Reading, name: str) -> None:
         """Raise ParameterError for a setting that the source, whose name is given, does not take"""
         for setting, purpose in _PURPOSES.items():
-            value = getattr(how, setting)
+            value = getattr(options, setting)
             if setting in self.takes or value in (getattr(Reading, setting), None, {}) or (
-                    setting == "encoding" and how.is_utf8):
+                    setting == "encoding" and options.is_utf8):
                 continue
             raise ParameterError.naming(
                 f"{{{setting}}} is for {purpose}, and {{source}} is not one"

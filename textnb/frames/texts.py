@@ -59,8 +59,8 @@ def table_of_texts(
             texts = texts.cast(pl.String)
         check_texts(pl.Schema({texts.name: texts.dtype}), [texts.name],
                     [texts.name] if columns[0] in tokens else ())
-        named: pl.Series = texts if columns[0] in tokens else texts.cast(pl.String)
-        return named.alias(columns[0]).to_frame()
+        column: pl.Series = texts if columns[0] in tokens else texts.cast(pl.String)
+        return column.alias(columns[0]).to_frame()
     if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
         raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)

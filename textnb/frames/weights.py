@@ -16,14 +16,14 @@ from textnb.frames.texts import is_table
 BESIDE = "\0weight"
 
 
-def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
+def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
     """The column that will hold the weights; None without weights.
 
     Parameters
     ----------
     X : table, path, or sequence of str
     sample_weight : str, array (n_documents,) or None
-    taken : list of str
+    columns : list of str
         The text and label columns.
 
     Raises
@@ -38,7 +38,7 @@ def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
         if not is_table(X):
             raise ParameterError(f"sample_weight={sample_weight!r} names a column, and a list of "
                                  "texts has none: pass one weight per text")
-        if sample_weight in taken:
+        if sample_weight in columns:
             raise ParameterError.naming("{setting} is also a text or label column",
                                         setting=Mention("sample_weight", repr(sample_weight)))
         return sample_weight

@@ -186,12 +186,12 @@ def _mark_odd(tree: LexborHTMLParser) -> None:
 
 def _text_between_tags(html: str) -> str:
     """The text between tags, in one pass."""
-    kept, inside = [], ""
+    texts, inside = [], ""
     for place, piece in enumerate(_MARKUP.split(html)):
         markup = place % 2 == 1
         if not markup:
             if not inside:
-                kept.append(piece)
+                texts.append(piece)
         elif inside == "<!--":
             inside = "" if piece.startswith("--") else inside
         elif inside:
@@ -200,4 +200,4 @@ def _text_between_tags(html: str) -> str:
             inside = piece
         elif opened := re.match(r"<(script|style)\b", piece, re.I):
             inside = opened[1].lower()
-    return entities.unescape(_LONG_NUMBER.sub("\ufffd", "".join(kept)))
+    return entities.unescape(_LONG_NUMBER.sub("\ufffd", "".join(texts)))

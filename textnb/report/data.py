@@ -138,13 +138,13 @@ class Scored:
         """Which documents have the label: (n_documents,)."""
         return _of_label(self.held.actual, k)
 
-    def gets(self, k: int) -> NDArray[np.bool_]:
+    def has_answer(self, k: int) -> NDArray[np.bool_]:
         """Which documents get the label as an answer: (n_documents,)."""
         return _of_label(self.answers, k)
 
     def rates(self, k: int) -> Rates:
         """The counts and rates of a label's answers."""
-        return rates_of(self.has(k), self.gets(k))
+        return rates_of(self.has(k), self.has_answer(k))
 
     @cached_property
     def odds(self) -> Floats:
@@ -361,17 +361,17 @@ def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
     _, wrong, hits = errors_by_threshold(truth, odds)
     false, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
     x, y = np.append(0.0, false), np.append(0.0, recall)
-    return Curve(label, int(hits[-1]), thin(x, y), thin(recall, precision),
+    return Curve(label, int(hits[-1]), thin_points(x, y), thin_points(recall, precision),
                  float(np.trapezoid(y, x)),
                  float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 
-def thin(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
+def thin_points(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
     """Select points of a curve at about equal distances along it, with both ends.
 
     Examples
     --------
-    >>> thin(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
+    >>> thin_points(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
     [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
     """
     along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])

@@ -161,10 +161,11 @@ def _copies(scored: Scored, frame: Any, train: Any) -> Found:
                       f"learned by heart.{rest}")
 
 
-def _repeats(found: Duplicates, what: str) -> str:
-    conflicts = f", {found.conflicts:,} of them with another label" if found.conflicts else ""
-    repeats = quantity(found.exact, "test document", "repeats", "repeat")
-    return f"{repeats} {what} word for word ({percent(found.share)}){conflicts}"
+def _repeats(duplicates: Duplicates, row: str) -> str:
+    conflicts = (f", {duplicates.conflicts:,} of them with another label"
+                 if duplicates.conflicts else "")
+    repeats = quantity(duplicates.exact, "test document", "repeats", "repeat")
+    return f"{repeats} {row} word for word ({percent(duplicates.share)}){conflicts}"
 
 
 def _next_steps(scored: Scored) -> Found:
@@ -176,7 +177,7 @@ def _next_steps(scored: Scored) -> Found:
                        "average: calibrate the model (textnb calibrate) before you rely on them.")
     if scored.of_lists and scored.decision is None:
         never = [label for k, label in enumerate(scored.classes)
-                 if scored.has(k).any() and not scored.gets(k).any()]
+                 if scored.has(k).any() and not scored.has_answer(k).any()]
         if never:
             yield "note", (f"{quantity(len(never), 'label')} of documents are never predicted "
                            f"({_listed(never)}): a threshold for each label (textnb threshold --by "

@@ -29,16 +29,16 @@ class PreparedFold:
     Attributes
     ----------
     rows : PreparedRows
-    kept : bool (n_terms,)
+    columns : bool (n_terms,)
     """
 
     rows: PreparedRows
-    kept: NDArray[np.bool_]
+    columns: NDArray[np.bool_]
 
     @property
     def nbytes(self) -> int:
         """Bytes that it takes."""
-        return self.rows.nbytes + self.kept.nbytes
+        return self.rows.nbytes + self.columns.nbytes
 
 
 class Recent(Generic[Item]):

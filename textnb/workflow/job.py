@@ -229,7 +229,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     """[model]: settings of columns, limits and learning, and beside them those of its kind."""
     key: Key = ("model",)
     if not isinstance(values, dict):
-        return table.given(values, key)
+        return table.read_settings(values, key)
     kind = values.get("kind", "multinomial")
     model = table.check((*key, "kind"), lambda: known_kind(kind))
     if model is None:
@@ -237,14 +237,15 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     for name in values:
         table.check((*key, name), partial(check_belongs, kind, name))
     apart = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
-    given = table.given({name: value for name, value in values.items() if name not in apart},
-                        key, *_OF_TRAINING, model)
-    tokens = table.given(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
-    if given is None or tokens is None or input is None or table.faults:
+    settings = table.read_settings(
+        {name: value for name, value in values.items() if name not in apart},
+        key, *_OF_TRAINING, model)
+    tokens = table.read_settings(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
+    if settings is None or tokens is None or input is None or table.faults:
         return None
-    named = {name: value for name, value in {**given, "tokenizer": tokens}.items()
-             if name in values}
-    options = for_mail(training_of(kind, named), {*values}, input.train, input.format)
+    settings = {name: value for name, value in {**settings, "tokenizer": tokens}.items()
+                if name in values}
+    options = for_mail(training_of(kind, settings), {*values}, input.train, input.format)
     table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
                 *((key, group) for group in (*_OF_TRAINING, model)))
     return options

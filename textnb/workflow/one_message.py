@@ -24,10 +24,10 @@ _LISTS = frozenset(["tokens"])
 _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "errors"])
 
 
-def uses_ledger(model: str, output: str | None, wanted: bool) -> bool:
+def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
     """Whether a change of a model goes by its ledger; ParameterError where that is not clear."""
     if output is not None and os.path.realpath(output) != os.path.realpath(model):
-        if wanted:
+        if is_required:
             raise ParameterError.naming(
                 "a ledger belongs to a model file that is changed: leave out {output}, or {ledger}")
         if has_ledger(output):
@@ -35,7 +35,7 @@ def uses_ledger(model: str, output: str | None, wanted: bool) -> bool:
                 "{place} has a ledger, which says what that model has learned: name another "
                 "{output}, or remove {place}.ledger", place=output, output=Mention("output"))
         return False
-    return wanted or has_ledger(model)
+    return is_required or has_ledger(model)
 
 
 def has_ledger(model: str) -> bool:
@@ -97,7 +97,7 @@ def learn_message(
                 return "known" if before == label else None
             updated = known.add(columns, label, ledger.next_model)
             ledger.replace_model(0, {key: label})
-            ledger.keep()
+            ledger.drop_oldest()
         return updated
     except Unsupported:
         return None

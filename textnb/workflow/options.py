@@ -166,8 +166,8 @@ class TrainOptions:
     @property
     def false_positives(self) -> float:
         """The share of false positives for which the training chooses a threshold; 0 for none."""
-        asked = self.learning.false_positives
-        return (FALSE_POSITIVES if self.is_for_mail else 0.0) if asked is None else asked
+        rate = self.learning.false_positives
+        return (FALSE_POSITIVES if self.is_for_mail else 0.0) if rate is None else rate
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -61,7 +61,7 @@ class Observer(Protocol):
     def step(self, name: str) -> Callable[[int], None]:
         """Begin a step; return what is called with each number of rows that the job has read."""
 
-    def result(self, found: Any) -> None:
+    def result(self, result: Any) -> None:
         """Receive the result of the current step: what the function of that step returns."""
 
 
@@ -71,7 +71,7 @@ class Silent:
     def step(self, name: str) -> Callable[[int], None]:
         return lambda rows: None
 
-    def result(self, found: Any) -> None:
+    def result(self, result: Any) -> None:
         pass
 
 

@@ -125,22 +125,22 @@ class Table:
     def fill(self, group: type[T], values: Any, key: Key) -> T | None:
         """Options of a group from a table of the file; faults are noted."""
         before = len(self.faults)
-        given = self.given(values, key, group)
-        if given is None and not isinstance(values, dict):
+        settings = self.read_settings(values, key, group)
+        if settings is None and not isinstance(values, dict):
             return None
         for each, _ in declared(group):
             if each.default is MISSING and each.default_factory is MISSING and (
                     each.name not in values):
                 self.fault((*key, each.name), "it is missing")
-        if given is None or len(self.faults) > before:
+        if settings is None or len(self.faults) > before:
             return None
-        options = group(**given)
-        checked = getattr(options, "check", None)
-        if checked is not None:
-            self.check(key, checked, (key, group))
+        options = group(**settings)
+        check = getattr(options, "check", None)
+        if check is not None:
+            self.check(key, check, (key, group))
         return options
 
-    def given(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
+    def read_settings(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
         """The settings of groups that a table of the file gives; None if a fault was noted."""
         if not isinstance(values, dict):
             # Its contents are not shown, as they may be secrets.

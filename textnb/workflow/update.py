@@ -73,7 +73,7 @@ def change_model(
         if done.labels:
             save_fitted(done.fitted, ledger.next_model)
             ledger.replace_model(0, done.labels)
-        ledger.keep()
+        ledger.drop_oldest()
     return done
 
 
@@ -125,8 +125,8 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
-        found: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
-    return found
+        mistaken: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
+    return mistaken
 
 
 def forget(
@@ -145,12 +145,12 @@ def forget(
 
 def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     """The rows, with the columns that a ledger needs."""
-    parts, wanted = [], (*fitted.columns, fitted.label, MESSAGE_ID)
+    parts, columns = [], (*fitted.columns, fitted.label, MESSAGE_ID)
     for each in rows:
         schema = each.frame.collect_schema()
         with each.reading():
             parts.append(each.frame.select(
-                *dict.fromkeys(name for name in wanted if name in schema)).collect())
+                *dict.fromkeys(name for name in columns if name in schema)).collect())
         each.refuse_unreadable()
     return pl.concat(parts, how="diagonal")
 

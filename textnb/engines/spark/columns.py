@@ -261,7 +261,7 @@ def collect(rows: DataFrame) -> pl.DataFrame:
     return collected
 
 
-def typed_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
+def cast_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
     """Convert labels from strings to the type that a local `fit` gives them."""
     kind = _kind(_label_type(frame, column))
     if kind == "boolean":

@@ -61,11 +61,11 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         fields = len(bundle.columns) > 1 or bundle.tokenizer.field_prefix
         words = bundle.tokenizer.analyzer == "word"
         own |= {"fields", "fieldwords" if words else "fieldcharacters"} if fields else {"field"}
-    kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
-                           if own & set(tags.split()))
+    source = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
+                             if own & set(tags.split()))
     texts |= {"VERSION": __version__,
               "UNPACK": templates.joinpath("unpack.txt").read_text("utf-8").rstrip("\n")}
-    pieces = _MARK.split(kept)
+    pieces = _MARK.split(source)
     pieces[1::2] = [texts[mark] for mark in pieces[1::2]]
     return "".join(pieces)
 

@@ -247,10 +247,10 @@ class _Graph:
             return words
         min_n, max_n = split.ngram_range
         dropped = ["", *sorted(split.stops)]
-        kept = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
-                         keys_strings=[word.encode() for word in dropped],
-                         values_int64s=[0] * len(dropped), default_int64=1)
-        words = nodes.add("Compress", words, nodes.cast(kept, "BOOL"), axis=0)
+        is_term = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
+                            keys_strings=[word.encode() for word in dropped],
+                            values_int64s=[0] * len(dropped), default_int64=1)
+        words = nodes.add("Compress", words, nodes.cast(is_term, "BOOL"), axis=0)
         between, grams = nodes.strings([self.separator or ""]), [words]
         for n in range(1, max_n):
             begun = nodes.add("StringConcat", nodes.add("Slice", grams[-1], [0], [-1]), between)

@@ -132,9 +132,9 @@ class _Recorder:
             raise AttributeError(name)
         return _Recorder(self, f".{name}")
 
-    def __call__(self, *values: Any, **named: Any) -> _Recorder:
+    def __call__(self, *values: Any, **keywords: Any) -> _Recorder:
         parts: list[str | _Recorder] = []
-        for name, value in [*(("", value) for value in values), *named.items()]:
+        for name, value in [*(("", value) for value in values), *keywords.items()]:
             parts += [", " if parts else "", f"{name}=" if name else "", _code_of(value)]
         return _Recorder(self, "(", *parts, ")")
 

@@ -127,6 +127,6 @@ class ClickHouse(Re2Sql):
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
-        asked = queries(bundle)
-        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(asked))
-        return read_answers(bundle, lambda query: answers[asked.index(query)].iter_rows())
+        statements = queries(bundle)
+        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(statements))
+        return read_answers(bundle, lambda query: answers[statements.index(query)].iter_rows())
