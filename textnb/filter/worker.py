@@ -192,7 +192,7 @@ class Worker:
         except TextnbError as error:
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
         self._counters.add("told")
-        log("told", name=name or "forget", changed=changed, user=request.user,
+        log("told", told=name or "forget", changed=changed, user=request.user,
             bytes=len(message), message_id=message_id(message))
         return protocol.answer_to_tell(name, changed)
 
