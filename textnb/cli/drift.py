@@ -42,7 +42,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     from textnb.evaluation.drift import AGAIN, TOO_FEW
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.evaluate import drift
-    from textnb.workflow.rows import check_storage, for_place
+    from textnb.workflow.rows import check_storage, options_for
 
     if rows.input is None or rows.reference is None:
         raise ParameterError("drift compares recent rows with rows like those that the thresholds "
@@ -51,8 +51,8 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     fitted = load_fitted(file.model)
     label = fitted.label if rows.of_lists else None
     reference, recent = (open_input_for(
-        fitted, place, replace(for_place(place, rows), where=where), label, option)
-        for place, where, option in (
+        fitted, source, replace(options_for(source, rows), where=where), label, option)
+        for source, where, option in (
             (rows.reference, rows.reference_where, "--reference-where"),
             (rows.input, rows.where, "--where")))
     with progress("scoring", "scored", output.quiet) as advance:

@@ -57,7 +57,7 @@ def duplicates(
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
     from textnb.text.tokens import Tokenizer
-    from textnb.workflow.rows import check_storage, for_place
+    from textnb.workflow.rows import check_storage, options_for
 
     train, test, label = inputs.train, inputs.test, inputs.label
     if search.exact and "near" in options:
@@ -68,8 +68,8 @@ def duplicates(
         raise ParameterError("standard input can be one of TRAIN and TEST only")
     columns = inputs.text or ["text"]
     check_storage(inputs, train, test)
-    train_rows = open_input(train, for_place(train, inputs), columns, label)
-    other = replace(for_place(test, inputs), where=inputs.test_where, query=None)
+    train_rows = open_input(train, options_for(train, inputs), columns, label)
+    other = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(
         test, other, columns, label, where="--test-where")
     with train_rows.reading(), test_rows.reading():

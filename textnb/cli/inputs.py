@@ -190,7 +190,7 @@ def note_malformed(rows: Rows) -> None:
     """Note how many messages of a table of mail are malformed."""
     if rows.malformed:
         note(f"note: {quantity(len(rows.malformed), 'message', 'is', 'are')} malformed; textnb "
-             f"mail {rows.place} --errors lists what is wrong")
+             f"mail {rows.source} --errors lists what is wrong")
 
 
 def note_columns_without_text(rows: Rows) -> None:

@@ -46,13 +46,13 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import Evaluation
     from textnb.workflow.evaluate import check_test, evaluate_model
-    from textnb.workflow.rows import check_storage, for_place
+    from textnb.workflow.rows import check_storage, options_for
 
     model, input = file.model, rows.input
     check_storage(rows, input, output.train)
     _check_report(output.report, output.train, output.train_where, model, input)
     classifier = any_model(model)
-    table = open_input_for(classifier, input, for_place(input, rows), classifier.label)
+    table = open_input_for(classifier, input, options_for(input, rows), classifier.label)
     check_test(classifier, output)
     learned = _learned_rows(classifier, output.train, output.train_where, rows)
     past_tense = "tested" if output.report is None else "tested and reported on"
@@ -115,14 +115,14 @@ def _learned_rows(
     options: LabelledRowOptions,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
-    from textnb.workflow.rows import for_place
+    from textnb.workflow.rows import options_for
 
     if train is None:
         return None
     if text_columns(classifier) is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
     rows = LabelledRowOptions(where=where, encoding=options.encoding,
-                              storage_options=for_place(train, options).storage_options)
+                              storage_options=options_for(train, options).storage_options)
     table = open_input_for(classifier, train, rows, classifier.label, where="--train-where")
     # Read here, so that an error in this file does not name the other one.
     with table.reading():

@@ -332,14 +332,14 @@ def link_of(model: TextClassifier | Fitted) -> str:
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link
 
 
-def _fit_sigmoids(used: HeldOut) -> Calibration:
+def _fit_sigmoids(held: HeldOut) -> Calibration:
     # A class that a fold's model has not learned has no margin.
-    finite = used.take(np.flatnonzero(np.isfinite(used.scores).all(axis=1)))
+    finite = held.take(np.flatnonzero(np.isfinite(held.scores).all(axis=1)))
     if not len(finite):
         raise DataError("no document has finite scores of all classes: there is nothing to fit "
                         "sigmoids on")
     temperature, shift = best_sigmoids(finite.scores, finite.actual, np.ones(len(finite)))
-    return Calibration(temperature, 0.0, len(finite), used.method, link="sigmoid", shift=shift)
+    return Calibration(temperature, 0.0, len(finite), held.method, link="sigmoid", shift=shift)
 
 
 def _check_classes(held: HeldOut) -> None:

@@ -153,7 +153,7 @@ class NoveltyCount:
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._classes = counts.class_count
-        self._used = fitted.form.used
+        self._nonzero = fitted.form.used
         self._rates = _rates(counts)
         # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
@@ -172,7 +172,7 @@ class NoveltyCount:
         known[known] = self._classes[codes[known]] > 0
         if not known.all():
             counts, codes = counts[known], codes[known]
-        used = self._used(counts)
+        used = self._nonzero(counts)
         sizes = np.diff(used.indptr)
         unseen = self._are_unseen(np.repeat(codes, sizes), used.indices)
         places = np.searchsorted(used.indptr, np.flatnonzero(unseen), side="right")

@@ -287,15 +287,15 @@ def measure_online(
         some = rng.integers(len(spam), size=len(spam))
         if spam[some].all() or not spam[some].any():
             continue
-        samples.append((roc(spam[some], odds[some]).area_above, _missed(odds[some], spam[some])))
+        samples.append((roc(spam[some], odds[some]).area_above, _miss_rate(odds[some], spam[some])))
     low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
     return OnlineResult(
-        held, positive, held.roca(positive), _missed(odds, spam), *_errors(odds, spam),
+        held, positive, held.roca(positive), _miss_rate(odds, spam), *_errors(odds, spam),
         (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
         _curve(odds, spam, learned))
 
 
-def _missed(odds: Floats, spam: NDArray[np.bool_]) -> float:
+def _miss_rate(odds: Floats, spam: NDArray[np.bool_]) -> float:
     """Per cent of spam below the lowest threshold that calls `HAM_SHARE` of ham spam at most."""
     ham = np.sort(odds[~spam])[::-1]
     allowed = int(HAM_SHARE * len(ham))

@@ -63,7 +63,7 @@ class Sets:
         place = np.arange(self.cells.nnz) - np.repeat(
             self.cells.indptr[:-1] - (self.sizes - stored), stored)
         last = self.sizes - np.ceil(share * self.sizes - _SLACK)
-        return _where(self.cells, place <= np.repeat(last, stored))
+        return _select(self.cells, place <= np.repeat(last, stored))
 
 
 def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
@@ -154,12 +154,12 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     while any(begin < np.diff(holders.indptr).max(initial=0) for _, holders in searches):
         searching = np.flatnonzero((partners < 0) & (limits > 0))
         for larger, (own, holders) in enumerate(searches):
-            for mine, others in _pairs(own[searching], _holders(holders, begin, begin + step)):
-                mine = searching[mine]
-                size, other = sets.sizes[mine], sets.sizes[others]
-                fits = (others < limits[mine]) & ((other > size) if larger else (other <= size)) & (
+            for left, right in _pairs(own[searching], _holders(holders, begin, begin + step)):
+                left = searching[left]
+                size, other = sets.sizes[left], sets.sizes[right]
+                fits = (right < limits[left]) & ((other > size) if larger else (other <= size)) & (
                     np.minimum(size, other) >= near * np.maximum(size, other) - _SLACK)
-                _note_best(sets, mine[fits], others[fits], near, partners, best)
+                _note_best(sets, left[fits], right[fits], near, partners, best)
         begin, step = begin + step, min(4 * step, _WIDEST)
     return partners, best
 
@@ -168,7 +168,7 @@ def _holders(holders: sp.csc_array, begin: int, end: int) -> sp.csr_array:
     """The sets that hold each element (n_elements, n_sets), from one place to another."""
     numbers = np.diff(holders.indptr)
     place = np.arange(holders.nnz) - np.repeat(holders.indptr[:-1], numbers)
-    return _where(holders, (place >= begin) & (place < end)).T
+    return _select(holders, (place >= begin) & (place < end)).T
 
 
 def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Ints]]:
@@ -179,29 +179,29 @@ def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Int
 
 
 def _note_best(
-    sets: Sets, mine: Ints, others: Ints, near: float, partners: Ints, best: Floats
+    sets: Sets, left: Ints, right: Ints, near: float, partners: Ints, best: Floats
 ) -> None:
     """Note for each set the most similar other one, if it is better than that before."""
-    similarity = _jaccard(sets, mine, others)
-    better = (similarity >= near) & ((similarity > best[mine]) | (
-        (similarity == best[mine]) & (others < partners[mine])))
-    mine, others, similarity = mine[better], others[better], similarity[better]
+    similarity = _jaccard(sets, left, right)
+    better = (similarity >= near) & ((similarity > best[left]) | (
+        (similarity == best[left]) & (right < partners[left])))
+    left, right, similarity = left[better], right[better], similarity[better]
     # Of several values for one place, the last one stays.
-    order = np.lexsort((-others, similarity))
-    partners[mine[order]], best[mine[order]] = others[order], similarity[order]
+    order = np.lexsort((-right, similarity))
+    partners[left[order]], best[left[order]] = right[order], similarity[order]
 
 
-def _jaccard(sets: Sets, mine: Ints, others: Ints) -> Floats:
+def _jaccard(sets: Sets, left: Ints, right: Ints) -> Floats:
     """The Jaccard similarity of each pair: shared elements / elements of either set."""
     stored = np.diff(sets.cells.indptr)
-    common = np.zeros(len(mine), dtype=np.int64)
-    for block in _blocks(stored[mine] + stored[others], _ELEMENTS):
-        common[block] = sets.cells[mine[block]].multiply(sets.cells[others[block]]).sum(axis=1)
-    similarity: Floats = common / (sets.sizes[mine] + sets.sizes[others] - common)
+    common = np.zeros(len(left), dtype=np.int64)
+    for block in _blocks(stored[left] + stored[right], _ELEMENTS):
+        common[block] = sets.cells[left[block]].multiply(sets.cells[right[block]]).sum(axis=1)
+    similarity: Floats = common / (sets.sizes[left] + sets.sizes[right] - common)
     return similarity
 
 
-def _where(cells: sp.csr_array, mask: NDArray[np.bool_]) -> sp.csr_array:
+def _select(cells: sp.csr_array, mask: NDArray[np.bool_]) -> sp.csr_array:
     """The cells that a mask selects."""
     some = cells.copy()
     some.data = mask.astype(np.int32)

@@ -69,7 +69,7 @@ def write_tables(
         "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
         "decision": None if bundle.decision is None else to_json(bundle.decision.to_dict()),
         **({"answers": list(bundle.answers)} if len(bundle.answers) > 1 else {}),
-        "trained": to_json(bundle.about or {}),
+        "trained": to_json(bundle.provenance or {}),
         "pruned": None if pruned is None else dict(pruned),
         **({} if precision is None else {"precision": dict(precision)}),
     })

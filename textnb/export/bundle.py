@@ -60,7 +60,7 @@ class Bundle:
     positive : label or None
         If given, the form has two classes and is exported as one ``w`` and ``b``: this class is the
         answer where ``w·x + b > 0``.
-    about : mapping
+    provenance : mapping
         Provenance: estimator, parameters, documents per class, log priors (base e).
     calibration : Calibration or None
         For probabilities. Scores are not calibrated.
@@ -76,7 +76,7 @@ class Bundle:
     tokenizer: Tokenizer | None
     columns: tuple[str, ...]
     positive: Any = None
-    about: Mapping[str, Any] | None = None
+    provenance: Mapping[str, Any] | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
     answers: tuple[str, ...] = ANSWERS[:1]
@@ -336,7 +336,7 @@ def bundle_of(
                           "LinearDiscriminantAnalysis, NearestCentroid, "
                           "GaussianNB(shared_variance=True)") from None
     if positive is not None:
-        positive = _own_label(form, positive)
+        positive = _form_label(form, positive)
     # The part of the scores that all classes share has large weights and decides nothing.
     form = form.discriminant
     if fitted is None:
@@ -367,7 +367,7 @@ def two_columns(
     return w[:, None] * is_positive, b * is_positive
 
 
-def _own_label(form: LinearForm, positive: Any) -> Any:
+def _form_label(form: LinearForm, positive: Any) -> Any:
     """The form's class that equals a label, as a Python value that JSON can hold."""
     value = positive.item() if isinstance(positive, np.generic) else positive
     for label in form.classes.tolist():

@@ -85,7 +85,7 @@ def mark_of(
 
 def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
     """The table of a report in the form of SpamAssassin's, which programs take apart."""
-    lines = [(points, "TEXTNB_TERM", _shown(term)) for term, points in terms]
+    lines = [(points, "TEXTNB_TERM", _one_line(term)) for term, points in terms]
     rest = score - sum(points for _, points in terms)
     if _LOWEST < score < _HIGHEST and math.isfinite(rest):
         lines.append((rest, "TEXTNB_REST", "all other terms, the prior and the threshold"))
@@ -95,7 +95,7 @@ def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
             *(f"{points:4.1f} {rule:22} {text}" for points, rule, text in lines)]
 
 
-def _shown(term: str) -> str:
+def _one_line(term: str) -> str:
     """A term on a line of its own, whatever is in it."""
     return "".join(char if char.isprintable() else "?" for char in term[:_WIDTH])
 

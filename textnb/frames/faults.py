@@ -79,12 +79,12 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
     return error
 
 
-def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
+def check_strings(source: str, columns: Collection[str], **options: Any) -> None:
     """Check the strings of NDJSON, which the engine would read as other ones.
 
     Parameters
     ----------
-    where : str
+    source : str
         A URL, or the path of a file.
     columns : collection of str
         Those of strings alone that are read.
@@ -103,7 +103,7 @@ def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
                      for name in columns for ascii in (True, False))
     nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
-        lines = pl.scan_lines(where if is_url(where) else escape_glob([where]), name="line",
+        lines = pl.scan_lines(source if is_url(source) else escape_glob([source]), name="line",
                               **options).with_row_index("number", 1)
         # First by what is quick: nearly all lines have neither.
         lines = lines.filter(line.str.contains(_HALF) | nested).with_columns(halves=halves)
@@ -112,7 +112,7 @@ def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
             for number, text, has_half in batch.rows():
                 if fault := _HALF_FAULT if has_half else _list_among_strings(text, columns):
                     raise SourceError.unreadable(
-                        hide_secrets(shown_name(where)), f"line {number} {fault}")
+                        hide_secrets(shown_name(source)), f"line {number} {fault}")
     except (*ENGINE, EOFError):
         # Its reader reports that too.
         return

@@ -48,14 +48,14 @@ def one_format(paths: Sequence[str]) -> str:
 
 
 def open_rows(
-    where: str | Sequence[str], format: str, options: Reading, *, schema: pl.Schema | None = None,
+    source: str | Sequence[str], format: str, options: Reading, *, schema: pl.Schema | None = None,
     **storage_options: Any,
 ) -> pl.LazyFrame:
     """Open rows of a format lazily.
 
     Parameters
     ----------
-    where : str or sequence of str
+    source : str or sequence of str
         A URL, or the paths of existing files.
     format : str
     options : Reading
@@ -67,37 +67,37 @@ def open_rows(
     if options.separator is not None and format not in ("csv", "tsv"):
         raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
                                     format_name=format)
-    files = [] if isinstance(where, str) else where
-    source: Any = where if isinstance(where, str) else escape_glob(where)
+    files = [] if isinstance(source, str) else source
+    paths: Any = source if isinstance(source, str) else escape_glob(source)
     match format:
         case "parquet":
-            return pl.scan_parquet(source, **storage_options)
+            return pl.scan_parquet(paths, **storage_options)
         case "ipc":
-            return pl.scan_ipc(source, **storage_options)
+            return pl.scan_ipc(paths, **storage_options)
         case "csv" | "tsv":
             separator = options.separator or ("," if format == "csv" else "\t")
-            return _scan_csv(source, options.numbers, separator=separator, **storage_options)
+            return _scan_csv(paths, options.numbers, separator=separator, **storage_options)
         case "ndjson":
-            schema = ndjson_schema(where, **storage_options) if schema is None else schema
+            schema = ndjson_schema(source, **storage_options) if schema is None else schema
             strings = [name for name in options.chosen if schema.get(name) == pl.String]
-            for place in [where] if isinstance(where, str) else where:
+            for place in [source] if isinstance(source, str) else source:
                 check_strings(place, strings, **storage_options)
-            return pl.scan_ndjson(_unmarked(where), schema=schema, **storage_options)
+            return pl.scan_ndjson(_unmarked(source), schema=schema, **storage_options)
         case "lines":
-            frame = pl.scan_lines(source, name="text", **storage_options)
+            frame = pl.scan_lines(paths, name="text", **storage_options)
             if not any(map(is_marked, files)):
                 return frame
             return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
     raise ParameterError.unknown_choice("format", format, [*ROWS, "folder", "mail", *LAKES])
 
 
-def _unmarked(where: str | Sequence[str]) -> Any:
+def _unmarked(source: str | Sequence[str]) -> Any:
     """What the engine opens: of NDJSON, it does not read files with a byte-order mark."""
-    return where if isinstance(where, str) else escape_glob(map(without_mark, where))
+    return source if isinstance(source, str) else escape_glob(map(without_mark, source))
 
 
 def ndjson_schema(
-    where: str | Sequence[str], *, lenient: bool = False, **options: Any
+    source: str | Sequence[str], *, lenient: bool = False, **options: Any
 ) -> pl.Schema:
     """The keys of all rows, each in a type for all its values.
 
@@ -106,7 +106,7 @@ def ndjson_schema(
     read.
     """
     schemas = []
-    for place in [where] if isinstance(where, str) else [[path] for path in where]:
+    for place in [source] if isinstance(source, str) else [[path] for path in source]:
         try:
             schemas.append(_schema_of_one(_unmarked(place), **options))
         except (*ENGINE, ValueError):
@@ -116,27 +116,27 @@ def ndjson_schema(
                      how="diagonal_relaxed").schema
 
 
-def _schema_of_one(where: Any, **options: Any) -> pl.Schema:
-    schema = pl.scan_ndjson(where, infer_schema_length=None, **options).collect_schema()
+def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
+    schema = pl.scan_ndjson(source, infer_schema_length=None, **options).collect_schema()
     if len(schema) <= _IN_ORDER:
         return schema
     # The engine puts many columns in an order that differs from one process to the next: that of
     # the first line is the file's own.
-    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
+    first = pl.scan_lines(source, name="line", **options).head(1).collect().item()
     keys = [name for name in json.loads(first) if name in schema]
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
 
 
-def _scan_csv(where: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
+def _scan_csv(source: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
     """Scan a CSV file: with types inferred from all rows, or as strings except for ``numbers``."""
     if numbers is None:
-        return pl.scan_csv(where, infer_schema_length=None, **options)
-    strings = pl.scan_csv(where, infer_schema=False, **options)
+        return pl.scan_csv(source, infer_schema_length=None, **options)
+    strings = pl.scan_csv(source, infer_schema=False, **options)
     if numbers is no_numbers:
         return strings
 
     def inferred() -> pl.Schema:
-        return pl.scan_csv(where, infer_schema_length=None, **options).collect_schema()
+        return pl.scan_csv(source, infer_schema_length=None, **options).collect_schema()
 
     return strings.with_columns(
         pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),

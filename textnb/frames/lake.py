@@ -99,12 +99,12 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
 def _scan_iceberg(path: str, options: Options) -> pl.LazyFrame:
     import pyiceberg.exceptions  # noqa: F401  # Polars would import it when rows are read.
 
-    where = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
+    source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
     # PyIceberg reads the metadata, and has names of its own: s3.endpoint for aws_endpoint_url.
-    own = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
-           for key, value in (options or {}).items()}
+    names = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
+             for key, value in (options or {}).items()}
     try:
-        frame = pl.scan_iceberg(where, storage_options={**options, **own} if options else None)
+        frame = pl.scan_iceberg(source, storage_options={**options, **names} if options else None)
         frame.collect_schema()
     except FileNotFoundError as error:
         if "version-hint" not in str(error):

@@ -62,12 +62,12 @@ class Card:
 class Mistake:
     """One wrong answer, or a label that was missed: the text, and the terms that decided it.
 
-    ``what`` stands between the label and the ``other`` one.
+    ``relation`` stands between the label and the ``other`` one.
     """
 
     row: str
     label: str
-    what: str
+    relation: str
     other: str
     sure: str
     texts: Sequence[tuple[str, str, int]]
@@ -177,13 +177,13 @@ def _mistake(
     if scored.of_lists:
         assert table is not None
         own = names_of(scored.held.classes[scored.held.actual[row]])
-        what, other = "missed" if missed else "predicted wrongly", ""
+        relation, other = "missed" if missed else "predicted wrongly", ""
         sure = (f"Score {number(table['score'][0], 2)}, threshold "
                 f"{number(table['threshold'][0], 2)}; labels of the document: "
                 f"{', '.join(own) or 'none'}")
         against, of = "", f"score of “{name}”, not calibrated"
     else:
-        what, other = "instead of", names_of([scored.classes[scored.held.actual[row]]])[0]
+        relation, other = "instead of", names_of([scored.classes[scored.held.actual[row]]])[0]
         sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
                 if scored.has_probabilities else f"margin {number(log_odds, 1)}")
         runner_up = None if table is None else table["runner_up"][0]
@@ -191,11 +191,11 @@ def _mistake(
         of = f"{difference} of the answer" + (
             ", base e, not calibrated" if difference == "log-odds" else "")
     if table is None:
-        return Mistake(f"{row:,}", name, what, other, sure, texts)
+        return Mistake(f"{row:,}", name, relation, other, sure, texts)
     known = table.filter(pl.col("part") == "term").height
     note = "" if known else ("No term of this text is known: the answer rests on "
                              f"{scored.estimator.without_terms}.")
-    return Mistake(f"{row:,}", name, what, other, sure, texts, _contributions(table), against,
+    return Mistake(f"{row:,}", name, relation, other, sure, texts, _contributions(table), against,
                    f"What each term added to the {of}", note)
 
 

@@ -262,9 +262,9 @@ def _check(job: Job, table: Table) -> None:
             name = "label_separator" if job.input.label_columns is None else "label_columns"
             table.fault(("input", name), "it is for models of texts; model.kind is "
                                          f"{job.model.kind!r}")
-    places = [job.input.train, job.input.test,
-              None if job.predictions is None else job.predictions.input]
-    table.check(("input",), lambda: check_storage(job.input, *places), (("input",), Input))
+    sources = [job.input.train, job.input.test,
+               None if job.predictions is None else job.predictions.input]
+    table.check(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
     _check_left_out(job, table)
     names = [name.casefold() for export in job.exports
              for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]

@@ -175,9 +175,9 @@ def _record_of_job(job: Job) -> Any:
     """The settings of the job, without secrets."""
     settings = plain(settings_of(job))
     for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
-        place = settings.get(section, {}).get(key)
-        if place is not None:
-            settings[section][key] = hide_secrets(place)
+        source = settings.get(section, {}).get(key)
+        if source is not None:
+            settings[section][key] = hide_secrets(source)
     options = settings["input"].get("storage_options")
     if options:
         settings["input"]["storage_options"] = dict.fromkeys(options, "***")
@@ -230,13 +230,13 @@ def _list_terms(work: _Work, options: Terms, advance: Progress) -> None:
 
 
 def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
-    place = str(work.folder / options.file)
+    source = str(work.folder / options.file)
     with rows_to_predict(work.job) as rows:
         if rows is not None:
-            return predict(work.model, rows.frame, options, place, None, advance)
+            return predict(work.model, rows.frame, options, source, None, advance)
     with reading(work.job.input.train):
         chosen = rows_where(work.test, options.where, "predictions.where")
-        return predict(work.model, chosen, options, place, None, advance)
+        return predict(work.model, chosen, options, source, None, advance)
 
 
 def _export(work: _Work) -> None:

@@ -46,11 +46,11 @@ class Trained:
 
 
 def for_mail(
-    options: TrainOptions, names: Collection[str], place: str, format: str | None
+    options: TrainOptions, names: Collection[str], source: str, format: str | None
 ) -> TrainOptions:
     """The options that suit mail, if the rows are mail and ``names`` has none of these options."""
     recipe = mail_recipe(names)
-    if not recipe or not is_mail(place, format):
+    if not recipe or not is_mail(source, format):
         return options
     columns = ColumnSettings(label=options.columns.label, text=recipe.pop("text"))
     return replace(options, kind=recipe.pop("model"), parameters=recipe, columns=columns,

@@ -500,7 +500,7 @@ class WeightRows:
             if term is not None:
                 yield [term, codes[start:end]]
 
-    def whole(self) -> Iterator[list[Any]]:
+    def full_rows(self) -> Iterator[list[Any]]:
         """Rows of a term and all its numbers."""
         return self._rows(np.arange(len(self._terms)), [*range(len(self._names))])
 

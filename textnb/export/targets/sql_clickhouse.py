@@ -100,7 +100,7 @@ class ClickHouse(Re2Sql):
         coded = weights.codes()
         if coded is None:
             yield from self.load(
-                "textnb_weights", ("term", *weights.defaults), weights.whole())
+                "textnb_weights", ("term", *weights.defaults), weights.full_rows())
             return
         # A statement for each group of terms would take longer than all their rows.
         numbers, rows = coded
