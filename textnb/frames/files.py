@@ -36,7 +36,7 @@ class Cloud(Source):
 
 
 class StandardInput(Source):
-    """``-``: rows of a format that their first bytes tell."""
+    """``-``, standard input: the first bytes show the format of the rows."""
 
     takes = frozenset({"format", "on_error", "separator"})
 
@@ -79,7 +79,7 @@ def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
 
 
 def files_inside(folder: str) -> list[str]:
-    """Paths of what a folder of files of rows holds, sorted; none if it is not such a folder."""
+    """The sorted paths in a folder of files of rows; empty if it is not such a folder."""
     with os.scandir(folder) as entries:
         # os.path.isdir, as an entry's is_dir raises for a link that leads to itself.
         shown = sorted(entry.path for entry in entries if not entry.name.startswith((".", "_"))
@@ -96,9 +96,9 @@ def partitions_inside(folder: str) -> list[str]:
 def _match_glob(pattern: str) -> list[str]:
     """Files that match a glob, and matching folders whose files do not match, sorted."""
     matches = sorted(globbing.glob(pattern, recursive=True))
-    # A match that is neither file nor folder fails where it is read.
+    # A match that is neither file nor folder fails when it is read.
     files = [path for path in matches if not os.path.isdir(path)]
-    # A folder named as a file holds parts, which a ** has already matched.
+    # A folder that is named like a file holds parts, which a ** has already matched.
     apart = [path for path in matches if os.path.isdir(path)
              and not any(file.startswith(os.path.join(path, "")) for file in files)]
     return sorted(files + apart)
@@ -123,9 +123,9 @@ def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFr
 
 
 def _check_path(path: str, format: str) -> None:
-    """Raise SourceError unless a path is that of a file, without a mark of UTF-16 if it is text."""
+    """Raise SourceError unless a path is a file; a text file must not be UTF-16."""
     if os.path.isdir(path):
-        # A folder that is named as a file: the engine reads the parts in it.
+        # A folder that is named like a file: the engine reads the parts in it.
         return
     check_file(path)
     if format in TEXT_FORMATS:

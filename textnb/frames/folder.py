@@ -76,7 +76,7 @@ def _rows(
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
-    """Labels and paths, also of entries that are no files, so that none is left out in silence."""
+    """Labels and paths, also of entries that are not files, so that none is silently left out."""
     for label in sorted(os.listdir(root)):
         folder = os.path.join(root, label)
         if label.startswith(".") or os.path.isfile(folder):

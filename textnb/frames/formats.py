@@ -1,4 +1,4 @@
-"""Formats of rows: which one a file has by its name, and how its rows are opened lazily."""
+"""Formats of rows: finds a file's format by its name, and opens its rows lazily."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def open_rows(
 
 
 def _unmarked(source: str | Sequence[str]) -> Any:
-    """What the engine opens: of NDJSON, it does not read files with a byte-order mark."""
+    """The paths as globs; NDJSON with a byte-order mark, which the engine can't read, is copied."""
     return source if isinstance(source, str) else escape_glob(map(without_mark, source))
 
 
 def ndjson_schema(
     source: str | Sequence[str], *, lenient: bool = False, **options: Any
 ) -> pl.Schema:
-    """The keys of all rows, each in a type for all its values.
+    """The schema of all rows: every key, with a type that fits all its values.
 
     The engine would drop a key that is first seen after the rows from which it infers a schema, and
     take keys and types from the first of several files. ``lenient`` leaves out files that can't be
@@ -128,7 +128,7 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
 
 
 def _scan_csv(source: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
-    """Scan a CSV file: with types inferred from all rows, or as strings except for ``numbers``."""
+    """Scan a CSV file with types inferred from all rows, or with strings except for ``numbers``."""
     if numbers is None:
         return pl.scan_csv(source, infer_schema_length=None, **options)
     strings = pl.scan_csv(source, infer_schema=False, **options)

@@ -22,7 +22,7 @@ class Indicator:
     labels : list
         Names of the columns of a table, else 0, 1, 2 ...
     is_sparse : bool
-        Whether the matrix was one of SciPy's sparse ones.
+        Whether it was a SciPy sparse matrix.
     """
 
     labels: list[Any]
@@ -49,7 +49,7 @@ class Indicator:
 
 
 def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
-    """Lists of labels of a matrix of 0 and 1, and its columns; other labels as they are.
+    """Convert a matrix of 0 and 1 to lists of labels, and its columns; keep other labels.
 
     Raises
     ------
@@ -99,14 +99,14 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
 
 
 def check_indicator(before: Indicator | None, y: Any) -> tuple[Any, Indicator | None]:
-    """`split_indicator`, of the columns that a model has learned.
+    """As `split_indicator`, after a check that the columns are those that the model has learned.
 
     Raises
     ------
     ParameterError
-        If the model has learned labels, and no matrix, or y is no matrix.
+        If the model has learned a matrix of labels and y is not one, or the reverse.
     DataError
-        If the columns are others.
+        If the columns differ.
     """
     lists, indicator = split_indicator(y)
     if (before is None) != (indicator is None) and y is not None:

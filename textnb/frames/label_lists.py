@@ -14,7 +14,7 @@ _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 
 def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.LazyFrame:
-    """The rows with lists in place of texts of several labels.
+    """Replace texts of several labels by lists of labels.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.L
 
 
 def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Frame:
-    """Add a column of lists of labels: the names of the columns that say so in a row.
+    """Add a column of lists of labels: the names of the columns that are true in a row.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
 
 
 def _has_label(column: str, dtype: pl.DataType) -> pl.Expr:
-    """Whether a row has the label; null where the column is."""
+    """Whether a row has the label; null if the column is null."""
     if dtype == pl.Boolean:
         return pl.col(column)
 

@@ -81,7 +81,8 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
 
     whole = path if is_url(path) else os.path.abspath(path)
     if not is_url(path) and quote(whole) != whole:
-        # Both treat a path as a URL: one of them encodes it, and the other does not decode it.
+        # Polars and deltalake treat a path as a URL: one of them encodes it, and the other does not
+        # decode it.
         raise SourceError.unreadable(
             path, "Polars and deltalake read Delta tables where the path has only ASCII letters, "
                   f"digits and ._-~/; it is {whole!r}. Rename it")
@@ -100,7 +101,8 @@ def _scan_iceberg(path: str, options: Options) -> pl.LazyFrame:
     import pyiceberg.exceptions  # noqa: F401  # Polars would import it when rows are read.
 
     source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
-    # PyIceberg reads the metadata, and has names of its own: s3.endpoint for aws_endpoint_url.
+    # PyIceberg reads the metadata, and has its own names of options: s3.endpoint for
+    # aws_endpoint_url.
     names = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
              for key, value in (options or {}).items()}
     try:

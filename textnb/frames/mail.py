@@ -37,7 +37,7 @@ _SCHEMA = {
     "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
-# Columns that are known before a message is parsed.
+# Columns whose values are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
 
 
@@ -236,7 +236,7 @@ def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessa
 
 
 def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
-    """The messages; with ``on_skip``, which gets the errors, only those that can be read."""
+    """The messages; ``on_skip`` gets the errors of unreadable ones, which are then left out."""
     if on_skip is None:
         yield from items
         return
@@ -272,7 +272,7 @@ def _frame_of_items(
 
 
 def _unparsed_row(item: RawMessage) -> dict[str, Any]:
-    # Python puts surrogates for the bytes of a name that is not UTF-8.
+    # Python replaces the bytes of a name that is not UTF-8 by surrogates.
     return {"label": None if item.label is None else replace_surrogates(item.label),
             "flags": item.flags, "path": replace_surrogates(item.path)}
 

@@ -66,7 +66,7 @@ def scan(
         lists of them.
     format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta", \
 "iceberg"}, optional
-        Needed if the name does not tell.
+        Needed if the name does not show it.
     encoding : str
         Encoding of the text files in a folder per class; other formats are UTF-8.
     storage_options : mapping, optional
@@ -149,7 +149,7 @@ def scan_table(
 
 
 class TableInMemory(SourceOfRows):
-    """A table of Polars or of another library, and a LazyFrame."""
+    """A table in memory, of Polars or another library, or a LazyFrame."""
 
     def knows(self, source: Any, options: Reading) -> bool:
         return not isinstance(source, str)
@@ -159,7 +159,7 @@ class TableInMemory(SourceOfRows):
 
 
 class Mail(SourceOfRows):
-    """Mail: what `scan_mail` reads, with subject and body as ``text`` if that is asked for."""
+    """Mail, as `scan_mail` reads it; ``text`` is subject and body, if that column is requested."""
 
     takes = frozenset({"format", "on_error", "subfolders"})
 
@@ -176,7 +176,7 @@ class Mail(SourceOfRows):
 
 
 class Database(SourceOfRows):
-    """A database's URL: which rows, a query says."""
+    """A database's URL, with a query for its rows."""
 
     takes = frozenset({"query"})
 

@@ -23,7 +23,7 @@ from textnb.frames.stdin import shown_name
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
-# Bytes and rows of a slice; the first slice of a file shows how large its rows are.
+# The most bytes of a slice, its first and its most rows: the first slice shows how large rows are.
 _MAX_BYTES, _FIRST_ROWS, _MAX_ROWS = 64 << 20, 1024, 1 << 20
 
 
@@ -111,7 +111,7 @@ def _check_frame(
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """A context in which errors name the file, unless the system is behind them."""
+    """A context in which errors name the file, except errors of the system."""
     try:
         yield
     except ENGINE as error:

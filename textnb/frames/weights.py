@@ -12,7 +12,7 @@ from textnb.errors import DataError, Mention, ParameterError, SchemaError, quant
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
-# The column of weights that are an array: no table has a column of this name.
+# The name of the column for weights that come as an array: no table has it.
 BESIDE = "\0weight"
 
 
@@ -81,7 +81,7 @@ def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If one is missing, no number, infinite or below 0; its row is named.
+        If one is missing, not a number, infinite or below 0; its row is named.
     """
     name = "sample_weight" if weights.name == BESIDE else f"the weight column {weights.name!r}"
     if weights.dtype == pl.Boolean:

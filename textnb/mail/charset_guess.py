@@ -36,7 +36,7 @@ _SAMPLE_BYTES, _MIN_BYTES = 8 << 10, 512
 # At most this number of texts per message are guessed; its other texts get the same charsets.
 _MAX_GUESSES = 4
 _DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
-# Fewer bytes beyond ASCII are too few to decide: "\xe7\xe3" may be in a Portuguese word.
+# With fewer bytes beyond ASCII there is no decision: "\xe7\xe3" may be in a Portuguese word.
 _FEWEST = 6
 _FEWEST_LETTERS = 3
 
@@ -64,7 +64,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def decode_strictly(raw: bytes, codec: str) -> str | None:
-    """The text; None where the bytes are invalid in this charset."""
+    """The text; None if the bytes are invalid in this charset."""
     try:
         text = raw.decode(codec)
         if not text.isascii():
@@ -76,9 +76,9 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
 
 
 def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
-    """The text with U+FFFD for what is invalid in this charset, and whether that is little.
+    """The text with U+FFFD for invalid bytes, and whether there are few of them.
 
-    It is little where at most a fourth of the characters beyond ASCII are U+FFFD.
+    Few means that at most a fourth of the characters beyond ASCII are U+FFFD.
     """
     try:
         text = replace_surrogates(raw.decode(codec, "replace"))
@@ -131,7 +131,7 @@ def take_sample(raw: bytes, size: int = _SAMPLE_BYTES) -> bytes:
 
 def guess_codec(sample: bytes) -> str | None:
     """Guess the codec of a sample without Latin script by statistics; None if none fits."""
-    # Imported here, as most processes never need it.
+    # Imported here because most processes never need it.
     from charset_normalizer import from_bytes
 
     for match in from_bytes(sample, cp_isolation=list(_LETTERS), preemptive_behaviour=False,
@@ -151,7 +151,7 @@ class Guess:
     Parameters
     ----------
     message : bytes
-        The whole message: where a text is short, the other texts help.
+        The whole message: its other texts help to guess the charset of a short one.
     """
 
     def __init__(self, message: bytes = b"") -> None:
@@ -175,7 +175,7 @@ class Guess:
     def read(self, raw: bytes) -> tuple[str, str] | None:
         """The text of bytes that are not UTF-8, and how it was found, in words.
 
-        None where the script is not Latin and no charset fits.
+        None if the script is not Latin and no charset fits.
         """
         own = take_sample(raw)
         latin = self._is_latin(own)

@@ -59,8 +59,7 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
     Returns
     -------
     tuple of str or None
-        Empty where the name says that the text is ASCII, or that its charset is not known; None
-        where nothing is known of such a name.
+        Empty if the name means ASCII or an unknown charset; None if the name itself is unknown.
 
     Examples
     --------
@@ -84,11 +83,11 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
 def _python_codec(name: str) -> str | None:
     try:
         found = codecs.lookup(name).name if _PLAIN.fullmatch(name) else None
-        # Refuses what is a codec but not one of text, such as zip.
+        # Refuse codecs that are not for text, such as zip.
         b" ".decode("ascii" if found is None else name, "replace")
     except LookupError:
         return None
     except UnicodeError:
-        # A space is no whole character of it.
+        # A single space is not a complete character of this charset.
         pass
     return None if found in _NO_CHARSETS else found

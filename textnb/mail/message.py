@@ -67,7 +67,7 @@ class MailMessage(Value):
 
 
 class MessageStructure(Value):
-    """What the columns of a message leave out, and its features need.
+    """The structure of a message that its columns leave out, and its features need.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     raw : bytes
         The message; a first line ``From ...``, as in mbox files, is left out.
     headers : sequence of str
-        Names of further headers that are wanted, in any case.
+        Names of further headers to return, in upper or lower case.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def read_message(
 
 def _date(text: str, notes: Notes) -> datetime | None:
     try:
-        # A longer value is no date.
+        # A longer value is not a date.
         date = parsedate_to_datetime(text[:200])
         if date.year < 1000:
             # RFC 5322, section 4.3: three digits count from 1900, and mailers have written 0102.
