@@ -156,7 +156,7 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
 
 
 def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
-    # What no document of a class holds, in either model, has not moved.
+    # A term that no document of the class holds, in either model, has not moved.
     parts = [_parts(model) for model in (a, b)]
     common = a.labels.filter(a.labels.is_in(b.labels.implode()))
     cells = pl.concat([part.select("class", "term") for part in parts]).unique().filter(

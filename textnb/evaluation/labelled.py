@@ -1,4 +1,4 @@
-"""Labelled documents in batches: their classes, and their scores by a model that is given."""
+"""Labelled documents in batches: their classes, and their scores by a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.scorer import Watch, lengths
 
-# The column of labels in batches: no column of a user's has this name.
+# The name of the column of labels in batches: no column of a user has it.
 LABEL = "\0label"
 
 

@@ -26,7 +26,7 @@ from textnb.scoring.columns import best_columns
 
 # The first k labels are measured for each of these k.
 _FIRST = (1, 3, 5)
-# Gives the scores of all documents in blocks, float64 (n_some, n_labels), each time it is called.
+# Returns the scores of all documents in blocks, float64 (n_rows, n_labels), at each call.
 Blocks = Callable[[], Iterable[Floats]]
 
 
@@ -59,7 +59,7 @@ class LabelEvaluation:
         The mean, over the labels of a document, of the share of right labels among those that are
         at least as probable.
     labels : DataFrame
-        ``label``, ``documents`` that have it, ``predicted`` (how many are said to have it),
+        ``label``, ``documents`` that have it, ``predicted`` (for how many it is predicted),
         ``precision`` (null where it is not predicted), ``recall`` (null where no document has it),
         ``f1`` (null where neither), ``average_precision`` (of the documents in the order of the
         label's probability; null where no document has it, or the model does not know it).
@@ -117,7 +117,7 @@ class LabelEvaluation:
 
 
 def no_known_label(label: Any, known: pl.Series) -> DataError:
-    """The error for rows of which the model knows no label, with one of the labels."""
+    """The error if the model knows none of the labels of the rows; it names one of them."""
     return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
                      f"{', '.join(map(repr, known.to_list()[:10]))}")
 

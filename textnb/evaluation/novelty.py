@@ -44,12 +44,12 @@ from textnb.errors import LearnedRowsWarning
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 
-# The index of a label that is none of the model's classes.
+# The index of a label that is not one of the model's classes.
 UNKNOWN = -1
 HELD_OUT, LEARNED = "held-out rows", "rows that the model has probably learned"
 UNVERIFIED = "rows given as held out (can't be verified)"
 _METHODS = {"new": HELD_OUT, "learned": LEARNED, "unknown": UNVERIFIED}
-# Where fewer rows than this are expected to hold a new term, there is no verdict.
+# If fewer rows than this are expected to hold a new term, there is no verdict.
 MIN_EXPECTED = 10
 # Found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53 where a
 # tokenizer does not fit the language), as terms come in bursts and rows differ. It was mostly 0.33
@@ -84,7 +84,7 @@ class Novelty:
 
     @property
     def share_learned(self) -> float | None:
-        """An estimate of the share of rows that were learned; None where there is no verdict."""
+        """An estimate of the share of rows that were learned; None if there is no verdict."""
         if self.expected < MIN_EXPECTED:
             return None
         return max(0.0, 1.0 - self.found / self.expected)
@@ -123,7 +123,7 @@ class Novelty:
         return ""
 
     def warn(self) -> None:
-        """Give a `LearnedRowsWarning` where the rows were probably learned."""
+        """Give a `LearnedRowsWarning` if the rows were probably learned."""
         if self.verdict == "learned":
             warn_caller(self.message, LearnedRowsWarning)
 
@@ -149,7 +149,7 @@ class NoveltyCount:
 
     def __init__(self, fitted: Fitted):
         counts = fitted.counts
-        # Which counts are not 0: a table of them, or sorted keys if few are.
+        # Which counts are not 0: a table, or sorted keys if there are few.
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._classes = counts.class_count

@@ -111,8 +111,8 @@ def validate_online(
     frame : DataFrame, LazyFrame or path
         With the model's text and label columns. It is collected in memory.
     positive : label, optional
-        The class whose errors are measured against all others; by default "spam". None where
-        documents have lists of labels: all labels are measured.
+        The class whose errors are measured against all others; by default "spam". None for lists of
+        labels, of which all are measured.
     time : str, optional
         Column in whose order the documents come; by default they come as they stand.
     block : int
@@ -230,7 +230,7 @@ def _method(
 
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
-    """A function of the documents that are new, and of all: it gives the model of all."""
+    """Make a function from the new documents and from all of them to the model of all."""
     if not recipe.summed:
         return lambda _, rows: recipe.fit(rows)
     settings, total = recipe.settings, list[Counts]()
@@ -245,7 +245,7 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
 
 
 def _first_to_judge(labels: Labels, feedback: NDArray[np.bool_], block: int, delay: int) -> int:
-    """The number of the first document that is judged: by a model of all classes, or some label."""
+    """The number of the first document to judge: by a model of all classes, or of some label."""
     if not len(labels.classes):
         raise DataError(NO_LABELS)
     usable = feedback[labels.rows]

@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 # times as many in each later round.
 _FIRST = 8
 _WIDEST = 1 << 16
-# How many pairs, and elements of pairs, are in memory at a time.
+# The most pairs, and the most elements of pairs, in memory at a time.
 _PAIRS, _ELEMENTS = 1 << 20, 1 << 22
 _SLACK = 1e-9
 
@@ -57,7 +57,7 @@ class Sets:
         return len(self.sizes)
 
     def prefixes(self, share: float) -> sp.csr_array:
-        """The rarest elements of each set, of which a set that has ``share`` of all has one."""
+        """The rarest elements of each set: a set that has ``share`` of all has one of these."""
         stored = np.diff(self.cells.indptr)
         # The place of each element in its set, after the elements that only this set has.
         place = np.arange(self.cells.nnz) - np.repeat(
@@ -135,14 +135,14 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     limits : int64 (n_sets,)
         Set i is compared with the sets before number ``limits[i]``, itself not among them.
     near : float
-        Least Jaccard similarity, in (0, 1].
+        Minimum Jaccard similarity, in (0, 1].
 
     Returns
     -------
     partners : int64 (n_sets,)
-        The most similar of the sets that were compared, the first on a tie; -1 where none is
-        similar enough. Where many sets share an element, they are compared in rounds, and a set's
-        search ends with the round in which it finds a similar one.
+        The most similar of the sets that were compared, the first on a tie; -1 if none is similar
+        enough. If many sets share an element, they are compared in rounds, and a set's search ends
+        with the round in which it finds a similar one.
     similarities : float64 (n_sets,)
     """
     partners, best = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
@@ -181,7 +181,7 @@ def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Int
 def _note_best(
     sets: Sets, left: Ints, right: Ints, near: float, partners: Ints, best: Floats
 ) -> None:
-    """Note for each set the most similar other one, if it is better than that before."""
+    """Note for each set the most similar other one, if it is better than the best so far."""
     similarity = _jaccard(sets, left, right)
     better = (similarity >= near) & ((similarity > best[left]) | (
         (similarity == best[left]) & (right < partners[left])))

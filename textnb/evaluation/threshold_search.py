@@ -1,4 +1,4 @@
-"""Searches for the lowest threshold of a class that holds a rate of errors, or a precision."""
+"""Searches for the lowest threshold of a class that keeps a rate of errors, or a precision."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def lowest_threshold_of_precision(
     right : bool (n_documents,)
         Which documents have the label.
     min_precision : float
-        The precision.
+        The precision to show.
     confidence : float
     floor : float
         No threshold is below this.

@@ -33,7 +33,7 @@ from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
-# What a target's file may answer with. Labels are always there.
+# The possible answers of a target's file. Labels are always among them.
 ANSWERS = ("scores", "probability", "decision")
 # The steps of feature maps that a bundle describes. A target may know fewer.
 # Exports write each weight: 1 GiB of them.
@@ -133,12 +133,12 @@ class Bundle:
 
     @property
     def min_odds(self) -> list[float]:
-        """The log-odds that the decision asks of each class, which may be infinite."""
+        """The minimum log-odds of each class by the decision, which may be infinite."""
         assert self.decision is not None
         return [self.decision.thresholds[label] for label in self.labels]
 
     def labels_at(self, places: Iterable[int | None]) -> list[Any]:
-        """The classes at places; None for no place, or a negative one."""
+        """The classes at some indices; None if the index is None or negative."""
         return [None if k is None or k < 0 else self.labels[k] for k in places]
 
     def labels_of(self, chosen: Iterable[ArrayLike]) -> list[list[Any]]:
@@ -149,7 +149,8 @@ class Bundle:
     def thresholds(self) -> Floats:
         """Of lists of labels, the numbers that scores must exceed: float64 (n_labels,).
 
-        All are finite: the least and the largest number are below and above every score.
+        All are finite: infinite ones are the smallest and largest float, below and above every
+        score.
         """
         thresholds: Floats = np.nan_to_num(label_thresholds(self.labels, self.decision))
         return thresholds
@@ -291,7 +292,7 @@ class Bundle:
         return merge_tokens(lengths, codes[is_known], len(self.terms))
 
     def select(self, mask: NDArray[np.bool_]) -> Bundle:
-        """Keep some of the terms, given by a mask."""
+        """A bundle with the terms that a mask selects."""
         places = np.flatnonzero(mask)
         form = replace(self.form, weights=self.form.weights[places],
                        terms=tuple(self.terms[t] for t in places),
@@ -350,7 +351,7 @@ def bundle_of(
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
-    # Of a segmenter, a file holds the name: the receiver is given the tokens.
+    # A file holds only the name of a segmenter: the receiver is given the tokens.
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
                   provenance(model), fitted.calibration, fitted.decision)

@@ -34,10 +34,10 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``vocabulary`` (number of terms), ``tokens`` counted
         in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
         installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
-        the weights were fitted, which no answer knows), ``sample`` (only if it keeps one: ``rows``
-        from which weights are refitted, and the ``most`` of them), ``calibration`` and ``decision``
-        (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
-        model file) and ``textnb``.
+        the weights were fitted, which no answer considers), ``sample`` (only if it keeps one:
+        ``rows`` from which weights are refitted, and the ``most`` of them), ``calibration`` and
+        ``decision`` (None if there is none). For models of tables: ``features``. Versions:
+        ``format`` (of the model file) and ``textnb``.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from textnb.text.matrix import CountMatrix
 
 SEED = 13
 TOLERANCE = 1e-9
-# How many documents are made of the vocabulary's terms.
+# The number of documents that are made of the vocabulary's terms.
 _FROM_TERMS = 40
 
 _WRITTEN: tuple[str | None, ...] = (
@@ -56,7 +56,7 @@ _WRITTEN: tuple[str | None, ...] = (
     "\ue000private \U000f0000use \U0010ffff \u0378unassigned",
     "word " * 300 + "x" * 5000,
 )
-# For tokenizers that keep more than words.
+# Documents for tokenizers that keep more than words.
 _KEPT = (
     "C++ C# F# c++11 A_C++ ÉC++ 𐐀# Ⅷ# ½# 1c#線c++線 c+ +c ++ # c+++ c##",
     "U.S. U.S.A u.s. É.Ü. a.b c. x.y.z. 線.好. 1.2. au.s. A..B. U.S.C++",

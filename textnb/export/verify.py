@@ -165,7 +165,7 @@ def verify_export(
 def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats]:
-    """Read the golden rows, with their stored scores; what else is stored must follow from them."""
+    """Read the golden rows and their stored scores; other stored answers must follow from these."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
@@ -223,7 +223,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
     except SchemaError as error:
         if error.missing_role is None:
             raise
-        # There is no option to say another: an export knows the columns of its model alone.
+        # There is no option for other columns: an export only knows those of its model.
         raise SchemaError(f"{error.problem}. An export reads the columns of its model: rename "
                           "yours") from None
     return lazy.select(columns)
@@ -275,7 +275,7 @@ def _rows_of(wrong: NDArray[np.bool_]) -> list[int]:
 def _differing(
     target: Target, kind: str, expected: list[Any], answers: list[Any]
 ) -> list[tuple[int, Any, Any]]:
-    """Rows with another answer than is expected, with both; None is expected where any is right."""
+    """Rows whose answer is not the expected one, with both; if None is expected, any is right."""
     if len(answers) != len(expected):
         raise ExportError(f"{target.name}: the engine answered {quantity(len(answers), kind)} of "
                           f"{quantity(len(expected), 'row')}")

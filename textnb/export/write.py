@@ -37,7 +37,7 @@ class Exported:
     single : bool
         Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
-        With ``top``: ``kept`` and ``dropped``, numbers of terms.
+        With ``top``: the numbers of terms ``kept`` and ``dropped``.
     weights : int
         The number of terms, or features, that have weights.
     size : int

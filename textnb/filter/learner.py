@@ -1,4 +1,4 @@
-"""Learns into models what clients have told a server: a process of its own, for a moment.
+"""A short-lived process that learns into models what clients have told a server.
 
     pending messages of the ledger -> what to forget, what to learn -> a new model in its place
 """
@@ -31,7 +31,7 @@ def check(model: str) -> None:
 
 
 def learn(model: str, max_messages: int = MAX_LEARNED) -> int:
-    """Learn all that is pending for a model, and return the number of messages.
+    """Learn all pending messages of a model, and return their number.
 
     A message that can't be learned, or forgotten, is given up: the log says why.
     """

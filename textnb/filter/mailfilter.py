@@ -49,7 +49,7 @@ class MailFilter:
     columns : list of str
         Columns of a mail table (see `scan_mail`); other names are names of headers.
     judging : Judging
-        The class that is spam, the messages learned per class, thresholds, and what is stale.
+        The class of spam, the messages learned per class, thresholds, and stale choices.
     calibration : Calibration or None
 
     Examples
@@ -91,8 +91,8 @@ class MailFilter:
         path : path
         spam : label, optional
             The class that is filtered out; by default the class for which the model's decision was
-            chosen, else "spam". There is no default where the decision was chosen for another class
-            than "spam" and the model has that class, too.
+            chosen, else "spam". There is no default if the decision was chosen for another class
+            and the model also has a class "spam".
         least_learned : int
             With fewer messages of spam, or of the rest, every verdict is "unsure".
         cutoffs : (float, float), optional

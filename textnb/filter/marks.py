@@ -16,7 +16,7 @@ from textnb.runtime import __version__
 from textnb.runtime.values import Value
 
 THRESHOLD = 5.0
-# What one decimal and the columns of a log take.
+# The range of scores with one decimal that fit the columns of a log.
 _LOWEST, _HIGHEST = -999.9, 999.9
 _MAX_STARS = 50
 # Of a description in a report.
@@ -31,7 +31,7 @@ class Mark(Value):
     is_spam : bool
         An unsure message is not spam.
     score, threshold : float
-        Of one decimal; spam has a score of at least the threshold.
+        With one decimal; the score of spam is at least the threshold.
     symbols : tuple of str
         Of SpamAssassin's kind, e.g. ("TEXTNB_SPAM",).
     report : str
@@ -70,7 +70,7 @@ def mark_of(
     """
     is_spam = verdict.status == SPAM
     score = _score(verdict.log_odds, min_odds)
-    # What is rounded, or rules of the model that are not its threshold, must not contradict it.
+    # Neither rounding nor other rules of the model may contradict the verdict.
     score = max(score, THRESHOLD) if is_spam else min(score, THRESHOLD - 0.1)
     symbols = (f"TEXTNB_{verdict.status.upper()}",
                *(["TEXTNB_MALFORMED"] if verdict.errors else []))
@@ -96,7 +96,7 @@ def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
 
 
 def _one_line(term: str) -> str:
-    """A term on a line of its own, whatever is in it."""
+    """A term as a single line, whatever characters it has."""
     return "".join(char if char.isprintable() else "?" for char in term[:_WIDTH])
 
 

@@ -31,7 +31,7 @@ class ServedModel:
     settings : mapping
         ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
     note : callable
-        Is called with the name of an event and its facts.
+        Called with the name of an event and its facts.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ServedModel:
     Raises
     ------
     TextnbError
-        If the file can't be read at first, or is no model of mail.
+        If the file can't be read at first, or is not a model of mail.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ServedModel:
             try:
                 return use(self._quick)
             except Unsupported:
-                # A score at a threshold, say. The whole model knows.
+                # A score at a threshold, for example: the full model decides.
                 pass
         return use(self._whole_model())
 
@@ -146,7 +146,7 @@ class ServedModel:
         return MailFilter.load(self.path, **self._settings)
 
     def _look(self) -> tuple[int, ...] | None:
-        """What changes when the file is replaced; None while there is none."""
+        """An identity of the file that changes when it is replaced; None if there is no file."""
         try:
             state = os.stat(self.path)
         except OSError:

@@ -6,8 +6,7 @@
     message                         \\r\\n
                                     message with the headers of the verdict
 
-What it does is what spamd 4.0 does, but where a comment says why not. It imports the standard
-library alone.
+It behaves as spamd 4.0, except where a comment says why not. It imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from textnb.filter.headers import with_headers
 from textnb.filter.marks import Mark, headers_of
 from textnb.runtime.values import Value
 
-# Of a line and of the lines before a message, as in spamd.
+# The most bytes of a line and lines before a message, as in spamd.
 MAX_LINE, MAX_HEADERS = 8192, 255
 JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")
@@ -98,7 +97,7 @@ def parse_command(line: bytes) -> Request:
 
 
 def has_headers(request: Request) -> bool:
-    """Whether headers follow the first line: not after the PING of an old client, which waits."""
+    """Whether headers follow the first line; an old client waits for an answer after PING."""
     return request.command not in ("PING", "SKIP") or request.version >= (1, 5)
 
 
@@ -108,7 +107,7 @@ def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
     Raises
     ------
     Refused
-        If a header is malformed, or asks what nobody here does.
+        If a header is malformed, or asks for something that this server does not do.
     """
     headers: dict[str, str] = {}
     for line in lines:
@@ -116,7 +115,7 @@ def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
         if not colon:
             raise Refused("EX_PROTOCOL", f"header not in 'Name: value' format: {line[:60]!r}")
         if headers.setdefault(name.strip().lower(), value.strip()) != value.strip():
-            # Two lengths would leave it to the reader where the message ends.
+            # With two lengths, readers could disagree where the message ends.
             raise Refused("EX_PROTOCOL", f"two headers {name.strip()[:60]!r}")
     length, user = headers.get("content-length"), headers.get("user")
     if length is not None and not re.fullmatch("[0-9]{1,15}", length):
@@ -215,7 +214,7 @@ def class_told(request: Request) -> str | None:
     Raises
     ------
     Refused
-        If it says nothing that this server can do.
+        If this server can't do what it says.
     """
     headers = request.headers
     is_set, is_removed = ("local" in headers.get(name, "").lower() for name in ("set", "remove"))

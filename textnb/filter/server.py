@@ -5,7 +5,7 @@
            ──> learner      now and then, if clients may tell what a message is
              <── shared counters: a worker that judges for too long is killed, and replaced
 
-The server itself reads no mail and no model, so it has nothing that could fail by what is sent.
+The server itself reads no mail and no model, so nothing that is sent can make it fail.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def listen(address: str) -> socket.socket:
     ParameterError
         If the address is not one of this machine alone.
     SourceError
-        If nothing can listen there: because another server does, say.
+        If nothing can listen there, for example because another server does.
     """
     host, colon, port = address.rpartition(":")
     try:
@@ -133,8 +133,8 @@ class Server:
         self._leaving: list[subprocess.Popen[bytes]] = []
         self._signals: set[int] = set()
         self._learner: subprocess.Popen[bytes] | None = None
-        # The messages told when the last learner began, and when that was. Some may be pending from
-        # an earlier time.
+        # The number of told messages when the last learner began, and its start. -1 at first,
+        # because messages may be pending from an earlier run.
         self._learned, self._learned_at = -1, -math.inf
 
     def run(self) -> None:
@@ -209,7 +209,7 @@ class Server:
                 stdout=subprocess.DEVNULL, start_new_session=True)
 
     def _replace(self, number: int) -> bool:
-        """Start a successor of a worker; where it can't read its models, the worker stays."""
+        """Start a successor of a worker; if it can't read its models, the worker stays."""
         worker, began = self._start(number), time.monotonic()
         try:
             _wait_for(worker)
@@ -232,7 +232,7 @@ class Server:
             worker.kill()
             worker.wait()
         if self._learner is not None:
-            # What it has not finished, the next one does.
+            # The next learner finishes its work.
             self._learner.terminate()
             self._learner.wait()
         for listener in self._listeners:

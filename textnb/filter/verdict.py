@@ -13,8 +13,8 @@ from textnb.runtime.values import Value
 Cutoffs = tuple[float, float]
 Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
-# Messages of either kind. With fewer, priors and rare words decide, and the filter would give every
-# message the class that it has learned more of.
+# The minimum of messages of spam, and of others. With fewer, priors and rare words decide, and the
+# filter would give every message the larger class.
 MIN_LEARNED = 10
 _AT_A_THRESHOLD = "log-odds at a threshold"
 
@@ -26,7 +26,7 @@ class Verdict(Value):
     ----------
     status : {"spam", "ham", "unsure"}
     log_odds : float
-        Of spam against all other classes, base e; calibrated where the model is.
+        Of spam against all other classes, base e; calibrated if the model is.
     calibrated : bool
     measure : {"log-odds", "margin"}
         The meaning of ``log_odds``: a margin if the model is not calibrated and its scores are
@@ -65,7 +65,7 @@ class Verdict(Value):
 
 
 def default_spam(labels: Iterable[Any], positive: Any) -> Any:
-    """The class that is spam where nobody says it; None where it is not clear.
+    """The default class of spam; None if it is not clear.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def default_spam(labels: Iterable[Any], positive: Any) -> Any:
 
 
 def since_fit_words(documents: int) -> str:
-    """What a model's answers do not know, where its weights are those of an earlier fit."""
+    """A note on documents that a model's weights do not include, as they are of an earlier fit."""
     were = "1 document was" if documents == 1 else f"{documents:,} documents were"
     return (f"the model's weights are those of its last fit: {were} learned or forgotten since, "
             "and no answer knows that. Fit it again with: textnb train")
@@ -130,7 +130,7 @@ class Judging(Value):
 
     @property
     def min_odds(self) -> float:
-        """The least log-odds of spam, base e, for which a message is spam."""
+        """The minimum log-odds, base e, for which a message is spam."""
         if self.cutoffs is not None:
             return self.cutoffs[1]
         return 0.0 if self.thresholds is None else float(self.thresholds[self.spam])
@@ -155,7 +155,7 @@ class Judging(Value):
         Raises
         ------
         Unsupported
-            If so small a difference could decide.
+            If such a small difference could change the verdict.
         """
         own = odds[self.place]
         doubt = self._reason_to_doubt(length, own)
@@ -294,6 +294,6 @@ def deciding_terms(
     other = max(others, key=scores.__getitem__)
     points = [(term, value * (weights[spam] - weights[other]) / divisor)
               for value, (term, weights) in features]
-    # Not comparable where every class finds the term impossible (l = 0).
+    # NaN if every class finds the term impossible (l = 0): not comparable.
     points = [one for one in points if one[1] == one[1]]
     return sorted(points, key=lambda one: (-abs(one[1]), one[0]))[:k]

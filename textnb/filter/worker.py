@@ -29,7 +29,7 @@ from textnb.filter.service import Counters, Settings, log, message_id
 from textnb.filter.verdict import SPAM, Verdict
 
 READY = b"ready\n"
-# The code of a worker that ends as the settings don't go with a model.
+# The exit code of a worker whose settings don't fit a model.
 BAD_SETTINGS = 2
 # Process, user and group.
 _PEER = struct.Struct("iII")
@@ -61,7 +61,7 @@ class Worker:
         self._ledgers: dict[str, Ledger] = {}
 
     async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
-        """Take connections until it is asked to stop; then answer those that are there."""
+        """Accept connections until it is asked to stop; then answer the open ones."""
         loop = asyncio.get_running_loop()
         tasks: set[asyncio.Task[None]] = set()
 
@@ -75,13 +75,13 @@ class Worker:
                 loop.remove_reader(listener)
 
         def accept(listener: socket.socket) -> None:
-            # What is accepted has a task at once, so that no stop comes between and loses it.
+            # An accepted connection has a task at once, so that a stop in between can't lose it.
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return  # Another worker was quicker, or the client is gone.
             except OSError as error:
-                # Too many open files, say: others will be closed.
+                # Too many open files, for example: others will be closed.
                 log("not accepted", reason=error.strerror)
                 ignore()
                 loop.call_later(0.1, watch)
@@ -236,7 +236,7 @@ class Worker:
 
 
 def _user_of(connection: socket.socket) -> int | None:
-    """The number of the system's user at the other end; None where the system does not say."""
+    """The number of the system's user at the other end; None if the system does not say."""
     if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(
             socket, "SO_PEERCRED"):
         return None
@@ -287,7 +287,7 @@ async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
 
     loop.set_exception_handler(_note_stray_error)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # The server writes nothing there: it is gone, however it ended.
+    # The server never writes there: the end of the stream means that it has ended.
     loop.add_reader(0, leave)
     os.write(1, READY)
     await worker.serve(listeners, stop)

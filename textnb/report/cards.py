@@ -16,7 +16,7 @@ from textnb.report.charts import INK, MUTED, RIGHT, WRONG
 from textnb.report.data import MAX_LABELS, Scored, histogram, rows_at, wrong_answers
 from textnb.report.text import names_of, number, percent, shorten, visible
 
-# Of at most six labels, terms are shown with their weights; of more, by name alone.
+# Terms are shown with their weights for at most six labels; for more, only their names.
 _WITH_WEIGHTS = 6
 _TERMS, _NAMED, _EXPLAINED, _CONFUSED = 12, 10, 6, 5
 _LONGEST_TERM = 40
@@ -130,7 +130,7 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
             f"M{i * step:.4g} {middle:g}v{sign * max(n / max(counts) * (middle - 3), 0.8):.1f}"
             f"h{step - 1:.4g}V{middle:g}z" for i, n in enumerate(counts) if n)
         parts.append(f'<path fill="{colour}" d="{path}"/>')
-    # Of numbers alone.
+    # Only for columns of numbers.
     svg = Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'aria-hidden="true" focusable="false">{"".join(parts)}'
@@ -150,7 +150,7 @@ def bars_of(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
 
 
 def shown_term(term: str) -> str:
-    """A term, of which the end is left out where it is long."""
+    """A term without the end, if it is long."""
     text, left = shorten(term, _LONGEST_TERM)
     return visible(text) + ("…" if left else "")
 

@@ -30,14 +30,14 @@ from textnb.frames.failures import reading
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
-# Labels that are shown one by one: those of most documents.
+# The most labels that are shown one by one: those with the most documents.
 MAX_LABELS = 1000
 # At most this many classes have curves, those with the most rows: each curve sorts all rows.
 MAX_CURVES = 250
 # Points of a curve that its chart draws. Areas are computed from all points.
 POINTS = 400
 BINS = 40
-# Mistakes of one kind that a report shows.
+# The most mistakes of one kind that a report shows.
 MISTAKES = 12
 UNCALIBRATED = "not calibrated"
 _ROW = "\0row"
@@ -52,7 +52,7 @@ class Scored:
     model : TextClassifier or TableClassifier
     evaluation : Evaluation or LabelEvaluation
     held : HeldOut
-        Not calibrated. Of lists of labels, of at most `MAX_LABELS` that the model knows.
+        Not calibrated. For lists of labels, those of at most `MAX_LABELS` known labels.
     posterior : HeldOut
         The same documents, calibrated if the model is. The decision about one label compares these
         scores; that about lists of labels those of ``held``.
@@ -129,7 +129,7 @@ class Scored:
 
     @cached_property
     def thresholds(self) -> Floats | None:
-        """The least log-odds of each label; None if the most probable class is the answer."""
+        """The minimum log-odds of each label; None if the most probable class is the answer."""
         if self.decision is not None:
             return np.array([self.decision.thresholds[label] for label in self.classes])
         return np.zeros(len(self.classes)) if self.of_lists else None
@@ -148,8 +148,8 @@ class Scored:
 
     @cached_property
     def odds(self) -> Floats:
-        """What thresholds are compared with: log-odds of classes, of which impossible rows favour
-        none, or scores of labels that are not calibrated; (n_documents, n_labels).
+        """The values that thresholds are compared with, (n_documents, n_labels): log-odds of
+        classes, of which impossible rows favour none, or uncalibrated scores of labels.
         """
         return self.held.scores if self.of_lists else self.posterior.fair_odds
 
@@ -292,7 +292,7 @@ def wrong_answers(scored: Scored, missed: bool = False) -> list[tuple[int, int, 
     Returns
     -------
     list of (row, k, sure)
-        The place of the wrong or missed label. How sure the model is: the log-odds (base e) of a
+        The index of the wrong or missed label. How sure the model is: the log-odds (base e) of a
         wrong class; how far the score of a label of several is from its threshold.
     """
     held, thresholds = scored.held, scored.thresholds

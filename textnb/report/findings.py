@@ -25,7 +25,7 @@ UNBALANCED = 10.0
 MANY = 0.01
 # From this calibration error on, probabilities are said to need calibration.
 MISCALIBRATED = 0.05
-# Labels that a finding names.
+# The most labels that a finding names.
 _NAMED = 5
 
 
@@ -131,7 +131,8 @@ def _sizes(scored: Scored) -> Found:
 
 
 def _copies(scored: Scored, frame: Any, train: Any) -> Found:
-    """Documents with the very words of others: of the test, and of the training rows if given."""
+    """Check for documents with the same words as others: in the test, or in training rows if
+    given."""
     model = scored.model
     if not isinstance(model, TextClassifier):
         yield "note", "Duplicates are looked for in texts, not in feature tables."
@@ -169,7 +170,7 @@ def _repeats(duplicates: Duplicates, row: str) -> str:
 
 
 def _next_steps(scored: Scored) -> Found:
-    """What would make the answers better or easier to use."""
+    """Suggest what would make the answers better or easier to use."""
     table = scored.reliability.get(UNCALIBRATED)
     if scored.calibration is None and table is not None and (
             table.expected_calibration_error > MISCALIBRATED):

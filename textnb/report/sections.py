@@ -1,6 +1,6 @@
-"""The sections of a report: each says itself whether it has something to say.
+"""The sections of a report: each decides itself whether it has something to show.
 
-What it says of the data is made here, and what explains it stands in the templates.
+Its words about the data are made here, and explanations are in the templates.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under one heading."""
+    """The tables and charts under one heading."""
 
     key: str
     title: str
@@ -188,7 +188,7 @@ def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:
 
 
 def _decision_table(scored: Scored, decision: Decision) -> Table:
-    """What the decision about one label makes of each class's rows."""
+    """The answers of the decision to the rows of each class."""
     unsure, rows = scored.answers == UNKNOWN, []
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
         own, rates, threshold = scored.has(k), scored.rates(k), decision.thresholds[label]
@@ -245,7 +245,7 @@ def _range(values: Iterable[float]) -> str:
 
 
 def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
-    """The least log-odds and the rates of the most probable class and of the model's decision."""
+    """Thresholds and rates for the most probable class, and for the model's decision."""
     cut = 0.0 if len(scored.classes) == 2 else np.nan
     marks = {"most probable": (cut, rates_of(scored.has(k), scored.held.predicted == k))}
     if scored.thresholds is not None:

@@ -1,6 +1,6 @@
 """What trials share: counts of terms, and the rows that the folds of `Linear` are learned from.
 
-A trial has the same bits with it as without it: nothing that was learned is kept. So a solver
+A trial has the same result, to the bit, with or without it: nothing learned is kept. So a solver
 begins anew in each trial, and not from the weights of the trial before. Its weights would be others
 within the tolerance, and a result would depend on the trials before it.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.linear import PreparedRows
 
-# Most bytes to keep.
+# The most bytes to keep in memory.
 _MAX_BYTES = 1 << 30
 Item = TypeVar("Item")
 
@@ -37,12 +37,12 @@ class PreparedFold:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Size in bytes."""
         return self.rows.nbytes + self.columns.nbytes
 
 
 class Recent(Generic[Item]):
-    """The items that were used last, as far as they fit in memory.
+    """A cache of the items that were used last, of limited size.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Recent(Generic[Item]):
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
-        """The item of a key; it is made where it is not kept. Threads may call it at once."""
+        """Return the item of a key, and make it if it is missing. Threads may call it at once."""
         item = self._items.get(key)
         if item is None:
             item = make()
@@ -64,7 +64,7 @@ class Recent(Generic[Item]):
         return item
 
     def drop_oldest(self) -> None:
-        """Drop what was used least recently until the rest fits, or is one item.
+        """Drop the least recently used items until the others fit, or one is left.
 
         Call it from one thread alone.
         """

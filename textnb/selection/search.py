@@ -60,7 +60,7 @@ from textnb.selection.trials import TrialResult, Trials
 
 TRIALS = 40
 FOLDS = 3
-# Of the thresholds of labels, as `cross_validate` has by default.
+# Folds for thresholds of labels: the default of `cross_validate`.
 THRESHOLD_FOLDS = 5
 # The rows are divided into this number of parts; the last one is the test part.
 _PARTS = 5
@@ -385,7 +385,7 @@ def _best(candidates: list[Candidate], gain: Callable[[Candidate], float]) -> li
     number = max(1, math.ceil(len(ordered) / _REDUCTION))
     best, others = ordered[:number], ordered[number:]
     if not any(each.has_word_ngrams for each in best):
-        # n-grams of words gain most by further rows: what is behind on few may be ahead on all.
+        # n-grams of words gain most from more rows: settings that are behind on few may win on all.
         best += [each for each in others if each.has_word_ngrams][:1]
     return best
 

@@ -1,9 +1,9 @@
 """Counts of texts per partition, and their sums in Spark.
 
     partition  ->  label, term, count                       one row per class and term
-                   (null), term, count, occurrences         its documents, where they are kept
-                   label, (null), count                     documents of the class
-                   (null), (null), count                    rows without a label
+                   (null), term, count, occurrences         its documents, if they are counted
+                   label, (null), count                     documents of the class (null), (null),
+                   count                    rows without a label
     (null), term, count, whole               all documents, if these have lists of labels
     (null), (null), count, whole             their number
     shuffle    ->  the same, once for each (label, term, whole)
@@ -88,7 +88,7 @@ def term_statistics(
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
                                     F.sum("occurrences").alias("occurrences"))
     if prune and vocabulary is None:
-        # The sums are used twice: to choose the terms that are kept, and to collect their counts.
+        # The sums are used twice: to choose terms, and to collect their counts.
         sums.persist()
         try:
             collected = collect(_apply_limits(sums, model, lists))

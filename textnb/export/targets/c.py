@@ -40,7 +40,7 @@ from textnb.export.targets.packed import Cells, find_table
 from textnb.export.targets.program import run_program
 from textnb.text.characters import TURKIC
 
-# Larger data are a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
+# Larger data are in a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
 _EMBEDDED = 4 << 20
 _HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
 _READS = {"text": 0, "terms": 1, "features": 2}
@@ -49,7 +49,7 @@ _LOWERCASE, _TURKIC = 1, 2
 _PREFIXES, _ESCAPES = 64, 512
 _ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
 _KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
-# Bits of the kind of a character.
+# Bits that say the kind of a character.
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
     1 << bit for bit in range(8))
 _ODD, _FOLD = 0x9E3779B97F4A7C15, 0x9E3779B1
@@ -144,7 +144,7 @@ def _data(data: bytes) -> str:
     head = "const void *textnb_embedded(size_t *size) {\n"
     if not data:
         return f"{head}    *size = 0;\n    return NULL;\n}}"
-    # A machine whose numbers are big-endian finds no model here, and reads a file.
+    # Big-endian machines find no model here, and read a file.
     numbers = [f"0x{value:x}" for value in np.frombuffer(data, "<u8").tolist()]
     lines = ",\n".join(",".join(numbers[at:at + 8]) for at in range(0, len(numbers), 8))
     return (f"static const uint64_t embedded[] = {{\n{lines}\n}};\n\n{head}"
@@ -201,7 +201,7 @@ def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
 
 
 def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
-    """All weights term by term, or three parts that say them in fewer bytes; and bits of an output.
+    """All weights term by term, or three parts that take fewer bytes; and the bits of an output.
 
     The parts are the weight of each output that most terms have and then a table of others; where
     the cells of each term end; and the cells, of four bytes: the low bits are the output, the
@@ -235,7 +235,7 @@ def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
 
 
 def _answers(bundle: Bundle) -> list[bytes]:
-    """The calibration, the least log-odds of each class, and the ranks of lists of labels."""
+    """The calibration, the minimum log-odds of each class, and the ranks of lists of labels."""
     calibration, decision = bundle.calibration, bundle.decision
     numbers: list[float] = []
     if calibration is not None:
@@ -261,7 +261,7 @@ def _doubles(values: NDArray[np.float64]) -> bytes:
 
 def _steps(bundle: Bundle) -> bytes:
     if bundle.reads == "features":
-        # The center is a part of its own.
+        # The center is a separate part.
         return b"" if bundle.above is None else struct.pack("<Qd", _STEPS[Presence], bundle.above)
     return b"".join(
         struct.pack("<Qd", _STEPS[type(step)], step.above if isinstance(step, Presence) else 0.0)

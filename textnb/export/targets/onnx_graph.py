@@ -375,7 +375,7 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
             case StopWords():
                 pass
             case Escape(characters=" "):
-                # The graph joins the words of n-grams by the separator, and need not escape it.
+                # The graph joins the words of n-grams by the separator, so it need not escape them.
                 pass
             case NGrams():
                 ngrams = step

@@ -1,4 +1,4 @@
-"""Other programs, run within limits: somebody else's export may hang or write without end."""
+"""Runs other programs within limits: somebody else's export may hang or write without end."""
 
 from __future__ import annotations
 

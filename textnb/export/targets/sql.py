@@ -43,7 +43,7 @@ _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorabl
            *sql_texts.TABLES)
 # Rows of one INSERT whose columns are lists.
 _LISTED = 20_000
-# Most arguments of one function call: SQLite allows 127.
+# The most arguments of one function call: SQLite allows 127.
 _ARGUMENTS = 100
 
 
@@ -435,11 +435,11 @@ class WeightRows:
         The columns, w0, w1, ... and idf if the form has one, and their most frequent numbers.
     """
 
-    # Any of these stands between terms that do not hold it.
+    # Separators of terms: one of them that no term holds.
     _SEPARATORS = "|\u00a6\u241e\u241f"
     # A group of fewer rows is not worth its statement: they are written whole.
     _MIN_GROUP = 16
-    # So many rows of the same numbers have a statement of their own.
+    # From this number of rows on, rows with the same numbers have their own statement.
     _SAME = 64
 
     def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
@@ -507,7 +507,8 @@ class WeightRows:
     def _of_same_numbers(
         self, rows: NDArray[np.int64], places: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Parts of rows that have the same numbers, which most of few columns do; and the rest."""
+        """Groups of rows with the same numbers, which are common if there are few columns; and the
+        rest."""
         numbers, found, counts = np.unique(
             self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
         found = found.reshape(-1)

@@ -11,7 +11,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetAnswers
 from textnb.export.targets.sql_texts import number
 
-# Of smaller numbers, engines may raise an error for an exponential that underflows.
+# For lower exponents, engines may raise an error because the exponential underflows.
 _LOWEST = "-700e0"
 LABELS = "SELECT * FROM textnb_labels ORDER BY id"
 PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
@@ -19,7 +19,7 @@ DECISIONS = "SELECT position FROM textnb_decisions ORDER BY id"
 
 
 def queries(bundle: Bundle) -> list[str]:
-    """What `read_answers` asks for."""
+    """The queries whose results `read_answers` needs."""
     return [LABELS, *([PROBABILITIES] if "probability" in bundle.answers else []),
             *([DECISIONS] if bundle.gives_decisions else [])]
 
@@ -117,7 +117,7 @@ def decision_view(bundle: Bundle) -> str:
         f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_odds))
     score, source = _score(bundle), "textnb_sums s CROSS JOIN textnb_classes c"
     window = "OVER (PARTITION BY id)"
-    # A class that is alone has no others, and infinite odds.
+    # A single class has no others, and infinite odds.
     odds = ("CASE WHEN standing > 1 THEN x - best ELSE best - second END\n"
             "- ln(CASE WHEN standing > 1 THEN total - p ELSE others END)"
             if len(bundle.labels) > 1 else "1e308")

@@ -44,7 +44,7 @@ class ClickHouse(Re2Sql):
     # Each INSERT makes a part of a table on disk.
     rows_per_insert = 50_000
     hex_literal = "unhex('{}')"
-    # Of ASCII alone.
+    # Only for ASCII.
     ascii_lower = "lower(text)"
     byte_length = "length({})"
     char_length = "lengthUTF8({})"

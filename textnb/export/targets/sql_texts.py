@@ -45,7 +45,7 @@ class Fold:
     ascii : bool
         Whether characters beyond ASCII that are not among the ``parts`` leave the text.
     otherwise : str
-        What becomes of a ``text`` that has none of these characters.
+        The expression for a ``text`` that has none of these characters.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Fold:
 
 
 class Dialect(ABC):
-    """What the views of texts need of an engine.
+    """The parts of an SQL dialect that the views of texts need.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     source : str
         The table or view of the texts: `keys_of`, and ``text``.
     words : Words
-        What is still to be done with them.
+        The steps that are still to do.
     """
     statements, source = [], "documents"
     if len(words.columns) > 1:
