@@ -56,7 +56,7 @@ def guarded(
     bad_data, bad_usage, reader_gone : int
         The exit codes.
     write : callable
-        The words of the command line for a setting that an error names.
+        Gives the words of the command line for a setting that an error names.
     """
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -126,7 +126,7 @@ def note(message: str) -> None:
     """Write one line to standard error; a failure to write it changes no result."""
     try:
         if _is_plain(message):
-            # Without Rich, whose import takes longer than many a command.
+            # Without Rich, whose import takes longer than many commands.
             sys.stderr.write(message + "\n")
             sys.stderr.flush()
         else:
@@ -233,7 +233,7 @@ def _drop_output() -> None:
 
 
 def leave_interrupted() -> NoReturn:
-    """End a command that was stopped; what another program runs leaves that to it."""
+    """End an interrupted command; if another program runs it, raise KeyboardInterrupt for that."""
     if not signals.are_ours():
         raise KeyboardInterrupt
     note("interrupted; no output was written or replaced")

@@ -1,4 +1,4 @@
-"""The verb duplicates: texts that stand on both sides of a split."""
+"""The verb duplicates: texts that are on both sides of a split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from textnb.evaluation.duplicates import Duplicates
 
-# Characters of a text that are shown.
+# The most characters of a text to show.
 _SHOWN = 60
 
 
@@ -96,7 +96,7 @@ def _show_examples(
 
 
 def _interesting(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """First the pairs with different labels, then near ones: exact ones are all alike."""
+    """The most interesting pairs: those with different labels, then near ones, then exact ones."""
     order = [name for name in ("conflict", "exact") if name in pairs.columns]
     return pairs.sort(order, descending=[name == "conflict" for name in order], nulls_last=True,
                       maintain_order=True).head(limit)

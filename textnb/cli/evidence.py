@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
-# Lines of labels on a terminal.
+# The most lines of labels on a terminal.
 MAX_SHOWN = 20
 # Below this share of rows that look learned there is no note: new rows look learned as often.
 _NOTED_SHARE = 0.25
@@ -25,7 +25,7 @@ _NOTED_SHARE = 0.25
 def stale_words(
     calibration: Calibration | None, decision: Decision | None
 ) -> Iterator[str]:
-    """A line for each of the two that no longer holds, and how to choose it again."""
+    """A line for each stale choice of a model, and how to choose it again."""
     for name, chosen, verb in (("calibration", calibration, "calibrate"),
                                ("decision", decision, "threshold")):
         if chosen is not None and chosen.stale:
@@ -54,14 +54,14 @@ def note_stale(classifier: Any) -> None:
 
 
 def note_textless(rows: int, without_terms: str) -> None:
-    """Tell on standard error how many rows are answered without a text to answer from.
+    """Note on standard error how many rows have no text to answer from.
 
     Parameters
     ----------
     rows : int
         Rows whose texts are null, empty or white space alone.
     without_terms : str
-        What the model answers by where there is no term.
+        What answers without terms are based on.
     """
     from textnb.cli.console import note
 
@@ -71,7 +71,7 @@ def note_textless(rows: int, without_terms: str) -> None:
 
 
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
-    """Note doubts whether rows are new; of rows that were surely learned, a warning tells."""
+    """Note doubts whether rows are new; for rows that were surely learned, there is a warning."""
     if novelty is None or quiet:
         return
     from textnb.cli.console import note
@@ -116,7 +116,7 @@ def decision_words(
 
 
 def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]:
-    """The thresholds of labels, and what was measured with them."""
+    """The thresholds of labels, and the measures with them."""
     evidence = decision.evidence
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
@@ -164,7 +164,7 @@ def _words(decision: Decision, condition: str, max_shown: int) -> Iterator[str]:
 def _thresholds(decision: Decision, condition: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     others = {decision.thresholds[name] for name in names[1:]}
-    # Most often all others have the same threshold.
+    # Usually all others have the same threshold.
     alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
     for name in names[:1] if alike else names:
         yield f"{name!r} where {_condition(condition, decision.thresholds[name])}"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
-# Of a Maildir's messages, those without a verdict.
+# Counts of a Maildir's messages without a verdict.
 _BEFORE, _GONE, _FAILED = "judged before", "gone meanwhile", "could not be judged or filed"
 
 
@@ -219,9 +219,9 @@ def _file(
 
 
 def _watch_signals() -> list[int]:
-    """The signals that have asked to stop, from now on.
+    """Collect the signals that ask to stop, from now on.
 
-    They are noted, because an exception would be lost where a callback swallows it.
+    An exception would be lost if a callback swallows it.
     """
     signals_received: list[int] = []
     if click.get_current_context().find_object(Stream) is not None:

@@ -118,7 +118,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # One width of names, so that the lines of all groups are aligned.
+        # The same width for all names, so that the lines of all groups are aligned.
         width = max(map(len, VERBS))
         for group, verbs in GROUPS.items():
             with formatter.section(group.capitalize()):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
-# Columns that tables of mail have and other tables hardly ever: their models are of mail.
+# Columns that hardly any table but one of mail has: a model with one of them is of mail.
 _OF_MAIL = frozenset(["subject", "body", "headers", "tokens"])
 
 
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
     """Whether to explain a message: by the option, else the file's name, else the model.
 
-    A model of mail reads every file as a message. A note says so if its name may be a text, too.
+    A model of mail reads every file as a message. A note says so if the name could also be a text.
     """
     if option is not None:
         return option
@@ -90,7 +90,7 @@ def columns_of(
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
-    """The verdict of `textnb filter`; None where it is not clear which class is spam."""
+    """The verdict of `textnb filter`; None if it is not clear which class is spam."""
     from textnb.errors import ParameterError
     from textnb.filter.mailfilter import MailFilter
 

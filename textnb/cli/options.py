@@ -1,7 +1,7 @@
-"""Options as fields of frozen dataclasses, and a command of what a verb's function takes.
+"""Options as fields of frozen dataclasses, and commands made of verbs' functions.
 
 A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
-are the options. The function gets one value of each; options that were not typed have defaults::
+are the options. The function gets an instance of each; options that were not typed have defaults::
 
     @dataclass(frozen=True, kw_only=True)
     class Source:
@@ -163,7 +163,7 @@ def _of_group(group: type, values: TypedOptions) -> Any:
 
 
 def option_of_model(name: str) -> str:
-    """What gives a setting of a model on the command line."""
+    """The words that set a setting of a model on the command line."""
     return f"--{name}" if name in _OPTIONS_OF_MODELS else f"--set {name}"
 
 
@@ -205,7 +205,7 @@ class Command(click.Command):
                     self.rare |= set() if facts.is_common else {field.name}
         for under in _key_value_options(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
-            # It stands in the group that most of its settings are of.
+            # It is in the group of most of its settings.
             titles = Counter(_title(group) for group in groups
                              for _, facts in declared(group) if facts.under == under)
             self.titles[under] = titles.most_common(1)[0][0]
@@ -288,7 +288,7 @@ def _option_of_settings(under: str, group: type) -> click.Option:
 
 
 def _show_settings(ctx: click.Context, group: type) -> None:
-    """Show what the settings mean that an option takes as KEY=VALUE."""
+    """Show the meaning of the settings that an option takes as KEY=VALUE."""
     formatter = ctx.make_formatter()
     with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
         formatter.write_dl([
@@ -350,7 +350,7 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 
 
 def _default_text(default: Any, names: tuple[str, ...]) -> str:
-    """A default as a user would type it; empty where there is none."""
+    """A default as a user would type it; empty if there is none."""
     if isinstance(default, bool):
         both = next((name for name in names if "/" in name), "")
         return both.split("/")[0].removeprefix("--") if default else ""

@@ -121,7 +121,7 @@ class ExplainOutput(Results):
 
 
 def _list_of_tokens(text: str) -> list[str]:
-    """The tokens of a list that was typed as JSON."""
+    """The tokens of a list that is typed as JSON."""
     try:
         tokens = json.loads(text)
     except ValueError:

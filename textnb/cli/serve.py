@@ -62,8 +62,8 @@ def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Servi
     """Judge messages over a socket, in the protocol of SpamAssassin's spamd.
 
     spamc, Exim, spamass-milter and mail readers that speak to spamd work unchanged. The server
-    logs a line of JSON per verdict on standard error. A model file that is replaced is judged by
-    from the next message on. SIGTERM ends the server once its last requests are answered.
+    logs a line of JSON per verdict on standard error. A replaced model file is used from the next
+    message on. SIGTERM ends the server once its last requests are answered.
     """
     from textnb.filter.server import Server, listen
     from textnb.filter.service import Settings

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# Thresholds that a step of a job shows: its lines are many already.
+# The most thresholds that a step of a job shows: it has many lines already.
 _IN_JOBS = 5
 
 
 def lines_of(result: Any) -> Iterator[str]:
     """The result of a step of a job."""
-    # Imported here: a verb needs its own step alone.
+    # Imported here: a verb needs only its own step.
     from textnb.evaluation.online import OnlineResult
     from textnb.evaluation.smoothing import SmoothingPath
     from textnb.learning.fitted import Fitted
@@ -77,7 +77,7 @@ def lines_of(result: Any) -> Iterator[str]:
 
 
 def training_lines(result: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]:
-    """What was chosen as a model was trained; the last line is its size."""
+    """The choices that training a model made; the last line is its size."""
     model, learned = result.model, ""
     if text_columns(model) is None:
         chosen = model.estimator_
@@ -104,7 +104,7 @@ def training_lines(result: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]
 
 
 def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
-    """The thresholds of a model, and what was measured with them."""
+    """The thresholds of a model, and the measures with them."""
     assert fitted.decision is not None
     if fitted.is_multilabel:
         return label_words(fitted.decision, max_shown)

@@ -48,7 +48,7 @@ def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
 
 
 def note_infinite(frame: pl.DataFrame) -> None:
-    """Note what infinite numbers of a table that was shown mean."""
+    """Note what infinite numbers in a table mean."""
     from polars import selectors
 
     if any(column.is_infinite().any() for column in frame.select(selectors.float())):
@@ -58,7 +58,7 @@ def note_infinite(frame: pl.DataFrame) -> None:
 
 
 def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
-    """Measures of each class or label, and what is taken for what."""
+    """Show the measures of each class or label, and the confusions."""
     from textnb.evaluation.metrics import Evaluation
 
     if not isinstance(result, Evaluation):
@@ -81,7 +81,7 @@ def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
 
 
 def _show_labels(result: LabelEvaluation) -> None:
-    """Measures of labels, those of most documents first."""
+    """Measures of labels, those with the most documents first."""
     show(frame_table(result.labels.sort("documents", descending=True, maintain_order=True)))
     confused = result.confused.drop_nulls("predicted")
     if confused.height:
@@ -90,7 +90,7 @@ def _show_labels(result: LabelEvaluation) -> None:
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
-    """Show the most frequent confusions, where the whole matrix is wider than a screen."""
+    """Show the most frequent confusions, if the whole matrix is wider than a screen."""
     counts = result.confusion.tolist()
     wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
     if not wrong:

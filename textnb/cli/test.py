@@ -84,9 +84,9 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
 def _check_report(
     report: str | None, train: str | None, train_where: str | None, *paths: str
 ) -> None:
-    """ParameterError for options without effect or a page that can't be written.
+    """Raises ParameterError for options without effect, or a page that can't be written.
 
-    It comes before any row is read.
+    Call it before rows are read.
     """
     if train is not None and report is None:
         raise ParameterError("--train goes with --report, which shows what was found")

@@ -75,7 +75,7 @@ def _decide(
     goal.check_labels(is_multilabel=fitted.is_multilabel)
     if rows.input is None:
         return decide(fitted, None, goal), None
-    # Before the rows are read, which takes long.
+    # Checked before the rows are read, which takes long.
     check_decision(fitted, goal)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
     with work_on(table, "scoring", "scored", quiet) as advance:
@@ -86,7 +86,7 @@ def _decide(
 def _check(
     options: TypedOptions, rows: ThresholdInput, goal: DecideOptions, output: ThresholdOutput
 ) -> None:
-    """ParameterError unless options name one goal or --clear, and rows where it needs them."""
+    """Raises ParameterError unless options name one goal or --clear, and rows if it needs them."""
     from textnb.errors import ParameterError
 
     if output.clear:
@@ -108,7 +108,7 @@ def _check(
 
 
 def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
-    """Note where `textnb filter` can't tell any more which class is spam."""
+    """Note if `textnb filter` can't tell any more which class is spam."""
     from textnb.filter.verdict import SPAM, default_spam
 
     if decision is not None and default_spam(

@@ -114,7 +114,7 @@ def _command(result: Tuned, options: TypedOptions, input: str, output: str) -> s
 def _threshold_command(
     result: Tuned, options: TypedOptions, budget: TuneOptions, input: str, output: str
 ) -> str:
-    """The command that chooses the labels' thresholds; "" where rows are divided otherwise."""
+    """The command that chooses the labels' thresholds; "" if rows are divided in another way."""
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert result.fitted.decision is not None

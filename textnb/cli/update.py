@@ -102,7 +102,7 @@ def forget(
 def _learn_message(
     model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool
 ) -> bool:
-    """Learn one message without Polars; whether that was possible."""
+    """Learn one message without Polars, and return whether that was possible."""
     from textnb.files.lock import lock_path
 
     if rows.as_class is None or len(rows.inputs) > 1:
@@ -205,7 +205,7 @@ class TwoModels(RowOptions):
     input: str | None = argument("Rows on which the decisions of both are compared.", None)
 
 
-# Classes of a comparison that text shows; JSON has them all.
+# The most classes of a comparison that text shows; JSON has all.
 _SHOWN = 20
 
 

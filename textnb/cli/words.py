@@ -18,7 +18,7 @@ def is_repeated(kind: str) -> bool:
 
 
 def value_of(kind: str, option: str, text: Any) -> Any:
-    """The value of the text that was typed for an option.
+    """The value of a text that is typed for an option.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def value_of(kind: str, option: str, text: Any) -> Any:
     Raises
     ------
     ParameterError
-        If it is no such value.
+        If the text is not such a value.
     SourceError
         If it names a file that can't be read.
     """
@@ -92,7 +92,7 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
 
 
 def toml_of(value: Any) -> str:
-    """A value as it is typed after ``KEY=``: as in TOML, but for texts alone.
+    """A value as it is typed after ``KEY=``: as in TOML, except for single texts.
 
     Examples
     --------

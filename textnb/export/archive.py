@@ -273,7 +273,7 @@ def _is_bundle(target: Path) -> bool:
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a file comes from compiling or running the target in the folder of a bundle."""
+    """Whether a file is not part of a bundle: compiled there, or added by a user."""
     name = name.casefold()
     return name.endswith(_COMPILED) or not (
         name.startswith(_OF_TARGETS) or name in {own.casefold() for own in _OWN})

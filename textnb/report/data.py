@@ -148,8 +148,9 @@ class Scored:
 
     @cached_property
     def odds(self) -> Floats:
-        """The values that thresholds are compared with, (n_documents, n_labels): log-odds of
-        classes, of which impossible rows favour none, or uncalibrated scores of labels.
+        """The values that thresholds are compared with: (n_documents, n_labels).
+
+        Log-odds of classes, of which impossible rows favour none, or uncalibrated scores of labels.
         """
         return self.held.scores if self.of_lists else self.posterior.fair_odds
 

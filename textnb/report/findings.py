@@ -131,8 +131,7 @@ def _sizes(scored: Scored) -> Found:
 
 
 def _copies(scored: Scored, frame: Any, train: Any) -> Found:
-    """Check for documents with the same words as others: in the test, or in training rows if
-    given."""
+    """Check for copies: among the test documents, and of training rows if these are given."""
     model = scored.model
     if not isinstance(model, TextClassifier):
         yield "note", "Duplicates are looked for in texts, not in feature tables."

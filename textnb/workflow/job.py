@@ -149,7 +149,7 @@ class Job:
     exports: tuple[Export, ...] = ()
 
 
-# By section: the options that it holds.
+# The options of each section.
 SECTIONS: dict[str, type] = {
     "input": Input, "model": TrainOptions, "validation": ValidateOptions,
     "calibration": CalibrateOptions, "decision": DecideOptions, "test": Test, "terms": Terms,
@@ -226,7 +226,7 @@ def _exports(table: Table, values: Any) -> Any:
 
 
 def _model(table: Table, values: Any, input: Input | None) -> Any:
-    """[model]: settings of columns, limits and learning, and beside them those of its kind."""
+    """[model]: settings of columns, limits and learning, together with those of its kind."""
     key: Key = ("model",)
     if not isinstance(values, dict):
         return table.read_settings(values, key)
@@ -252,7 +252,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
 
 
 def _check(job: Job, table: Table) -> None:
-    """Note what can't be together."""
+    """Note keys that exclude each other."""
     if not job.model.is_texts:
         for name in ("validation", "calibration", "decision", "terms"):
             if getattr(job, name) is not None:
@@ -280,7 +280,7 @@ def _check_left_out(job: Job, table: Table) -> None:
     """Note a section that leaves rows out by subtraction, if the model does not allow it."""
     by = None if job.decision is None else job.decision.by
     if not job.model.is_texts or job.input.of_lists or by is not None:
-        return  # lists of labels are scored by folds
+        return  # Lists of labels are scored by folds.
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, asks in (
         ("calibration", job.calibration is not None and model.from_counts),

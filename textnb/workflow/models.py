@@ -61,7 +61,7 @@ def holds_lists(model: AnyModel) -> bool:
 
 
 def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
-    """The class that a setting names; a text that was typed may stand for a number.
+    """The class that a setting names; a typed text may mean a number.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
     kind : type
         bool, int, or str for all others.
     what : str
-        What the text is, for errors.
+        A name of the text, for errors.
 
     Raises
     ------

@@ -25,7 +25,7 @@ _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "erro
 
 
 def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
-    """Whether a change of a model goes by its ledger; ParameterError where that is not clear."""
+    """Whether a model is changed by its ledger; raises ParameterError if that is not clear."""
     if output is not None and os.path.realpath(output) != os.path.realpath(model):
         if is_required:
             raise ParameterError.naming(
@@ -61,8 +61,8 @@ def learn_message(
     as_class : str
         The class of the message, as text.
     by_ledger : bool
-        Whether the model file and its ledger both change, or none of them. The message is "known",
-        and nothing changes, if the model has learned it as this class.
+        Whether the model file and its ledger both change, or none of them. The result is "known",
+        and nothing changes, if the model has already learned it as this class.
     """
     if not _may_be_one_message(input, source):
         return None
@@ -90,7 +90,7 @@ def learn_message(
         with Ledger(model) as ledger:
             ledger.finish()
             if ledger.pending(1):
-                # What users have told a server comes first.
+                # Messages that users have told a server come first.
                 return None
             before = ledger.learned_label(key)
             if before is not None:

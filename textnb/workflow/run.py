@@ -59,10 +59,10 @@ class Observer(Protocol):
     """Receives the progress of a job."""
 
     def step(self, name: str) -> Callable[[int], None]:
-        """Begin a step; return what is called with each number of rows that the job has read."""
+        """Begin a step; return a function that is called with each number of rows that was read."""
 
     def result(self, result: Any) -> None:
-        """Receive the result of the current step: what the function of that step returns."""
+        """Receive the result of the current step, as the function of that step returns it."""
 
 
 class Silent:
@@ -85,7 +85,7 @@ class Written:
 
 
 class _Work:
-    """A job at work: its rows, and the model as far as it is."""
+    """A running job: its rows, and the model after the steps so far."""
 
     def __init__(self, job: Job, folder: Path, observer: Observer, rows: RowFiles) -> None:
         self.job, self.folder, self.observer, self.rows = job, folder, observer, rows
@@ -144,7 +144,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.mkdir()
         observer.step("reading rows")
         with rows_to_predict(job):
-            # Before hours of learning, and not after them.
+            # Checked before hours of learning, and not after them.
             pass
         rows = read_rows(job, cache)
         observer.result(rows)
@@ -254,7 +254,7 @@ def _export(work: _Work) -> None:
         work.observer.result(Written(exported, work.model, settings.verify))
 
 
-# The section of a step, its title, and what does it.
+# The section of a step, its title, and its function.
 _STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("model", "training", _train), ("validation", "validating", _validate),
     ("calibration", "calibrating", _calibrate), ("decision", "choosing thresholds", _decide),

@@ -145,7 +145,7 @@ def scan_stored(path: Path) -> pl.LazyFrame:
 
 @contextmanager
 def train_rows(job: Job) -> Iterator[Rows]:
-    """The rows to learn from, or all rows, of which some are held out."""
+    """The rows to learn from; or all rows, if some of them are held out."""
     with _rows(job, "input.train", job.input.train, job.input.train_where,
                "input.train_where") as rows:
         yield rows

@@ -38,7 +38,7 @@ class Trained:
     ----------
     model : Fitted or TableClassifier
     without_threshold : TextnbError or None
-        Why a threshold was not chosen, where mail has one by default.
+        Why the threshold that mail has by default was not chosen.
     """
 
     model: AnyModel
@@ -137,7 +137,7 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def check_training(options: TrainOptions) -> None:
-    """Raises ParameterError for options that can't be, before rows are read."""
+    """Raises ParameterError for impossible options, before rows are read."""
     model, columns, limits = model_of(options.kind, options.parameters), options.columns, (
         options.limits)
     names = options.text_columns if model.of_terms else list(options.learning.features or ())
@@ -156,7 +156,7 @@ def check_training(options: TrainOptions) -> None:
 
 
 def _check_learning(options: TrainOptions) -> None:
-    """Check a threshold that is to be chosen, and what solvers alone know."""
+    """Check the options of a threshold, and those that only solvers have."""
     learning = options.learning
     if not options.is_texts:
         for name in ("warm_start", "keep_sample"):
@@ -185,7 +185,7 @@ def _check_learning(options: TrainOptions) -> None:
 def train(
     options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None
 ) -> Trained:
-    """Learn a model from labelled rows, and its threshold if it is a filter's."""
+    """Learn a model from labelled rows, and choose its threshold if it is for a filter."""
     check_training(options)
     if not options.is_texts:
         from textnb.classifiers.table import TableClassifier

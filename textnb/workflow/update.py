@@ -42,7 +42,7 @@ def change_model(
     model: str, target: str, change: Callable[[AnyModel, Ledger | None], Changes], *,
     has_own_ledger: bool, of_texts: bool = False,
 ) -> Changes:
-    """Replace a model file by what a step makes of it; nobody else writes it meanwhile.
+    """Replace a model file by the result of a step; its lock keeps others from writing it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def change_model(
         Whether models of feature tables are refused.
     """
     if has_own_ledger:
-        # What users have told a server comes first.
+        # Messages that users have told a server come first.
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (
             Ledger(model) if has_own_ledger else nullcontext()) as ledger:

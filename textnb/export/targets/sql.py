@@ -507,8 +507,7 @@ class WeightRows:
     def _of_same_numbers(
         self, rows: NDArray[np.int64], places: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Groups of rows with the same numbers, which are common if there are few columns; and the
-        rest."""
+        """Groups of rows with the same numbers, common if there are few columns; and the rest."""
         numbers, found, counts = np.unique(
             self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
         found = found.reshape(-1)
