@@ -59,7 +59,7 @@ def note_textless(rows: int, without_terms: str) -> None:
     Parameters
     ----------
     rows : int
-        Rows whose texts are null, empty or white space alone.
+        Rows whose texts are null, empty or only white space.
     without_terms : str
         What answers without terms are based on.
     """

@@ -1,7 +1,7 @@
 """The command line: thin verbs over the library.
 
 Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 1 bad
-data (the file or row is named), 2 bad usage; `filter` alone has its own.
+data (the file or row is named), 2 bad usage; only `filter` has its own.
 """
 
 from __future__ import annotations

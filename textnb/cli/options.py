@@ -374,7 +374,7 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def _is_not_option(name: str) -> bool:
-    """Whether models or tokenizers have a setting of an option's name that is no option."""
+    """Whether models or tokenizers have a setting of this name that is not an option."""
     groups: list[type] = [TokenSettings, *all_models().values()]
     return any(f"--{field.name.replace('_', '-')}" == name and not facts.is_option
                for group in groups for field, facts in declared(group))

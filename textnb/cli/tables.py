@@ -28,7 +28,7 @@ def show(table: Table) -> None:
     # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
-    # In fewer columns a table would be borders alone.
+    # In fewer columns a table would be only borders.
     console.width = max(console.width, _MIN_WIDTH)
     try:
         console.print(table)

@@ -193,7 +193,7 @@ def fit_calibration(
 
     Notes
     -----
-    Documents whose label is none of the classes, or is impossible (``l = 0``), are left out, as
+    Documents whose label is not one of the classes, or is impossible (``l = 0``), are left out, as
     their loss is infinite at every temperature; a warning says how many.
 
     If all answers are right, the loss is lowest at T = 0. T therefore has a lower bound: let N

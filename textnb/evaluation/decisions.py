@@ -156,8 +156,8 @@ def choose_class_thresholds(
     Parameters
     ----------
     held : HeldOut
-        Not calibrated. For a document whose label is none of the model's classes, every answer is
-        wrong.
+        Not calibrated. For a document whose label is not one of the model's classes, every answer
+        is wrong.
     min_precision : float, optional
         For each class: the minimum share of right answers among the documents with this answer.
     confidence : float
@@ -454,7 +454,7 @@ def decide_by_fit(
 def threshold_by_fit(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
     """The scores, not calibrated, of a row at the threshold of `decide_by_fit`: (n_classes,).
 
-    They are 0 where the fit has too few documents to choose a threshold.
+    They are 0 if the fit has too few documents to choose a threshold.
     """
     if fitted.learned.left_out is None:
         return np.zeros(len(fitted.classes))

@@ -58,7 +58,7 @@ class Sample:
     scores : float64 (n_documents,)
         Log-odds, base e, of the most probable class or label; without the model's calibration.
     unknown : float64 (n_documents,)
-        The share of the tokens that are no terms of the model; NaN for a document without tokens.
+        The share of the tokens that are not terms of the model; NaN for a document without tokens.
     labels : int64 (n_documents,) or None
         Index of each label among the classes; -1 for an unknown one. For a list of labels, the one
         that the model finds the most probable; -1 if it knows none of them.
@@ -345,7 +345,8 @@ def _of_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
 def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
     """The population stability index of two vectors of counts.
 
-    Half a document is added to each count, so that an empty bin is no infinite difference.
+    Half a document is added to each count, so that an empty bin does not make the difference
+    infinite.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     Raises
     ------
     ParameterError
-        If ``positive`` is no class of the model.
+        If ``positive`` is not a class of the model.
     DataError
         If all rows have that label, or none has.
 
@@ -220,8 +220,8 @@ def mistakes(
         With the model's text and label columns.
     within : float, optional
         For two classes: select the rows, too, whose answer is right by less than this log-odds
-        (margin, for scores that are none) above the threshold of the answer. Training on these is
-        known as a thick threshold: the bias is less than that of mistakes alone.
+        (or margin, for scores without log-odds) above the threshold of the answer. Training on
+        these is known as a thick threshold: the bias is less than that of mistakes alone.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 

@@ -119,7 +119,7 @@ def cross_validate(
     """Score each labelled document by a model of the other folds.
 
     Documents are counted once, and each fold's counts are subtracted from their sum: the scores are
-    those of refitting, to the bit. Models that do not follow from sums of counts alone
+    those of refitting, to the bit. Models that do not follow from sums of counts
     (`NBLogisticRegression`, ``l="auto"``) are refitted for each fold, on texts that are collected
     in memory. A warning names classes with fewer documents than folds, and classes that a fold's
     model has not learned.
@@ -160,7 +160,7 @@ def cross_validate(
         If a setting is out of range, or there are fewer documents of every class, fewer groups or
         fewer different times than the folds need.
     DataError
-        If there are no rows, one class alone, or a label, group or time is null.
+        If there are no rows, only one class, or a label, group or time is null.
 
     Examples
     --------

@@ -72,9 +72,9 @@ class HeldOut:
         "sigmoid" of documents that have any number of labels; methods that need classes that
         exclude each other then raise a ParameterError.
     unknown : Series (n_documents,) or None
-        The labels of documents that are none of the classes: null for a known label; for lists, the
-        unknown labels of each. They count as errors. None if there is no such label, or they are
-        not known.
+        The labels of documents that are not among the classes: null for a known label; for lists,
+        the unknown labels of each. They count as errors. None if there is no such label, or they
+        are not known.
     answers : bool (n_documents, n_labels) or None
         Of lists of labels, which labels the models that scored the documents predict, by the
         thresholds that they have; None for those whose scores are above 0.
@@ -174,7 +174,7 @@ class HeldOut:
 
     @property
     def labels(self) -> pl.Series:
-        """The labels of the documents by their names, also those that are none of the classes."""
+        """The labels of the documents by their names, also those that are not among the classes."""
         classes = pl.Series(self.classes.tolist())
         if self.link == "sigmoid":
             rows, places = np.nonzero(self.actual)
@@ -185,7 +185,7 @@ class HeldOut:
 
     @property
     def n_unknown(self) -> int:
-        """The number of labels of documents that are none of the classes."""
+        """The number of labels of documents that are not among the classes."""
         if self.link == "softmax":
             return int((self.actual == UNKNOWN).sum())
         return 0 if self.unknown is None else int(self.unknown.list.len().sum())
@@ -365,7 +365,7 @@ class HeldOut:
     def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
         """The numbers ``n`` of documents by their label and answers, where each has one label.
 
-        ``actual``, ``predicted`` (null where every class is impossible), and ``decision`` (null
+        ``actual``, ``predicted`` (null if every class is impossible), and ``decision`` (null
         for "unsure") if there is one.
         """
         classes, codes = pl.Series(self.classes.tolist()), {"predicted": self.predicted}
@@ -458,7 +458,7 @@ class HeldOut:
         Raises
         ------
         ParameterError
-            If ``positive`` is no class of several.
+            If ``positive`` is not one of several classes.
         DataError
             If all documents are positive, or none is.
 
@@ -486,7 +486,7 @@ class HeldOut:
         Raises
         ------
         ParameterError
-            If ``positive`` is no class of several.
+            If ``positive`` is not one of several classes.
         DataError
             If all documents are positive, or none is.
         """

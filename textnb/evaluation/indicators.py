@@ -48,7 +48,7 @@ def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
 
 
 def measures_of_labels(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, NDArray[Any]]:
-    """Documents, predictions, precision, recall and F1 of each label; NaN where undefined."""
+    """Documents, predictions, precision, recall and F1 of each label; NaN if undefined."""
     from sklearn.metrics import precision_recall_fscore_support
 
     precision, recall, f1, support = precision_recall_fscore_support(

@@ -50,7 +50,7 @@ def known_labels(
 
 
 def unknown_labels(labels: pl.Series, classes: pl.Series) -> pl.Series:
-    """The labels that are none of the classes: of each document one, or null, or a list.
+    """The labels that are not among the classes: of each document one, or null, or a list.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class LabelEvaluation:
         The mean of the labels' F1: each label counts alike. A label that no document has, and that
         is never predicted, is left out.
     example_f1 : float
-        The mean of the documents' F1; 1 where a document has no label, and none is predicted.
+        The mean of the documents' F1; 1 if a document has no label, and none is predicted.
     subset_accuracy : float
         The share of documents of which all labels, and no others, are predicted.
     hamming_loss : float
@@ -51,7 +51,7 @@ class LabelEvaluation:
     ranking : DataFrame
         ``k``, ``precision`` (P@k) and ``ndcg`` (nDCG@k) for the first 1, 3 and 5 labels by
         probability, whether or not they are predicted: see
-        `LabelRanking`. P@k is below 1 where documents have fewer
+        `LabelRanking`. P@k is below 1 if documents have fewer
         than k labels.
     coverage_error : float
         The mean number of labels, from the most probable on, that contain all of a document's.
@@ -60,9 +60,9 @@ class LabelEvaluation:
         at least as probable.
     labels : DataFrame
         ``label``, ``documents`` that have it, ``predicted`` (for how many it is predicted),
-        ``precision`` (null where it is not predicted), ``recall`` (null where no document has it),
-        ``f1`` (null where neither), ``average_precision`` (of the documents in the order of the
-        label's probability; null where no document has it, or the model does not know it).
+        ``precision`` (null if it is not predicted), ``recall`` (null if no document has it),
+        ``f1`` (null if neither), ``average_precision`` (of the documents in the order of the
+        label's probability; null if no document has it, or the model does not know it).
     confused : DataFrame
         ``label``, ``predicted``, ``documents``: of the documents that have a label without its
         prediction, how many were given which wrong label, the most frequent pairs first. Where
@@ -209,7 +209,7 @@ class LabelRanking:
         The mean, over the labels of a document, of the share of right labels among those with
         the same score or a higher one.
     average_precision : float64 (n_labels,)
-        The area under precision against recall of each label; NaN where no document has it.
+        The area under precision against recall of each label; NaN if no document has it.
 
     Documents without a label have no order: the means leave them out, and are NaN if none is left.
     """

@@ -4,7 +4,7 @@ Rows that a model has learned hold no term that their class has not counted. New
 singletons of the class say how many [1]_: if a class has N tokens, and n of them are the only token
 of their term in the class, the next token is of a term new to the class with a probability of about
 n / N. That is the share of its tokens that would be new if each were left out in turn [2]_. Only
-terms that are columns of the model are counted here, so n leaves out the terms that would be no
+terms that are columns of the model are counted here, so n leaves out the terms that would not be
 columns without that one token.
 
 The unit is the row: a row of m tokens holds a new term with probability 1 - exp(-m n/N). So neither
@@ -233,7 +233,7 @@ def _rates(counts: Counts) -> Floats:
 
 
 def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:
-    """Index of each label among the classes, -1 for one that is none of them."""
+    """Index of each label among the classes, -1 for one that is not among them."""
     codes: NDArray[np.int64] = labels.replace_strict(
         classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=UNKNOWN,
         return_dtype=pl.Int64).to_numpy()

@@ -65,7 +65,7 @@ class OnlineResult:
     curve : DataFrame
         A row per tenth of the documents: ``documents`` judged up to its end, ``learned`` by the
         model that judged the last of them, and ``roca``, ``false_positives`` and
-        ``false_negatives`` in it; null where it lacks one side.
+        ``false_negatives`` in it; null if it lacks one side.
     """
 
     held: HeldOut
@@ -140,10 +140,10 @@ def validate_online(
     Raises
     ------
     ParameterError
-        If a setting is out of range, ``positive`` is no class, or the model's fit scores no
+        If a setting is out of range, ``positive`` is not a class, or the model's fit scores no
         documents by models of others, as that of `NBLinear` does.
     DataError
-        If there are no rows, one class alone, a label or time is null, or nothing is left to judge.
+        If there are no rows, only one class, a label or time is null, or nothing is left to judge.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class Sets:
     sizes : int64 (n_sets,)
         The sizes of the whole sets.
     cells : csr_array (n_sets, n_elements)
-        1 where a set has an element; the columns are in the order of rarity.
+        1 if a set has an element; the columns are in the order of rarity.
     """
 
     sizes: Ints

@@ -44,7 +44,7 @@ class SmoothingPath:
     best : float
         The largest ``l`` whose calibrated log loss is within one standard error of the lowest, or
         is below log((n + 2) / (n + 1)): by Laplace's rule, n documents can't show a smaller loss.
-        For ComplementNB, whose scores are no log-probabilities, the largest ``l`` of the highest
+        For ComplementNB, whose scores are not log-probabilities, the largest ``l`` of the highest
         accuracy. ``l="auto"`` chooses the same from the default grid.
     method : str
         "leave-one-out"; with ``test``, as in `HeldOut`.
@@ -100,7 +100,7 @@ def smoothing_path(
         As `leave_one_out`; or if there is one class, or no document with a known class.
     ParameterError
         As `leave_one_out`; or if neither or both of ``frame`` and ``test`` are given, or the grid
-        is no list of numbers.
+        is not a list of numbers.
 
     Warns
     -----

@@ -262,7 +262,7 @@ class Bundle:
 
     def expected_labels(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
                         ) -> list[Any]:
-        """The labels that a target must give; None where rounding decides (see `find_ties`)."""
+        """The labels that a target must give; None if rounding decides (see `find_ties`)."""
         return [None if tie else label for label, tie in zip(
             self.decide(scores), self.find_ties(scores, rows, tolerance), strict=True)]
 

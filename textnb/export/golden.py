@@ -125,7 +125,7 @@ def answer_columns(
 ) -> list[pl.Series]:
     """The label or labels, the probabilities, and the decision of one class if there is one.
 
-    Labels are strings; null where rounding decides.
+    Labels are strings; null if rounding decides.
     """
     labels = bundle.expected_labels(scores, rows, TOLERANCE)
     columns = [
@@ -177,9 +177,9 @@ def probabilities(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) ->
 def decisions(
     bundle: Bundle, scores: Floats, rows: CountMatrix | Floats, tolerance: float
 ) -> list[list[Any] | None]:
-    """The class that the decision chooses, in a list, which is empty where it is unsure.
+    """The class that the decision chooses, in a list, which is empty if it is unsure.
 
-    None where rounding decides: log-odds are equal to their threshold within the tolerance, or two
+    None if rounding decides: log-odds are equal to their threshold within the tolerance, or two
     classes that reach theirs are equal.
     """
     assert bundle.decision is not None

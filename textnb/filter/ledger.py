@@ -194,7 +194,7 @@ class Ledger:
         last : int
             All that is pending up to this number is learned.
         labels : mapping, optional
-            The class as which each further message is learned; None where it is forgotten.
+            The class as which each further message is learned; None if it is forgotten.
         """
         with self._reporting():
             _keep_rights(self._model, self.next_model)

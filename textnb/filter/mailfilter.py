@@ -2,7 +2,7 @@
 
     message (bytes) -> columns -> tokens -> the model's weights for them -> log-odds -> verdict
 
-The scores are those of `TextClassifier.predict`, to the bit. They come from the model file alone,
+The scores are those of `TextClassifier.predict`, to the bit. They come only from the model file,
 and neither scikit-learn nor SciPy is imported.
 """
 

@@ -6,7 +6,7 @@
     message                         \\r\\n
                                     message with the headers of the verdict
 
-It behaves as spamd 4.0, except where a comment says why not. It imports the standard library alone.
+It behaves as spamd 4.0, except where a comment says why not. It imports only the standard library.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def parse_command(line: bytes) -> Request:
     Raises
     ------
     Refused
-        If it is none.
+        If it is not a request.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def listen(address: str) -> socket.socket:
     Raises
     ------
     ParameterError
-        If the address is not one of this machine alone.
+        If the address is not local to this machine.
     SourceError
         If nothing can listen there, for example because another server does.
     """

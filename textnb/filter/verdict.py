@@ -1,4 +1,4 @@
-"""The verdict on one message, and why it may be unsure. It imports the standard library alone."""
+"""The verdict on one message, and why it may be unsure. It imports only the standard library."""
 
 from __future__ import annotations
 

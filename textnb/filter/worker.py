@@ -272,7 +272,7 @@ async def _body(reader: asyncio.StreamReader, length: int | None, max_bytes: int
 
 
 def _note_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error that no request was waiting for; that of a client that is gone is none."""
+    """Log an error that no request was waiting for, unless a client has just gone."""
     error = context.get("exception")
     if not isinstance(error, OSError):
         log("error", reason=f"{context['message']}: {error}"[:500])

@@ -58,8 +58,8 @@ def scan_mail(
         A message file, an mbox file, a Maildir (its ``cur`` and ``new``), a folder of these
         and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
         on standard input. Files and archives may be compressed by gzip, bzip2 or xz. A folder that
-        holds folders alone has one class in each. Of files without an ending ``.eml`` or
-        ``.mbox``, those that begin with ``From`` and a space are mbox.
+        holds only folders has one class in each. Of files without an ending ``.eml`` or ``.mbox``,
+        those that begin with ``From`` and a space are mbox.
     headers : sequence of str
         Names of further headers, in any case; each becomes a String column.
     label : bool, optional
@@ -84,7 +84,7 @@ def scan_mail(
         parts' links and images, one per line); ``attachments`` (List of String); ``flags``
         (String, the letters of a Maildir's file name; null for other sources); ``path`` (String:
         the file, ``mbox#2``, ``archive:member``); ``errors`` (List of String: what was malformed,
-        empty where nothing was); ``tokens`` (List of String) if asked for; and a String column per
+        empty if nothing was); ``tokens`` (List of String) if asked for; and a String column per
         header asked for. Where all columns asked for are among ``label``, ``path`` and ``flags``,
         no message is parsed.
 

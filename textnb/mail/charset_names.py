@@ -34,7 +34,7 @@ _LARGER = {
     "shift_jis": ("cp932",), "big5": ("big5", "cp950", "big5hkscs"),
     "euc_jp": ("euc_jp", "euc_jis_2004"),
 }
-# Codecs of Python that are no charsets of mail: slow (quadratic), or for programs' own texts.
+# Codecs of Python that are not charsets of mail: slow (quadratic), or for programs' own texts.
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined",
                           "mbcs", "oem"})
 # Names that say that nobody knows the charset (RFC 1428).

@@ -76,7 +76,7 @@ class MessageStructure(Value):
     parts : tuple of PartHeaders
         All MIME parts, the message itself first.
     alternatives : tuple of str
-        Texts that are no part of the body, as another alternative was chosen.
+        Texts that are not part of the body, because another alternative was chosen.
     """
 
     fields: tuple[tuple[str, str], ...]
@@ -117,7 +117,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     MailMessage
         ``message_id``, ``from_``, ``to``, ``subject`` (str, decoded; None if absent; several
         headers of a name, one per line); ``date`` (datetime in UTC, or None); ``headers`` (str, all
-        header lines, unfolded and decoded); ``body`` (str: the text parts that are no attachments;
+        header lines, unfolded and decoded); ``body`` (str: the text parts that are not attachments;
         of alternatives the plain one, or the HTML one where the plain one is a stub); ``html``
         (bool: whether some of the body came from HTML); ``links`` and ``images`` (targets of links
         and forms, and sources of images, of all HTML parts, as they stand there, in order, with

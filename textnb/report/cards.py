@@ -42,7 +42,7 @@ class Card:
 
     ``place`` is its row in `Scored.labels`; ``chart`` is drawn with
     the lowest and the highest score; ``bars`` are its terms with their weights, by
-    ``measure``, and ``terms`` their names alone.
+    ``measure``, and ``terms`` are only their names.
     """
 
     place: int

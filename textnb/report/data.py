@@ -186,7 +186,7 @@ class Scored:
     def confused(self) -> pl.DataFrame:
         """``label``, ``predicted``, ``documents``: the most frequent confusions first.
 
-        ``predicted`` is null where no wrong label is predicted.
+        ``predicted`` is null if no wrong label is predicted.
         """
         if isinstance(self.evaluation, LabelEvaluation):
             return self.evaluation.confused

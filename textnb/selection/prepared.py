@@ -66,7 +66,7 @@ class Recent(Generic[Item]):
     def drop_oldest(self) -> None:
         """Drop the least recently used items until the others fit, or one is left.
 
-        Call it from one thread alone.
+        Call it from one thread only.
         """
         while len(self._items) > 1 and sum(
                 map(self._size, self._items.values())) > self._max_bytes:

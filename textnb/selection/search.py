@@ -106,7 +106,7 @@ class Lead:
     settings : str
         Of the best trial.
     value : float
-        Difference of the metric, above 0 where the best trial is better.
+        Difference of the metric, above 0 if the best trial is better.
     low, high : float
         Bounds that hold with 95 % for all trials together: of many that are equally good, one is
         ahead by chance. The standard error is that of 500 bootstrap samples of the documents, on
@@ -410,7 +410,7 @@ def _estimate(
     scores = np.full((test.height, len(names)), -np.inf)
     scores[:, classes.search_sorted(fitted.labels).to_numpy()] = own
     if chosen.result.thresholds is not None:
-        # Labels of the test part alone have no score.
+        # Labels that only the test part has get no score.
         scores[:, classes.search_sorted(judge.classes).to_numpy()] -= chosen.result.thresholds
     value = metric.value(scores, actual, names)
     return Estimate(value, *_interval(metric, scores, actual, names), len(actual))

@@ -122,7 +122,7 @@ def split(
         _check_class_sizes(np.zeros_like(strata), folds)
         assigned = stratified_folds(strata, folds, seed)
     partition = Split(labels, strata, assigned, folds, method)
-    # Of many labels some are in one fold alone: such a score is -inf, and the label is missed.
+    # Of many labels, some are in one fold only: such a score is -inf, and the label is missed.
     if exclusive:
         _warn_unlearned(partition)
     return partition

@@ -90,7 +90,7 @@ def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
     Raises
     ------
     ParameterError
-        If the text is no value of the type.
+        If the text is not a value of the type.
     """
     if kind is bool:
         if name.lower() in ("true", "false"):

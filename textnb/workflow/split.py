@@ -139,7 +139,7 @@ def at_key(section: str) -> Iterator[None]:
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
-    """Scan a file that this job has written; brackets and stars in its name are no glob."""
+    """Scan a file that this job has written; brackets and stars in its name are not a glob."""
     return pl.scan_parquet(path, glob=False)
 
 

@@ -68,7 +68,7 @@ class TargetAnswers:
     probabilities : float64 (n_rows, n_classes) or None
         None if the bundle's ``answers`` don't have them; so for decisions.
     decisions : list of list or None
-        The label that the decision gives, in a list, which is empty where it is unsure.
+        The label that the decision gives, in a list, which is empty if it is unsure.
     """
 
     scores: Floats

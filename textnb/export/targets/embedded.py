@@ -106,7 +106,7 @@ def embed_json(
         name: getattr(bundle.calibration, name)
         for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}
     if bundle.decision is not None and not bundle.is_multilabel:
-        # Null where a class is never an answer.
+        # Null if a class is never an answer.
         head["least"] = [None if value == inf else float(max(value, -_LARGEST))
                          for value in bundle.min_odds]
     if columns is not None:

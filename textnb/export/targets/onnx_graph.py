@@ -65,7 +65,7 @@ class Onnx(Program):
     outputs) and ``label`` (string, int64 or bool, N); of lists of labels, ``labels`` (bool, N x
     outputs): whether a row has each of the classes. ``probability`` (double, N x classes) is
     calibrated if the model is; ``decision`` (int64, N), of a model with one, is the place of its
-    answer among the classes, or -1 where it is unsure.
+    answer among the classes, or -1 if it is unsure.
 
     Texts can be split if one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
     lowercase=False)``. ONNX has no regular expression that finds words, and not Unicode's
@@ -243,7 +243,7 @@ class _Graph:
         words = nodes.add("StringSplit", document, to=["pieces", "pieces_number"],
                           delimiter=self.separator)
         if split is None or split.ngram_range == (1, 1):
-            # Empty pieces and stop words are no terms, so they need not be dropped.
+            # Empty pieces and stop words are not terms, so they need not be dropped.
             return words
         min_n, max_n = split.ngram_range
         dropped = ["", *sorted(split.stops)]

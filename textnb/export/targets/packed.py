@@ -63,7 +63,7 @@ class Cells:
 def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
     """Different values, ascending, and the place of each among them.
 
-    The values themselves, and None, where a table is not worth its places.
+    The values themselves, and None, if a table is not worth its places.
     """
     different, places = np.unique(values, return_inverse=True)
     if len(values) < CELLS_PER_VALUE * len(different):

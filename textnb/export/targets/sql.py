@@ -479,7 +479,7 @@ class WeightRows:
         """Numbers of each column, and rows of a term and its codes, one for each that differs.
 
         A code is ``k + n * place``, of n columns, where place counts the numbers of column k from
-        1. None where there are too many numbers for that to be shorter.
+        1. None if there are too many numbers for that to be shorter.
         """
         other = self._weights != np.array([*self.defaults.values()])
         codes = np.zeros(other.shape, np.int64)

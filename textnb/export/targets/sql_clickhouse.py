@@ -34,7 +34,7 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
 
 
 class ClickHouse(Re2Sql):
-    """A script for ClickHouse, whose statements are no transaction."""
+    """A script for ClickHouse, whose statements are not one transaction."""
 
     name = "sql-clickhouse"
     needs = "pip install 'textnb[clickhouse]'"

@@ -93,7 +93,7 @@ class Dialect(ABC):
     nullable : str
         A string of a type that has null, which `lead` gives behind the last row.
     nul : str
-        What texts hold in place of the character NUL; empty where they hold NUL itself.
+        What texts hold in place of the character NUL; empty if they hold NUL itself.
     """
 
     rows_per_insert: ClassVar[int] = 500
