@@ -144,9 +144,9 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     from textnb.runtime import __version__
     from textnb.runtime.native import KERNEL, build
 
-    found = build(KERNEL)
-    kernel = ("with the compiled kernel" if found.kernel is not None
-              else f"without the compiled kernel: {found.reason}")
+    kernel_build = build(KERNEL)
+    kernel = ("with the compiled kernel" if kernel_build.kernel is not None
+              else f"without the compiled kernel: {kernel_build.reason}")
     click.echo(f"textnb {__version__} (Python {platform.python_version()}, Polars "
                f"{version('polars')}, {kernel})")
     ctx.exit()

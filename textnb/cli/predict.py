@@ -167,58 +167,59 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
     if fitted.is_multilabel or output.label is not None:
         _show_labels(fitted, words, output, mail)
         return
-    found: Any = texts.highlight(fitted, words, output.k)
-    parts = found.table.drop("predicted", "runner_up")
+    explanation: Any = texts.highlight(fitted, words, output.k)
+    parts = explanation.table.drop("predicted", "runner_up")
     if errors is not None:
         mail["filter"] = verdict
     if output.wrote_json(lambda: {
-            "predicted": found.predicted, "runner_up": found.runner_up, "score": found.score,
-            "measure": found.measure, "terms": found.terms, "known": found.known,
+            **{name: getattr(explanation, name) for name in (
+                "predicted", "runner_up", "score", "measure", "terms", "known")},
             "parts": parts.to_dicts(), **mail}):
         return
     show(frame_table(parts))
-    against = "" if found.runner_up is None else (
-        f", against {printable(str(found.runner_up))} by {found.score:.3f} ({found.measure})")
-    out(f"{printable(str(found.predicted))}{against}")
+    against = "" if explanation.runner_up is None else (
+        f", against {printable(str(explanation.runner_up))} by {explanation.score:.3f} "
+        f"({explanation.measure})")
+    out(f"{printable(str(explanation.predicted))}{against}")
     if verdict is not None:
-        own = found.predicted == verdict["spam"]
+        own = explanation.predicted == verdict["spam"]
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it"
             f"{'' if own else ', with the other sign'}")
         out(f"filter: {verdict['status']}, log-odds of {printable(str(verdict['spam']))} "
             f"{verdict['log_odds']:.3f}{scaled}")
-    if found.note:
-        note(f"note: {found.note}")
+    if explanation.note:
+        note(f"note: {explanation.note}")
     note_infinite(parts)
     if errors:
         note(f"note: the message is malformed: {printable('; '.join(errors))}")
 
 
 def _show_labels(
-    fitted: Fitted, words: Any, shown: ExplainOutput, mail: dict[str, Any]
+    fitted: Fitted, words: Any, output: ExplainOutput, mail: dict[str, Any]
 ) -> None:
     """Show what decides each label of a text."""
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.scoring import texts
     from textnb.workflow.models import class_named
 
-    labels = None if shown.label is None else [
-        class_named(label, fitted.classes, "--class") for label in shown.label]
-    found = texts.explanation(fitted, words, shown.k, labels)
-    groups = found.group_by("label", "predicted", "score", "threshold", maintain_order=True)
+    labels = None if output.label is None else [
+        class_named(label, fitted.classes, "--class") for label in output.label]
+    terms = texts.explanation(fitted, words, output.k, labels)
+    groups = terms.group_by("label", "predicted", "score", "threshold", maintain_order=True)
     names = ["part", "term", "count", "contribution"]
     explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
                  | {"parts": part.select(names)} for key, part in groups]
-    if shown.wrote_json(lambda: {
+    if output.wrote_json(lambda: {
             "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained], **mail}):
         return
     for row in explained:
         show(frame_table(row["parts"], title=str(row["label"])))
         out(f"{printable(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: "
             f"score {row['score']:.3f}, threshold {row['threshold']:.3f}")
-    if found["term"].null_count() == found.height:
+    if terms["term"].null_count() == terms.height:
         note(f"note: no term of the text is known: the answer rests on "
              f"{fitted.model.without_terms}")
-    note_infinite(found.select(names))
+    note_infinite(terms.select(names))
     if mail.get("errors"):
         note(f"note: the message is malformed: {printable('; '.join(mail['errors']))}")

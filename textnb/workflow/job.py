@@ -303,7 +303,7 @@ def settings_of(options: Any) -> dict[str, Any]:
         for group in (options.columns, options.limits, options.learning):
             own |= settings_of(group)
         return own | ({"tokenizer": options.tokenizer} if options.tokenizer else {})
-    found = {}
+    settings = {}
     for each in fields(options):
         value = getattr(options, each.name)
         if each.name == "exports" and isinstance(value, tuple):
@@ -311,5 +311,5 @@ def settings_of(options: Any) -> dict[str, Any]:
         elif is_dataclass(value):
             value = settings_of(value)
         if value != each.default and value not in ({}, [], ()):
-            found[each.name] = value
-    return found
+            settings[each.name] = value
+    return settings

@@ -69,11 +69,11 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
         If there is no such class.
     """
     names = {str(name): name for name in classes.tolist()}
-    found = names.get(value) if isinstance(value, str) else next(
+    label = names.get(value) if isinstance(value, str) else next(
         (name for name in names.values() if name == value and type(name) is type(value)), None)
-    if found is None:
+    if label is None:
         raise ParameterError.unknown_choice(setting, value, names)
-    return found
+    return label
 
 
 def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:

@@ -123,6 +123,7 @@ def _message(path: str) -> bytes | None:
         path = spool_stdin()[0]
         # The full step may have to read it again.
         sys.stdin = open(path, encoding="utf-8")  # noqa: SIM115 - it is open while the process is
-    found = [item for place in list_mail_files(path) for item in read_messages(place)]
-    one = found[0] if len(found) == 1 and "#" not in found[0].path.removeprefix(path) else None
-    return None if one is None or one.errors else one.raw
+    messages = [item for place in list_mail_files(path) for item in read_messages(place)]
+    if len(messages) != 1 or "#" in messages[0].path.removeprefix(path) or messages[0].errors:
+        return None
+    return messages[0].raw

@@ -156,9 +156,9 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
                 continue
             advance = observer.step(title)
             with at_key(section):
-                found = step(work, options, advance)
-            if found is not None:
-                observer.result(found)
+                result = step(work, options, advance)
+            if result is not None:
+                observer.result(result)
         _export(work)
         for path in cache.iterdir():
             path.unlink()
