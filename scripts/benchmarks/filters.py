@@ -36,7 +36,7 @@ from benchmarks.data import stored
 from benchmarks.process import Row, cpu_seconds, is_here, note
 from benchmarks.speed import Steps
 from textnb.evaluation.decisions import threshold_by_fit
-from textnb.evaluation.online import measured
+from textnb.evaluation.online import measure_online
 from textnb.learning.fitting import fit
 from textnb.learning.settings import FALSE_POSITIVES
 from textnb.scoring.texts import score_batch
@@ -98,7 +98,7 @@ def judged(mail: pl.DataFrame, judge: Judge, parts: list[Any], grows: bool) -> t
     scores, above = zip(*(judge(*part) for part in parts), strict=True)
     actual = (mail["label"] == "spam").to_numpy().astype(np.int64)
     actual = actual[np.concatenate([rows for _, rows in parts])]
-    ranked, decided = (measured(textnb.HeldOut(
+    ranked, decided = (measure_online(textnb.HeldOut(
         np.array(["ham", "spam"]), np.concatenate(found), actual, np.ones(len(actual)), "parts"),
         "spam") for found in (above if grows else scores, above))
     return ranked, decided

@@ -199,6 +199,6 @@ def test_exports_write_all_weights_or_refuse(frame, monkeypatch):
         sparse = TextClassifier().fit(frame)
         found, expected = (bundle_of(model).weights for model in (sparse, dense))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-        monkeypatch.setattr("textnb.export.bundle._MOST_WEIGHTS", 1000)
+        monkeypatch.setattr("textnb.export.bundle._MAX_WEIGHTS", 1000)
         with pytest.raises(ExportError, match=r"are [\d,]+ weights, and an export"):
             bundle_of(sparse)

@@ -138,7 +138,7 @@ def test_many_labels_have_letters_and_those_of_most_documents_are_shown(
     assert text_of(tree, ".letters a") == ["A", "B", "C"]
     assert len(rows_of(tree, "All labels, the lowest F1 first")) == 40
     for module in (report_data, report_cards):
-        monkeypatch.setattr(module, "MOST_LABELS", 5)
+        monkeypatch.setattr(module, "MAX_LABELS", 5)
     model.set_calibration(Calibration(link="labels", sigmoids=((0.5, 0.1),) * 40))
     tree = page(model, frame)
     caption = "Each label against the rest, those of most documents first"

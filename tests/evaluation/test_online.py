@@ -21,7 +21,7 @@ from textnb import (
     validate_online,
 )
 from textnb.evaluation.decisions import decide_by_fit
-from textnb.evaluation.online import _missed
+from textnb.evaluation.online import _miss_rate
 from textnb.learning.fitting import fit
 from textnb.scoring.texts import predict
 
@@ -99,9 +99,9 @@ def test_the_share_that_is_missed() -> None:
     odds = np.array([5.0, 4.0, 3.0, 2.0, *range(-2000, 0)])
     spam = np.array([True, False, True, True, *[False] * 2000])
     # Two of 2,001 may be wrong: the threshold is the third highest of ham, -2.
-    assert _missed(odds, spam) == 0.0
+    assert _miss_rate(odds, spam) == 0.0
     # With few documents none may be: spam below the highest ham is missed.
-    assert _missed(odds[:4], spam[:4]) == pytest.approx(200 / 3)
+    assert _miss_rate(odds[:4], spam[:4]) == pytest.approx(200 / 3)
 
 
 def test_the_first_block_has_every_class() -> None:

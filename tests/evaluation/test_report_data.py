@@ -78,13 +78,13 @@ def test_thinning_keeps_the_shape() -> None:
     rng = np.random.default_rng(2)
     x = np.sort(rng.random(20_000))
     y = x ** 0.1
-    kept = report_data.thin(x, y)
+    kept = report_data.thin_points(x, y)
     assert kept.height <= report_data.POINTS
     assert kept.rows()[0] == (x[0], y[0])
     assert kept.rows()[-1] == (x[-1], y[-1])
     between = np.interp(x, kept["x"], kept["y"])
     assert np.abs(between - y).max() < 2 / report_data.POINTS
-    assert report_data.thin(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
+    assert report_data.thin_points(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
 
 
 def test_a_histogram_counts_every_row() -> None:

@@ -612,7 +612,7 @@ def test_an_engine_that_misbehaves_is_told(
     if how == "sleeps":
         # The others end by themselves, and on a busy machine a start alone may take a second.
         monkeypatch.setattr(program, "SECONDS", 1.0)
-    monkeypatch.setattr(program, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(program, "MAX_BYTES", 1_000_000)
     export_model(model(), tmp_path / "out.zip", "python")
     rebuilt(tmp_path / "out.zip", lambda members: members.update({"model.py": code.encode()}))
     with pytest.raises(ExportError, match=said):

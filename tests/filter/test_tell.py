@@ -266,7 +266,7 @@ def test_what_can_not_be_forgotten_is_given_up(tmp_path: Path) -> None:
 
 def test_the_ledger_is_bounded(tmp_path: Path) -> None:
     model = filled(tmp_path)
-    learner.learn(str(model), kept=3)
+    learner.learn(str(model), max_messages=3)
     with Ledger(model) as ledger:
         assert len(ledger) == 3
 

@@ -20,8 +20,8 @@ ROWS = pl.DataFrame({"id": range(3000), "text": [f"word{i} " * (1 + i % 40) for 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of some kilobytes, so that a file of a few thousand rows has many."""
-    monkeypatch.setattr(slices, "_BYTES", 4 << 10)
-    monkeypatch.setattr(slices, "_FIRST", 7)
+    monkeypatch.setattr(slices, "_MAX_BYTES", 4 << 10)
+    monkeypatch.setattr(slices, "_FIRST_ROWS", 7)
 
 
 @pytest.mark.usefixtures("small")

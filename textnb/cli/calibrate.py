@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textnb.cli.console import out
-from textnb.cli.inputs import ChosenOutput, LabelledInput, ModelFile, rows_of, work_on
+from textnb.cli.inputs import ChosenOutput, LabelledInput, ModelFile, open_input_for, work_on
 from textnb.cli.options import option, verb
 from textnb.workflow.options import CalibrateOptions
 
@@ -22,7 +22,7 @@ class CalibrationRows(LabelledInput):
 
 @verb
 def calibrate(
-    file: ModelFile, source: CalibrationRows, how: CalibrateOptions, done: ChosenOutput
+    file: ModelFile, rows: CalibrationRows, options: CalibrateOptions, output: ChosenOutput
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
@@ -31,23 +31,23 @@ def calibrate(
     from textnb.storage.textmodel import load_fitted, save_fitted
     from textnb.workflow.decide import calibrate, check_calibration, scored_to_calibrate, scores_of
 
-    output = done.target(file.model, source.input)
-    with lock_path(output):
+    target = output.target(file.model, rows.input)
+    with lock_path(target):
         fitted = load_fitted(file.model)
-        check_calibration(fitted, how)
-        table = rows_of(fitted, source.input, source, fitted.label)
-        scored = None if source.held_out else scored_to_calibrate(fitted)
-        with work_on(table, "scoring", "scored", done.quiet) as advance:
+        check_calibration(fitted, options)
+        table = open_input_for(fitted, rows.input, rows, fitted.label)
+        scored = None if rows.held_out else scored_to_calibrate(fitted)
+        with work_on(table, "scoring", "scored", output.quiet) as advance:
             held = scores_of(fitted, table.frame, scored, progress=advance)
-        found = calibrate(fitted, held, how)
-        fitted = fitted.with_calibration(found.calibration)
-        if not done.dry_run:
-            save_fitted(fitted, output)
-    if not done.dry_run:
+        result = calibrate(fitted, held, options)
+        fitted = fitted.with_calibration(result.calibration)
+        if not output.dry_run:
+            save_fitted(fitted, target)
+    if not output.dry_run:
         evidence.note_stale(fitted)
     if not fitted.is_multilabel:
-        evidence.note_unverified(held.novelty, done.quiet)
-    if done.wrote_json(found.to_dict):
+        evidence.note_unverified(held.novelty, output.quiet)
+    if output.wrote_json(result.to_dict):
         return
-    for line in calibration_lines(found):
+    for line in calibration_lines(result):
         out(line)

@@ -56,7 +56,7 @@ def guarded(
     bad_data, bad_usage, reader_gone : int
         The exit codes.
     write : callable
-        The words of the command line for a setting that an error names.
+        Gives the words of the command line for a setting that an error names.
     """
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -126,7 +126,7 @@ def note(message: str) -> None:
     """Write one line to standard error; a failure to write it changes no result."""
     try:
         if _is_plain(message):
-            # Without Rich, whose import takes longer than many a command.
+            # Without Rich, whose import takes longer than many commands.
             sys.stderr.write(message + "\n")
             sys.stderr.flush()
         else:
@@ -155,7 +155,7 @@ def out(text: str) -> None:
 
 @contextmanager
 def progress(
-    what: str, done: str, quiet: bool, unit: str = "document"
+    activity: str, past_tense: str, quiet: bool, unit: str = "document"
 ) -> Iterator[Callable[[int], None]]:
     """Show the rows and their rate while work runs, and one line with the total at its end."""
     if quiet:
@@ -177,7 +177,7 @@ def progress(
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    with rows_bar(what) as move:
+    with rows_bar(activity) as move:
         def advance(rows: int) -> None:
             nonlocal seen
             seen += rows
@@ -189,11 +189,12 @@ def progress(
             log.removeHandler(handler)
             log.setLevel(level)
     seconds = time.monotonic() - started
-    note(f"{done} {quantity(seen, unit)} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
+    note(f"{past_tense} {quantity(seen, unit)} in {seconds:.2f} s "
+         f"({seen / max(seconds, 1e-9):,.0f}/s)")
 
 
 @contextmanager
-def rows_bar(what: str) -> Iterator[Callable[[int], None]]:
+def rows_bar(title: str) -> Iterator[Callable[[int], None]]:
     """Show rows and their rate, on a terminal."""
     if not _may_animate():
         yield lambda rows: None
@@ -208,12 +209,12 @@ def rows_bar(what: str) -> Iterator[Callable[[int], None]]:
 
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
                   transient=True, disable=not stderr().is_terminal) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(title, total=None)
         yield lambda rows: bar.advance(task, rows)
 
 
 @contextmanager
-def steps(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
+def steps(title: str, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show the current step of long work and the time since its start, on a terminal."""
     if quiet or not stderr().is_terminal:
         yield lambda step: None
@@ -222,8 +223,8 @@ def steps(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
 
     with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False),
                   TimeElapsedColumn(), console=stderr(), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda step: bar.update(task, description=f"{what}: {step}")
+        task = bar.add_task(title, total=None)
+        yield lambda step: bar.update(task, description=f"{title}: {step}")
 
 
 def _drop_output() -> None:
@@ -232,7 +233,7 @@ def _drop_output() -> None:
 
 
 def leave_interrupted() -> NoReturn:
-    """End a command that was stopped; what another program runs leaves that to it."""
+    """End an interrupted command; if another program runs it, raise KeyboardInterrupt for that."""
     if not signals.are_ours():
         raise KeyboardInterrupt
     note("interrupted; no output was written or replaced")
@@ -263,14 +264,14 @@ def _report_failure(
 
 def _warning_printer() -> Callable[..., None]:
     """A function that shows each different warning of a command once, as a line."""
-    shown: set[str] = set()
+    seen: set[str] = set()
 
     def show(
         message: Warning | str, category: type[Warning], *args: object, **kwargs: object
     ) -> None:
         line = f"{'warning' if issubclass(category, TextnbWarning) else 'note'}: {message}"
-        if line not in shown:
-            shown.add(line)
+        if line not in seen:
+            seen.add(line)
             note(line)
 
     return show

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import LabelledRowOptions, ModelFile, QuietResults, note_malformed, rows_of
+from textnb.cli.inputs import (
+    LabelledRowOptions,
+    ModelFile,
+    QuietResults,
+    note_malformed,
+    open_input_for,
+)
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, quantity
 
@@ -31,32 +37,32 @@ class DriftInput(LabelledRowOptions):
 
 
 @verb
-def drift(file: ModelFile, source: DriftInput, done: QuietResults) -> None:
+def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
     from textnb.evaluation.drift import AGAIN, TOO_FEW
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.evaluate import drift
-    from textnb.workflow.rows import check_storage, for_place
+    from textnb.workflow.rows import check_storage, options_for
 
-    if source.input is None or source.reference is None:
+    if rows.input is None or rows.reference is None:
         raise ParameterError("drift compares recent rows with rows like those that the thresholds "
                              "were chosen on: textnb drift MODEL INPUT --reference FILE")
-    check_storage(source, source.input, source.reference)
+    check_storage(rows, rows.input, rows.reference)
     fitted = load_fitted(file.model)
-    label = fitted.label if source.of_lists else None
-    reference, recent = (rows_of(
-        fitted, place, replace(for_place(place, source), where=where), label, option)
-        for place, where, option in (
-            (source.reference, source.reference_where, "--reference-where"),
-            (source.input, source.where, "--where")))
-    with progress("scoring", "scored", done.quiet) as advance:
+    label = fitted.label if rows.of_lists else None
+    reference, recent = (open_input_for(
+        fitted, source, replace(options_for(source, rows), where=where), label, option)
+        for source, where, option in (
+            (rows.reference, rows.reference_where, "--reference-where"),
+            (rows.input, rows.where, "--where")))
+    with progress("scoring", "scored", output.quiet) as advance:
         result = drift(fitted, reference, recent, advance)
-    if not done.quiet:
+    if not output.quiet:
         note_malformed(reference)
         note_malformed(recent)
-    if not done.wrote_json(result.to_dict):
+    if not output.wrote_json(result.to_dict):
         _show(result)
-    if not done.quiet and result.verdict != AGAIN and result.measures:
+    if not output.quiet and result.verdict != AGAIN and result.measures:
         note(f"note: differences of unknown words and scores below {result.visible:.2f} "
              "(Kolmogorov-Smirnov) can't be seen on so few documents")
     if result.verdict == AGAIN:

@@ -1,4 +1,4 @@
-"""The verb duplicates: texts that stand on both sides of a split."""
+"""The verb duplicates: texts that are on both sides of a split."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import note, out
-from textnb.cli.inputs import Results, RowOptions, rows
+from textnb.cli.inputs import Results, RowOptions, open_input
 from textnb.cli.options import TypedOptions, argument, option, verb
 from textnb.errors import ParameterError, quantity
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from textnb.evaluation.duplicates import Duplicates
 
-# Characters of a text that are shown.
+# The most characters of a text to show.
 _SHOWN = 60
 
 
@@ -51,55 +51,55 @@ class DuplicatesOutput(Results):
 
 @verb
 def duplicates(
-    typed: TypedOptions, sides: TwoInputs, search: Search, shown: DuplicatesOutput
+    options: TypedOptions, inputs: TwoInputs, search: Search, output: DuplicatesOutput
 ) -> None:
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
     from textnb.text.tokens import Tokenizer
-    from textnb.workflow.rows import check_storage, for_place
+    from textnb.workflow.rows import check_storage, options_for
 
-    train, test, label = sides.train, sides.test, sides.label
-    if search.exact and "near" in typed:
+    train, test, label = inputs.train, inputs.test, inputs.label
+    if search.exact and "near" in options:
         raise ParameterError("--near does not go with --exact")
-    if test is None and sides.test_where is not None:
+    if test is None and inputs.test_where is not None:
         raise ParameterError("--test-where is for TEST: name it (it may be the file of TRAIN)")
     if train == test == "-":
         raise ParameterError("standard input can be one of TRAIN and TEST only")
-    columns = sides.text or ["text"]
-    check_storage(sides, train, test)
-    before = rows(train, for_place(train, sides), columns, label)
-    other = replace(for_place(test, sides), where=sides.test_where, query=None)
-    sought = before if test is None else rows(
+    columns = inputs.text or ["text"]
+    check_storage(inputs, train, test)
+    train_rows = open_input(train, options_for(train, inputs), columns, label)
+    other = replace(options_for(test, inputs), where=inputs.test_where, query=None)
+    test_rows = train_rows if test is None else open_input(
         test, other, columns, label, where="--test-where")
-    with before.reading(), sought.reading():
-        tokenizer = Tokenizer(token_columns=tuple(lists_of_tokens(before.frame, columns)))
-        found = find_duplicates(
-            before.frame, None if test is None else sought.frame, text=columns, label=label,
+    with train_rows.reading(), test_rows.reading():
+        tokenizer = Tokenizer(token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
+        result = find_duplicates(
+            train_rows.frame, None if test is None else test_rows.frame, text=columns, label=label,
             near=None if search.exact else search.near, tokenizer=tokenizer)
-        if shown.wrote_json(lambda: {**found.to_dict(), "pairs": found.pairs.to_dicts()}):
+        if output.wrote_json(lambda: {**result.to_dict(), "pairs": result.pairs.to_dicts()}):
             return
-        if shown.show and found.pairs.height:
-            _show_examples(_interesting(found.pairs, shown.show), before.frame, sought.frame,
-                           columns)
-    _show_counts(found, test is None)
+        if output.show and result.pairs.height:
+            _show_examples(_interesting(result.pairs, output.show), train_rows.frame,
+                           test_rows.frame, columns)
+    _show_counts(result, test is None)
 
 
 def _show_examples(
-    pairs: pl.DataFrame, before: pl.LazyFrame, sought: pl.LazyFrame, columns: list[str]
+    pairs: pl.DataFrame, train: pl.LazyFrame, test: pl.LazyFrame, columns: list[str]
 ) -> None:
     from textnb.cli.tables import frame_table, show
 
     show(frame_table(pairs.drop("exact").with_columns(
-        text=_beginnings(sought, pairs["row"], columns),
-        text_of=_beginnings(before, pairs["of"], columns))))
+        text=_beginnings(test, pairs["row"], columns),
+        text_of=_beginnings(train, pairs["of"], columns))))
 
 
-def _interesting(pairs: pl.DataFrame, most: int) -> pl.DataFrame:
-    """First the pairs with different labels, then near ones: exact ones are all alike."""
+def _interesting(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """The most interesting pairs: those with different labels, then near ones, then exact ones."""
     order = [name for name in ("conflict", "exact") if name in pairs.columns]
     return pairs.sort(order, descending=[name == "conflict" for name in order], nulls_last=True,
-                      maintain_order=True).head(most)
+                      maintain_order=True).head(limit)
 
 
 def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> pl.Series:
@@ -115,16 +115,16 @@ def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> 
     return numbers.replace_strict(texts["row"], texts["text"], return_dtype=pl.String)
 
 
-def _show_counts(found: Duplicates, alone: bool) -> None:
-    where = "before it" if alone else f"among the {found.against:,} of TRAIN"
-    counts = [f"{found.exact:,} exact"]
-    if found.near is not None:
-        counts.append(f"{found.similar:,} near ({found.near:g} or more in common)")
-    out(f"{found.pairs.height:,} of {quantity(found.rows, 'row')} ({100 * found.share:.2f} %) "
-        f"{'has' if found.pairs.height == 1 else 'have'} a duplicate {where}: "
+def _show_counts(result: Duplicates, is_one_file: bool) -> None:
+    where = "before it" if is_one_file else f"among the {result.against:,} of TRAIN"
+    counts = [f"{result.exact:,} exact"]
+    if result.near is not None:
+        counts.append(f"{result.similar:,} near ({result.near:g} or more in common)")
+    out(f"{result.pairs.height:,} of {quantity(result.rows, 'row')} ({100 * result.share:.2f} %) "
+        f"{'has' if result.pairs.height == 1 else 'have'} a duplicate {where}: "
         f"{', '.join(counts)}")
-    if found.conflicts:
-        out(f"{found.conflicts:,} of them {'is' if found.conflicts == 1 else 'are'} labelled "
+    if result.conflicts:
+        out(f"{result.conflicts:,} of them {'is' if result.conflicts == 1 else 'are'} labelled "
             "otherwise than their duplicate")
-    if found.without_tokens:
-        note(f"note: {quantity(found.without_tokens, 'row')} without words: not compared")
+    if result.without_tokens:
+        note(f"note: {quantity(result.without_tokens, 'row')} without words: not compared")

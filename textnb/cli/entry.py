@@ -2,8 +2,8 @@
 
 Exit codes 0, 1 and 2 of `textnb filter` are verdicts, so each failure that Python sees ends it with
 3, those of imports too: this module imports nothing else before it can catch them. A filter starts
-once per message. It gets a command with its own verb alone, because reading the options of all
-verbs takes longer than judging.
+once per message. It gets a command with only its own verb, because reading the options of all verbs
+takes longer than judging.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 # default of 700 goes through the libraries' own objects a hundred times while they are imported.
 _OBJECTS = 200_000
 
-# Not that of typing, which would be an import before `main`.
+# Not typing's TYPE_CHECKING, which would be an import before `main`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from textnb.cli.stream import Stream
@@ -59,16 +59,16 @@ def _collect_seldom() -> None:
     gc.set_threshold(_OBJECTS, 10, 10)
 
 
-def _end(done: SystemExit) -> None:
-    """End the process with its code, once what it has written is out.
+def _end(error: SystemExit) -> None:
+    """End the process with its code, after flushing its output.
 
-    Python would take its modules apart one by one first, which takes as long as many a command.
+    Python would first tear down its modules one by one, which takes as long as many commands.
     """
     import atexit
 
-    code = 0 if done.code is None else done.code
+    code = 0 if error.code is None else error.code
     if not isinstance(code, int):
-        raise done
+        raise error
     # They may write too, so streams are flushed after them.
     atexit._run_exitfuncs()
     try:
@@ -77,12 +77,12 @@ def _end(done: SystemExit) -> None:
                 stream.flush()
     except (OSError, ValueError):
         # Python says what it can't write, and changes the code.
-        raise done from None
+        raise error from None
     os._exit(code)
 
 
 def passes_through(arguments: list[str]) -> bool:
-    """Whether the arguments ask for the message to be written, even if they are wrong.
+    """Whether the arguments have --passthrough, even if other arguments are wrong.
 
     Short options may be combined. No other long option of a filter begins with ``--p``, so a word
     that is shortened, misspelt or has a value still asks for the message.
@@ -102,7 +102,7 @@ def _filter(arguments: list[str]) -> None:
 
         stream = Stream(passing)
         if passing:
-            # Nothing but the message gets to standard output.
+            # Only the message may get to standard output.
             sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         code = _verdict(arguments, stream)
     except BaseException as error:
@@ -119,7 +119,7 @@ def _filter(arguments: list[str]) -> None:
 
 
 def _verdict(arguments: list[str], stream: Stream) -> int:
-    """The exit code; where it is that of failures, the command has said why."""
+    """The exit code; if it is that of failures, the command has said why."""
     _collect_seldom()
     # No file may get the number of a standard stream that is closed.
     for number in (0, 1, 2):
@@ -134,7 +134,7 @@ def _verdict(arguments: list[str], stream: Stream) -> int:
         from textnb.cli.filter import run
 
         code = run(arguments, stream)
-    # Without an answer, help and filing a Maildir have a code, which is 0.
+    # Help and filing a Maildir give no verdict; their exit code is 0.
     return code if stream.answered or (code == 0 and not stream.passing) else 3
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
-# Lines of labels on a terminal.
+# The most lines of labels on a terminal.
 MAX_SHOWN = 20
 # Below this share of rows that look learned there is no note: new rows look learned as often.
 _NOTED_SHARE = 0.25
@@ -25,7 +25,7 @@ _NOTED_SHARE = 0.25
 def stale_words(
     calibration: Calibration | None, decision: Decision | None
 ) -> Iterator[str]:
-    """A line for each of the two that no longer holds, and how to choose it again."""
+    """A line for each stale choice of a model, and how to choose it again."""
     for name, chosen, verb in (("calibration", calibration, "calibrate"),
                                ("decision", decision, "threshold")):
         if chosen is not None and chosen.stale:
@@ -54,14 +54,14 @@ def note_stale(classifier: Any) -> None:
 
 
 def note_textless(rows: int, without_terms: str) -> None:
-    """Tell on standard error how many rows are answered without a text to answer from.
+    """Note on standard error how many rows have no text to answer from.
 
     Parameters
     ----------
     rows : int
-        Rows whose texts are null, empty or white space alone.
+        Rows whose texts are null, empty or only white space.
     without_terms : str
-        What the model answers by where there is no term.
+        What answers without terms are based on.
     """
     from textnb.cli.console import note
 
@@ -71,7 +71,7 @@ def note_textless(rows: int, without_terms: str) -> None:
 
 
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
-    """Note doubts whether rows are new; of rows that were surely learned, a warning tells."""
+    """Note doubts whether rows are new; for rows that were surely learned, there is a warning."""
     if novelty is None or quiet:
         return
     from textnb.cli.console import note
@@ -106,17 +106,17 @@ def decision_words(
     Only the thresholds, if other software wrote the evidence. ``unit`` is the unit of the
     thresholds: "log-odds" or "margin".
     """
-    least = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
+    condition = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
     try:
-        yield from list(_words(decision, least, max_shown))
+        yield from list(_words(decision, condition, max_shown))
     except (LookupError, TypeError, ValueError, AttributeError):
-        yield from _thresholds(decision, least)
+        yield from _thresholds(decision, condition)
 
 
 def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]:
-    """The thresholds of labels, and what was measured with them."""
+    """The thresholds of labels, and the measures with them."""
     evidence = decision.evidence
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
@@ -143,12 +143,12 @@ def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]
                f"right, {evidence['actual'] - evidence['correct']:,} missed")
 
 
-def _words(decision: Decision, least: str, max_shown: int) -> Iterator[str]:
+def _words(decision: Decision, condition: str, max_shown: int) -> Iterator[str]:
     evidence = decision.evidence
     if "classes" in evidence:
-        yield from _every_class(evidence, least, max_shown)
+        yield from _every_class(evidence, condition, max_shown)
         return
-    yield from _thresholds(decision, least)
+    yield from _thresholds(decision, condition)
     if decision.positive is None or "share_caught" not in evidence:
         return
     yield from _guarantee(decision.positive, evidence)
@@ -161,17 +161,17 @@ def _words(decision: Decision, least: str, max_shown: int) -> Iterator[str]:
         yield f"{_percent(1 - evidence['coverage'])} of the documents are answered \"unsure\""
 
 
-def _thresholds(decision: Decision, least: str) -> Iterator[str]:
+def _thresholds(decision: Decision, condition: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     others = {decision.thresholds[name] for name in names[1:]}
-    # Most often all others have the same threshold.
+    # Usually all others have the same threshold.
     alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
     for name in names[:1] if alike else names:
-        yield f"{name!r} where {_condition(least, decision.thresholds[name])}"
+        yield f"{name!r} where {_condition(condition, decision.thresholds[name])}"
     if alike:
         lowest = others.pop()
         yield "else the most probable other class" + (
-            "" if math.isinf(lowest) else f", where {least} {lowest:.4g}")
+            "" if math.isinf(lowest) else f", where {condition} {lowest:.4g}")
 
 
 def _guarantee(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
@@ -208,13 +208,13 @@ def _caught(evidence: Mapping[str, Any]) -> str:
             f"({_percent(evidence['share_caught'])}, {_percent(low)} to {_percent(high)})")
 
 
-def _every_class(evidence: Mapping[str, Any], least: str, max_shown: int) -> Iterator[str]:
+def _every_class(evidence: Mapping[str, Any], condition: str, max_shown: int) -> Iterator[str]:
     entries = evidence["classes"]
     for entry in entries[:max_shown]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
-            yield (f"{entry['label']!r} where {_condition(least, entry['threshold'])}: "
+            yield (f"{entry['label']!r} where {_condition(condition, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
                    f"precision at least {_percent(entry['precision_bound'])}")
     if len(entries) > max_shown:
@@ -229,11 +229,11 @@ def _every_class(evidence: Mapping[str, Any], least: str, max_shown: int) -> Ite
            f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")
 
 
-def _condition(least: str, value: float) -> str:
+def _condition(condition: str, value: float) -> str:
     # The smallest number above 0 stands for "above 0" in a threshold.
     if 0 < value < 1e-300:
-        return least.replace("at least", "above 0")
-    return f"{least} {_number(value)}"
+        return condition.replace("at least", "above 0")
+    return f"{condition} {_number(value)}"
 
 
 def _number(value: float) -> str:

@@ -9,7 +9,7 @@ import click
 
 from textnb.cli.console import note, out, steps
 from textnb.cli.evidence import note_stale
-from textnb.cli.inputs import ModelFile, Quiet, QuietResults, Results, RowOptions, rows
+from textnb.cli.inputs import ModelFile, Quiet, QuietResults, Results, RowOptions, open_input
 from textnb.cli.options import argument, verb
 from textnb.errors import ParameterError, quantity
 from textnb.runtime.settings import setting
@@ -30,7 +30,7 @@ class ExportOutput(Quiet):
 
 
 @verb
-def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
+def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.summary import export_lines
     from textnb.export.targets.known import target_of, target_of_path
@@ -38,14 +38,14 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     from textnb.workflow.export import export
 
     # Before the model is read.
-    _ = target_of_path(done.output) if how.to is None else target_of(how.to)
+    _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = any_model(file.model)
-    with reading(file.model), steps("exporting", done.quiet) as progress:
-        exported = export(classifier, done.output, how, progress)
+    with reading(file.model), steps("exporting", output.quiet) as progress:
+        exported = export(classifier, output.output, options, progress)
     note_stale(classifier)
-    if done.quiet:
+    if output.quiet:
         return
-    for line in export_lines(exported, classifier, done.output, how.positive):
+    for line in export_lines(exported, classifier, output.output, options.positive):
         note(line)
 
 
@@ -58,7 +58,7 @@ class VerifyInput(RowOptions):
 
 
 @verb
-def verify(source: VerifyInput, done: QuietResults) -> None:
+def verify(source: VerifyInput, output: QuietResults) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
     from textnb.export.verify import verify_export
     from textnb.frames.failures import reading
@@ -66,17 +66,17 @@ def verify(source: VerifyInput, done: QuietResults) -> None:
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
-    frame = None if input is None else rows(input, source, None).frame
-    with reading(input or path), steps("verifying", done.quiet) as progress:
-        found = verify_export(path, frame, progress=progress)
-    if not done.wrote_json(lambda: _as_dict(found)):
-        _show(found)
-    if not found.passed:
+    frame = None if input is None else open_input(input, source, None).frame
+    with reading(input or path), steps("verifying", output.quiet) as progress:
+        result = verify_export(path, frame, progress=progress)
+    if not output.wrote_json(lambda: _as_dict(result)):
+        _show(result)
+    if not result.passed:
         raise click.exceptions.Exit(1)
 
 
-def _as_dict(found: Verified) -> dict[str, Any]:
-    values: dict[str, Any] = {name: getattr(found, name) for name in (
+def _as_dict(result: Verified) -> dict[str, Any]:
+    values: dict[str, Any] = {name: getattr(result, name) for name in (
         "target", "reads", "rows", "largest_difference", "passed", "tolerance", "wrong_scores",
         "wrong_labels", "answers", "largest_error", "wrong_probabilities", "wrong_decisions")}
     for name in ("wrong_labels", "wrong_decisions"):
@@ -85,30 +85,30 @@ def _as_dict(found: Verified) -> dict[str, Any]:
     return values
 
 
-def _show(found: Verified) -> None:
-    for row in found.wrong_scores:
-        out(f"row {row}: a score differs by more than {found.tolerance:g}")
-    for row, want, got in found.wrong_labels:
+def _show(result: Verified) -> None:
+    for row in result.wrong_scores:
+        out(f"row {row}: a score differs by more than {result.tolerance:g}")
+    for row, want, got in result.wrong_labels:
         out(f"row {row}: label {got!r}, expected {want!r}")
-    for row in found.wrong_probabilities:
+    for row in result.wrong_probabilities:
         out(f"row {row}: a probability differs")
-    for row, want, got in found.wrong_decisions:
+    for row, want, got in result.wrong_decisions:
         out(f"row {row}: decision {got!r}, expected {want!r}")
-    out(f"{found.target}: {quantity(found.rows, 'row')}, "
-        f"largest difference of a score {found.largest_difference:.3g}, "
-        f"{quantity(len(found.wrong_labels), 'label', 'differs', 'differ')}")
-    if "probability" in found.answers:
-        out(f"largest error of a probability {found.largest_error:.3g}")
-    if "decision" in found.answers:
-        out(quantity(len(found.wrong_decisions), "decision", "differs", "differ"))
+    out(f"{result.target}: {quantity(result.rows, 'row')}, "
+        f"largest difference of a score {result.largest_difference:.3g}, "
+        f"{quantity(len(result.wrong_labels), 'label', 'differs', 'differ')}")
+    if "probability" in result.answers:
+        out(f"largest error of a probability {result.largest_error:.3g}")
+    if "decision" in result.answers:
+        out(quantity(len(result.wrong_decisions), "decision", "differs", "differ"))
 
 
 @verb
-def describe(file: ModelFile, shown: Results) -> None:
+def describe(file: ModelFile, output: Results) -> None:
     """Show a model's settings, classes and guarantees."""
     from textnb.cli.tables import show_description
     from textnb.export.describe import describe_model
 
-    described = describe_model(any_model(file.model))
-    if not shown.wrote_json(lambda: described):
-        show_description(described)
+    description = describe_model(any_model(file.model))
+    if not output.wrote_json(lambda: description):
+        show_description(description)

@@ -26,14 +26,14 @@ from textnb.cli.verdicts import (
     notes_on,
     verdict_as_dict,
 )
-from textnb.filter.verdict import LEAST_LEARNED, Judging, Verdict
+from textnb.filter.verdict import MIN_LEARNED, Judging, Verdict
 from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
-# Of a Maildir's messages, those without a verdict.
+# Counts of a Maildir's messages without a verdict.
 _BEFORE, _GONE, _FAILED = "judged before", "gone meanwhile", "could not be judged or filed"
 
 
@@ -51,7 +51,7 @@ class VerdictOptions:
         "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
     min_learned: int = option(
         "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
-        default=LEAST_LEARNED, minimum=0, python="least_learned")
+        default=MIN_LEARNED, minimum=0, python="least_learned")
 
     def settings(self) -> dict[str, Any]:
         """What `MailFilter.load` takes."""
@@ -98,23 +98,24 @@ class FilterOutput(Results):
 
 @judging_verb
 def filter_mail(
-    file: ModelFile, how: OneVerdict, many: MaildirOptions, done: FilterOutput
+    file: ModelFile, options: OneVerdict, maildir: MaildirOptions, output: FilterOutput
 ) -> None:
     """Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."""
     from textnb.errors import ParameterError
 
-    model, settings = file.model, how.settings()
-    if many.spam_folder == "":
+    model, settings = file.model, options.settings()
+    if maildir.spam_folder == "":
         raise ParameterError.out_of_range("--spam-folder", "the name of a folder", "")
-    if many.maildir is not None:
-        for name, present in (("--passthrough", done.passthrough), ("--exit-zero", done.exit_zero),
-                              ("--timeout", how.timeout is not None)):
+    if maildir.maildir is not None:
+        for name, present in (("--passthrough", output.passthrough),
+                              ("--exit-zero", output.exit_zero),
+                              ("--timeout", options.timeout is not None)):
             if present:
                 raise ParameterError(f"{name} is for one message; --maildir files many")
-        _file(model, settings, many.maildir, many, done.results_format)
+        _file(model, settings, maildir.maildir, maildir, output.results_format)
         return
-    for name, value in (("--dry-run", many.dry_run), ("--spam-folder", many.spam_folder),
-                        ("--unsure-folder", many.unsure_folder)):
+    for name, value in (("--dry-run", maildir.dry_run), ("--spam-folder", maildir.spam_folder),
+                        ("--unsure-folder", maildir.unsure_folder)):
         if value:
             raise ParameterError(f"{name} belongs to --maildir")
 
@@ -124,8 +125,8 @@ def filter_mail(
 
     stream = click.get_current_context().find_object(Stream) or Stream()
     raise click.exceptions.Exit(answer_one(
-        stream, judge, note, passthrough=done.passthrough, exit_zero=done.exit_zero,
-        results_format=done.results_format, timeout=how.timeout))
+        stream, judge, note, passthrough=output.passthrough, exit_zero=output.exit_zero,
+        results_format=output.results_format, timeout=options.timeout))
 
 
 def _load(model: str, settings: dict[str, Any]) -> MailFilter:
@@ -135,7 +136,7 @@ def _load(model: str, settings: dict[str, Any]) -> MailFilter:
 
 
 def _file(
-    model: str, settings: dict[str, Any], maildir: str, many: MaildirOptions, format: str,
+    model: str, settings: dict[str, Any], maildir: str, options: MaildirOptions, format: str,
 ) -> None:
     from textnb.errors import SourceError, first_line, printable
     from textnb.filter.judged_messages import JudgedMessages, judge_key
@@ -149,10 +150,10 @@ def _file(
     from textnb.mail.message import MAX_MESSAGE
     from textnb.storage.version2 import stated_checksum
 
-    stopped = _stops()
-    folders = {"spam": subfolder(maildir, many.spam_folder or ".Spam"),
-               "unsure": None if many.unsure_folder is None else subfolder(
-                   maildir, many.unsure_folder)}
+    signals_received = _watch_signals()
+    folders = {"spam": subfolder(maildir, options.spam_folder or ".Spam"),
+               "unsure": None if options.unsure_folder is None else subfolder(
+                   maildir, options.unsure_folder)}
     # Before the model is read: if it is replaced meanwhile, the key is that of the old one, and all
     # messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
@@ -167,7 +168,7 @@ def _file(
             raise SourceError.unreadable(
                 printable(os.path.join(maildir, "new")), error.strerror or error) from None
         for path in paths:
-            if stopped:
+            if signals_received:
                 break
             if path in judged:
                 counts[_BEFORE] += 1
@@ -175,7 +176,7 @@ def _file(
             try:
                 verdict = judge.judge(read_content(path, MAX_MESSAGE + 1))
                 target = folders.get(verdict.status)
-                if many.dry_run:
+                if options.dry_run:
                     pass
                 elif target is None:
                     judged.add(path)
@@ -196,7 +197,7 @@ def _file(
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
             shown = {"path": path, **verdict_as_dict(verdict),
-                     "filed": None if many.dry_run else target}
+                     "filed": None if options.dry_run else target}
             out(as_json(shown) if format == "json"
                 else f"{verdict.status} {verdict.log_odds:.6f} {printable(path)}")
     finally:
@@ -206,7 +207,7 @@ def _file(
             reason = getattr(error, "strerror", None) or first_line(error)
             note("note: the messages judged now will be judged again, as they can't be noted: "
                  f"{reason}")
-    if stopped:
+    if signals_received:
         note("interrupted; what was filed stays where it was put")
         raise click.exceptions.Exit(FAILED)
     note(", ".join(f"{number:,} {what}" for what, number in (counts | skipped).items()
@@ -217,18 +218,18 @@ def _file(
         raise click.exceptions.Exit(FAILED)
 
 
-def _stops() -> list[int]:
-    """The signals that have asked to stop, from now on.
+def _watch_signals() -> list[int]:
+    """Collect the signals that ask to stop, from now on.
 
-    They are noted, because an exception would be lost where a callback swallows it.
+    An exception would be lost if a callback swallows it.
     """
-    stopped: list[int] = []
+    signals_received: list[int] = []
     if click.get_current_context().find_object(Stream) is not None:
         for number in (signal.SIGINT, signal.SIGTERM):
             # A command that is started with a signal ignored (nohup) keeps ignoring it.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: stopped.append(number))
-    return stopped
+                signal.signal(number, lambda number, frame: signals_received.append(number))
+    return signals_received
 
 
 # A group, so that usage is shown as "textnb filter ..." as it is with all verbs.
@@ -241,8 +242,8 @@ def run(arguments: Sequence[str], stream: Stream) -> int:
         with alone.make_context("textnb", [*arguments], obj=stream) as context:
             alone.invoke(context)
         code = 0
-    except click.exceptions.Exit as done:
-        code = done.exit_code
+    except click.exceptions.Exit as exit:
+        code = exit.exit_code
     except click.ClickException as error:
         error.show()
         return FAILED

@@ -87,7 +87,7 @@ class Results:
                                  choices=("text", "json"), metavar="FORMAT")
 
     def wrote_json(self, result: Callable[[], Any]) -> bool:
-        """Write a result as JSON, if that is the format; whether it is."""
+        """Write a result as JSON if that is the format, and return whether it is."""
         if self.results_format == "json":
             out(as_json(result()))
         return self.results_format == "json"
@@ -156,31 +156,31 @@ class Tables:
         "[default: by the output's ending]", metavar="FORMAT")
 
 
-def rows(
+def open_input(
     input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
     features: Any = None, where: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
-    """The input's rows; ``where`` is the option whose condition chooses them, for errors."""
+    """Open the rows of an input; ``where`` is the option of their condition, for errors."""
     from textnb.workflow.rows import open_rows
 
     return open_rows(input, options, text, label, features, where=options.where, option=where,
                      counts_texts=counts_texts, note=note)
 
 
-def rows_of(
+def open_input_for(
     model: AnyModel, input: str, options: RowOptions | LabelledRowOptions,
     label: str | None = None, where: str = "--where",
 ) -> Rows:
-    """The input's rows with the columns that a model reads, and that of its labels or not."""
-    return rows(input, options, text_columns(model), label, features_of(model), where)
+    """Open the rows of an input with the columns that a model reads, and the label column."""
+    return open_input(input, options, text_columns(model), label, features_of(model), where)
 
 
 @contextmanager
 def work_on(
-    rows: Rows, what: str, done: str, quiet: bool, unit: str = "document"
+    rows: Rows, activity: str, past_tense: str, quiet: bool, unit: str = "document"
 ) -> Iterator[Callable[[int], None]]:
-    """Show how many rows of an input are read while work runs, and then what is wrong in them."""
-    with rows.reading(), progress(what, done, quiet, unit) as advance:
+    """Show how many rows of an input are read while work runs; then note malformed messages."""
+    with rows.reading(), progress(activity, past_tense, quiet, unit) as advance:
         yield advance
     if not quiet:
         note_malformed(rows)
@@ -190,11 +190,11 @@ def note_malformed(rows: Rows) -> None:
     """Note how many messages of a table of mail are malformed."""
     if rows.malformed:
         note(f"note: {quantity(len(rows.malformed), 'message', 'is', 'are')} malformed; textnb "
-             f"mail {rows.place} --errors lists what is wrong")
+             f"mail {rows.source} --errors lists what is wrong")
 
 
 def note_columns_without_text(rows: Rows) -> None:
-    """Warn of columns that hold no text in any row; of mail they are headers, maybe misspelt."""
+    """Warn of columns without text in any row; in mail they may be misspelt headers."""
     from textnb.frames.mail import COLUMNS, header_names
     from textnb.mail.columns import TOKENS
 
@@ -208,7 +208,7 @@ def note_columns_without_text(rows: Rows) -> None:
 
 
 def size_words(model: AnyModel) -> str:
-    """The number of classes, or of labels, and of terms; or of features, with their columns."""
+    """The number of classes (or labels) and of terms; or of features, with their columns."""
     classes = quantity(len(classes_of(model)), "label" if holds_lists(model) else "class")
     if text_columns(model) is None:
         return (f"{classes}, {quantity(len(model.feature_names_), 'feature')} "
@@ -223,7 +223,7 @@ def first_of(names: Sequence[str]) -> str:
 
 
 def check_apart(input: str, output: str) -> None:
-    """ParameterError for an output that would replace what it is made from."""
+    """Raises ParameterError for an output that would replace its input."""
     if "-" not in (input, output) and os.path.exists(output) and os.path.exists(input) and (
             os.path.samefile(input, output)):
         raise ParameterError(f"--output {output} is also what is read; give it another name")

@@ -42,7 +42,7 @@ class MailOutput(Quiet, Results, Tables):
 
 
 @verb
-def mail(source: MailInput, done: MailOutput) -> None:
+def mail(input: MailInput, output: MailOutput) -> None:
     """Write mail as a table, a row per message; malformed messages too, with what is wrong."""
     import polars as pl
 
@@ -50,23 +50,23 @@ def mail(source: MailInput, done: MailOutput) -> None:
     from textnb.frames.failures import reading
     from textnb.frames.mail import scan_mail
 
-    path, output = source.source, done.output
-    errors, output_format = done.errors, done.output_format
-    if not errors and done.results_format != "text":
+    path, target = input.source, output.output
+    errors, output_format = output.errors, output.output_format
+    if not errors and output.results_format != "text":
         raise ParameterError("--format is for --errors; for the table, see --output-format")
-    if output is None and (not errors or output_format is not None):
-        output = "-"
-    if errors and output == "-":
+    if target is None and (not errors or output_format is not None):
+        target = "-"
+    if errors and target == "-":
         raise ParameterError("--errors and the table can't both go to standard output; give "
                              "--output a file")
-    if output is not None:
-        sinks.output_format(output, output_format)
-        check_apart(path, output)
+    if target is not None:
+        sinks.output_format(target, output_format)
+        check_apart(path, target)
     with reading(path):
-        frame = scan_mail(path, headers=source.header or [], subfolders=source.subfolders,
-                          tokens=source.tokens)
+        frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
+                          tokens=input.tokens)
     malformed: list[pl.DataFrame] = []
-    with reading(path), progress("reading", "read", done.quiet, "message") as advance:
+    with reading(path), progress("reading", "read", output.quiet, "message") as advance:
 
         def note_errors(batch: pl.DataFrame) -> pl.DataFrame:
             malformed.append(batch.select("path", "errors").filter(
@@ -74,31 +74,31 @@ def mail(source: MailInput, done: MailOutput) -> None:
             advance(batch.height)
             return batch
 
-        if output is None:
+        if target is None:
             for batch in frame.select("path", "errors").collect_batches(
                     chunk_size=512, maintain_order=True, lazy=True):
                 note_errors(batch)
         else:
             counted = frame.map_batches(note_errors, schema=frame.collect_schema(), streamable=True)
-            sinks.write(counted, output, output_format)
+            sinks.write(counted, target, output_format)
     # The engine may deliver batches in another order.
-    found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
+    messages = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})
     if errors:
-        _list(found, done)
-    elif not done.quiet and found.height:
-        note(f"note: {quantity(found.height, 'message', 'is', 'are')} malformed; --errors lists "
-             "them")
+        _list(messages, output)
+    elif not output.quiet and messages.height:
+        note(f"note: {quantity(messages.height, 'message', 'is', 'are')} malformed; --errors "
+             "lists them")
 
 
-def _list(malformed: pl.DataFrame, done: MailOutput) -> None:
+def _list(malformed: pl.DataFrame, output: MailOutput) -> None:
     import polars as pl
 
     from textnb.cli.tables import frame_table, show
     from textnb.frames.mail import mail_errors
 
     kinds = mail_errors(malformed)
-    if done.wrote_json(kinds.to_dicts):
+    if output.wrote_json(kinds.to_dicts):
         return
     for path, errors in malformed.with_columns(pl.col("errors").list.join("; ")).iter_rows():
         out(printable(f"{path}: {errors}"))

@@ -1,7 +1,7 @@
 """The command line: thin verbs over the library.
 
 Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 1 bad
-data (the file or row is named), 2 bad usage; `filter` alone has its own.
+data (the file or row is named), 2 bad usage; only `filter` has its own.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # One width of names, so that the lines of all groups are aligned.
+        # The same width for all names, so that the lines of all groups are aligned.
         width = max(map(len, VERBS))
         for group, verbs in GROUPS.items():
             with formatter.section(group.capitalize()):
@@ -147,8 +147,8 @@ def _import_model(args: list[str]) -> None:
             import_offered(kind or following)
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if not asked or ctx.resilient_parsing:
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
         return
     import platform
     from importlib.metadata import version
@@ -156,9 +156,9 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     from textnb.runtime import __version__
     from textnb.runtime.native import KERNEL, build
 
-    found = build(KERNEL)
-    kernel = ("with the compiled kernel" if found.kernel is not None
-              else f"without the compiled kernel: {found.reason}")
+    kernel_build = build(KERNEL)
+    kernel = ("with the compiled kernel" if kernel_build.kernel is not None
+              else f"without the compiled kernel: {kernel_build.reason}")
     click.echo(f"textnb {__version__} (Python {platform.python_version()}, Polars "
                f"{version('polars')}, {kernel})")
     ctx.exit()

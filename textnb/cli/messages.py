@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
-# Columns that tables of mail have and other tables hardly ever: their models are of mail.
+# Columns that hardly any table but one of mail has: a model with one of them is of mail.
 _OF_MAIL = frozenset(["subject", "body", "headers", "tokens"])
 
 
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
     """Whether to explain a message: by the option, else the file's name, else the model.
 
-    A model of mail reads every file as a message. A note says so if its name may be a text, too.
+    A model of mail reads every file as a message. A note says so if the name could also be a text.
     """
     if option is not None:
         return option
@@ -56,13 +56,13 @@ def message_bytes(text: str) -> bytes:
         return os.fsencode(text)
     if not os.path.exists(text):
         raise SourceError(f"no such message file: {text!r}")
-    found = [item for place in list_mail_files(text) for item in read_messages(place)]
-    if len(found) != 1:
+    messages = [item for path in list_mail_files(text) for item in read_messages(path)]
+    if len(messages) != 1:
         raise SourceError.unreadable(
-            text, f"it holds {quantity(len(found), 'message')}, and only one can be explained")
-    if found[0].errors and not found[0].raw:
-        raise SourceError.unreadable(text, found[0].errors[0])
-    return found[0].raw
+            text, f"it holds {quantity(len(messages), 'message')}, and only one can be explained")
+    if messages[0].errors and not messages[0].raw:
+        raise SourceError.unreadable(text, messages[0].errors[0])
+    return messages[0].raw
 
 
 def stdin_bytes(limit: int = -1) -> bytes:
@@ -85,12 +85,12 @@ def columns_of(
     """The columns of a message that a model reads, and what is malformed in it."""
     from textnb.mail.columns import message_columns
 
-    found, parsed = message_columns(message, columns, lists)
-    return {name: value or "" for name, value in found.items()}, list(parsed.errors)
+    values, parsed = message_columns(message, columns, lists)
+    return {name: value or "" for name, value in values.items()}, list(parsed.errors)
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
-    """The verdict of `textnb filter`; None where it is not clear which class is spam."""
+    """The verdict of `textnb filter`; None if it is not clear which class is spam."""
     from textnb.errors import ParameterError
     from textnb.filter.mailfilter import MailFilter
 

@@ -1,7 +1,7 @@
-"""Options as fields of frozen dataclasses, and a command of what a verb's function takes.
+"""Options as fields of frozen dataclasses, and commands made of verbs' functions.
 
 A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
-are the options. The function gets one value of each; options that were not typed have defaults::
+are the options. The function gets an instance of each; options that were not typed have defaults::
 
     @dataclass(frozen=True, kw_only=True)
     class Source:
@@ -87,9 +87,9 @@ def _command(
             return f"{as_option(setting, *of_train[setting.name])} of textnb train"
         return str(setting)
 
-    def run(**typed: Any) -> None:
+    def run(**texts: Any) -> None:
         def work() -> None:
-            values = TypedOptions(_values(groups, typed))
+            values = TypedOptions(_values(groups, texts))
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
@@ -106,12 +106,12 @@ def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
             for name in {field.name, facts.python or field.name}}
 
 
-def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
+def _values(groups: list[type], texts: dict[str, Any]) -> dict[str, Any]:
     """The values of the options that were typed."""
     values = {}
     for group in groups:
         for field, facts in declared(group):
-            value = typed.get(field.name)
+            value = texts.get(field.name)
             if value is None or value == () or facts.under:
                 continue
             name = name_of(field, facts)
@@ -119,7 +119,7 @@ def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
                 raise ParameterError.unknown_choice(name, value, facts.choices)
             values[field.name] = value_of(type_of(field), name, value)
     for under in topics_of(groups):
-        if words := typed.get(under):
+        if words := texts.get(under):
             values |= _set_values(groups, under, words)
     return values
 
@@ -168,7 +168,7 @@ def _of_group(group: type, values: TypedOptions) -> Any:
 
 
 def option_of_model(name: str) -> str:
-    """What gives a setting of a model on the command line."""
+    """The words that set a setting of a model on the command line."""
     return f"--{name}" if name in _OPTIONS_OF_MODELS else f"--set {name}"
 
 
@@ -210,7 +210,7 @@ class Command(click.Command):
                     self.rare |= set() if facts.is_common else {field.name}
         for under in topics_of(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
-            # It stands in the group that most of its settings are of.
+            # It is in the group of most of its settings.
             titles = Counter(_title(group) for group in groups
                              for _, facts in declared(group) if facts.under == under)
             self.titles[under] = titles.most_common(1)[0][0]
@@ -279,10 +279,12 @@ def _title(group: type) -> str:
 
 def _option_of_settings(under: str, group: type) -> click.Option:
     """The option that takes the settings of a group as KEY=VALUE."""
-    def complete(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    def complete(
+        ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         words = [f"{field.name}={choice}" for field, facts in declared(group)
                  for choice in facts.choices or ("",)]
-        return [CompletionItem(word) for word in words if word.startswith(typed)]
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
     names = ", ".join(field.name for field, _ in declared(group))
     return click.Option(
@@ -291,7 +293,7 @@ def _option_of_settings(under: str, group: type) -> click.Option:
 
 
 def _show_settings(ctx: click.Context, group: type) -> None:
-    """Show what the settings mean that an option takes as KEY=VALUE."""
+    """Show the meaning of the settings that an option takes as KEY=VALUE."""
     formatter = ctx.make_formatter()
     with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
         formatter.write_dl([
@@ -353,7 +355,7 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 
 
 def _default_text(default: Any, names: tuple[str, ...]) -> str:
-    """A default as a user would type it; empty where there is none."""
+    """A default as a user would type it; empty if there is none."""
     if isinstance(default, bool):
         both = next((name for name in names if "/" in name), "")
         return both.split("/")[0].removeprefix("--") if default else ""
@@ -369,15 +371,15 @@ def _completion(choices: tuple[str, ...]) -> Any:
         CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
 
 
-def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
         ctx.meta["textnb.all"] = True
         click.echo(ctx.get_help())
         ctx.exit()
 
 
 def _is_not_option(name: str) -> bool:
-    """Whether models or tokenizers have a setting of an option's name that is no option."""
+    """Whether models or tokenizers have a setting of this name that is not an option."""
     groups: list[type] = [TokenSettings, *all_models().values()]
     return any(f"--{field.name.replace('_', '-')}" == name and not facts.is_option
                for group in groups for field, facts in declared(group))
@@ -390,17 +392,17 @@ def every_model(group: type) -> type:
     differs from the first kind's.
     """
     kinds: dict[str, list[str]] = {}
-    found: dict[str, tuple[Field[Any], Setting]] = {}
-    for kind, settings in all_models().items():
-        for field, facts in declared(settings):
+    options: dict[str, tuple[Field[Any], Setting]] = {}
+    for kind, model in all_models().items():
+        for field, facts in declared(model):
             if facts.is_option:
-                first, _ = found.setdefault(field.name, (field, facts))
+                first, _ = options.setdefault(field.name, (field, facts))
                 own = "" if field.default == first.default else f": {field.default}"
                 kinds.setdefault(field.name, []).append(kind + own)
-    added = [(name, type_of(field), setting(field.default, **{
+    fields = [(name, type_of(field), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "under": "" if name in _OPTIONS_OF_MODELS else "set"}))
-        for name, (field, facts) in found.items()]
-    settings = make_dataclass("Settings", added, kw_only=True, frozen=True, eq=False, repr=False)
+        for name, (field, facts) in options.items()]
+    settings = make_dataclass("Settings", fields, kw_only=True, frozen=True, eq=False, repr=False)
     return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,
                           frozen=True, eq=False, repr=False)

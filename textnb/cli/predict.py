@@ -14,7 +14,7 @@ from textnb.cli.inputs import (
     Results,
     Tables,
     check_apart,
-    rows_of,
+    open_input_for,
     unit_of,
     work_on,
 )
@@ -40,7 +40,9 @@ class PredictOutput(Quiet, Tables):
 
 
 @verb
-def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: PredictOutput) -> None:
+def predict(
+    file: ModelFile, rows: InputRows, options: PredictOptions, output: PredictOutput
+) -> None:
     """Write the input with a column for the predicted class, in order."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
@@ -48,15 +50,15 @@ def predict(file: ModelFile, source: InputRows, add: PredictOptions, done: Predi
     from textnb.workflow.models import any_model
     from textnb.workflow.predict import check_answers, predict
 
-    input, output = source.input, done.output
-    sinks.output_format(output, done.output_format)
-    for read in (file.model, input):
-        check_apart(read, output)
+    input, target = rows.input, output.output
+    sinks.output_format(target, output.output_format)
+    for path in (file.model, input):
+        check_apart(path, target)
     classifier = any_model(file.model)
-    check_answers(classifier, add)
-    table = rows_of(classifier, input, source)
-    with work_on(table, "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        seen = predict(classifier, table.frame, add, output, done.output_format, advance)
+    check_answers(classifier, options)
+    table = open_input_for(classifier, input, rows)
+    with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier)) as advance:
+        seen = predict(classifier, table.frame, options, target, output.output_format, advance)
     evidence.note_stale(classifier)
     if seen.coverage is not None:
         seen.coverage.warn()
@@ -75,17 +77,17 @@ class TopOptions(TermsOptions, Results):
 
 
 @verb
-def top(file: ModelFile, shown: TopOptions) -> None:
+def top(file: ModelFile, options: TopOptions) -> None:
     """Show the terms that distinguish each class best."""
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.models import class_named
 
-    fitted, label = load_fitted(file.model), shown.label
-    terms = texts.top(fitted, shown.k, None if label is None else class_named(
+    fitted, label = load_fitted(file.model), options.label
+    terms = texts.top(fitted, options.k, None if label is None else class_named(
         label, fitted.classes, "--class"))
-    if shown.wrote_json(terms.to_dicts):
+    if options.wrote_json(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
         # Terms that are ranked by weight have no z.
@@ -118,20 +120,20 @@ class ExplainOutput(Results):
         "that are predicted]", "--class", "-c", metavar="CLASS")
 
 
-def _list_of_tokens(typed: str) -> list[str]:
-    """The tokens of a list that was typed as JSON."""
+def _list_of_tokens(text: str) -> list[str]:
+    """The tokens of a list that is typed as JSON."""
     try:
-        found = json.loads(typed)
+        tokens = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
+        tokens = None
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ParameterError(f"the model reads lists of tokens: type one as JSON, such as "
-                             f'\'["good", "film"]\'; got {typed!r:.60}')
-    return found
+                             f'\'["good", "film"]\'; got {text!r:.60}')
+    return tokens
 
 
 @verb
-def explain(source: ExplainInput, shown: ExplainOutput) -> None:
+def explain(input: ExplainInput, output: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
     from textnb.cli.tables import frame_table, note_infinite, show
@@ -139,8 +141,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
 
-    model, text, column, message = (
-        source.model, source.text, source.column, source.message)
+    model, text, column, message = input.model, input.text, input.column, input.message
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
     fitted = load_fitted(model)
@@ -163,61 +164,62 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     if column is not None:
         words = {column: words}
     mail: dict[str, Any] = {} if errors is None else {"errors": errors}
-    if fitted.is_multilabel or shown.label is not None:
-        _show_labels(fitted, words, shown, mail)
+    if fitted.is_multilabel or output.label is not None:
+        _show_labels(fitted, words, output, mail)
         return
-    found: Any = texts.highlight(fitted, words, shown.k)
-    parts = found.table.drop("predicted", "runner_up")
+    explanation: Any = texts.highlight(fitted, words, output.k)
+    parts = explanation.table.drop("predicted", "runner_up")
     if errors is not None:
         mail["filter"] = verdict
-    if shown.wrote_json(lambda: {
-            "predicted": found.predicted, "runner_up": found.runner_up, "score": found.score,
-            "measure": found.measure, "terms": found.terms, "known": found.known,
+    if output.wrote_json(lambda: {
+            **{name: getattr(explanation, name) for name in (
+                "predicted", "runner_up", "score", "measure", "terms", "known")},
             "parts": parts.to_dicts(), **mail}):
         return
     show(frame_table(parts))
-    against = "" if found.runner_up is None else (
-        f", against {printable(str(found.runner_up))} by {found.score:.3f} ({found.measure})")
-    out(f"{printable(str(found.predicted))}{against}")
+    against = "" if explanation.runner_up is None else (
+        f", against {printable(str(explanation.runner_up))} by {explanation.score:.3f} "
+        f"({explanation.measure})")
+    out(f"{printable(str(explanation.predicted))}{against}")
     if verdict is not None:
-        own = found.predicted == verdict["spam"]
+        own = explanation.predicted == verdict["spam"]
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it"
             f"{'' if own else ', with the other sign'}")
         out(f"filter: {verdict['status']}, log-odds of {printable(str(verdict['spam']))} "
             f"{verdict['log_odds']:.3f}{scaled}")
-    if found.note:
-        note(f"note: {found.note}")
+    if explanation.note:
+        note(f"note: {explanation.note}")
     note_infinite(parts)
     if errors:
         note(f"note: the message is malformed: {printable('; '.join(errors))}")
 
 
 def _show_labels(
-    fitted: Fitted, words: Any, shown: ExplainOutput, mail: dict[str, Any]
+    fitted: Fitted, words: Any, output: ExplainOutput, mail: dict[str, Any]
 ) -> None:
     """Show what decides each label of a text."""
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.scoring import texts
     from textnb.workflow.models import class_named
 
-    labels = None if shown.label is None else [
-        class_named(label, fitted.classes, "--class") for label in shown.label]
-    found = texts.explanation(fitted, words, shown.k, labels)
-    groups = found.group_by("label", "predicted", "score", "threshold", maintain_order=True)
+    labels = None if output.label is None else [
+        class_named(label, fitted.classes, "--class") for label in output.label]
+    terms = texts.explanation(fitted, words, output.k, labels)
+    groups = terms.group_by("label", "predicted", "score", "threshold", maintain_order=True)
     names = ["part", "term", "count", "contribution"]
     explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
                  | {"parts": part.select(names)} for key, part in groups]
-    if shown.wrote_json(lambda: {
+    if output.wrote_json(lambda: {
             "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained], **mail}):
         return
     for row in explained:
         show(frame_table(row["parts"], title=str(row["label"])))
         out(f"{printable(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: "
             f"score {row['score']:.3f}, threshold {row['threshold']:.3f}")
-    if found["term"].null_count() == found.height:
+    if terms["term"].null_count() == terms.height:
         note(f"note: no term of the text is known: the answer rests on "
              f"{fitted.model.without_terms}")
-    note_infinite(found.select(names))
+    note_infinite(terms.select(names))
     if mail.get("errors"):
         note(f"note: the message is malformed: {printable('; '.join(mail['errors']))}")

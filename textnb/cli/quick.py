@@ -1,8 +1,8 @@
 """`textnb filter` for one message, in the time that the interpreter takes to start.
 
-It reads the common options without the parser of options, and judges by `textnb.filter.quick`. An
-option, a model or a message that it does not know it leaves to `textnb.cli.filter`, which knows all
-of them and reports what is wrong. Where both can answer, they give the same answer.
+It reads the common options without the parser of options, and judges by `textnb.filter.quick`. It
+leaves an unknown option, model or message to `textnb.cli.filter`, which knows all of them and
+reports what is wrong. Where both can answer, they give the same answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLAGS = {"-p": ["passthrough"], "--passthrough": ["passthrough"], "-e": ["exit_
           "--exit-zero": ["exit_zero"], "-pe": ["passthrough", "exit_zero"],
           "-ep": ["passthrough", "exit_zero"]}
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
-# By option: the field, its values as far as this module reads them, and their type.
+# For each option: the field, the pattern of values that this module reads, and their type.
 _VALUES: dict[str, tuple[str, re.Pattern[str], Callable[[str], Any]]] = {
     "--spam-cutoff": ("spam_cutoff", _NUMBER, float),
     "--ham-cutoff": ("ham_cutoff", _NUMBER, float), "--timeout": ("timeout", _NUMBER, float),

@@ -26,7 +26,7 @@ class JobFile:
 
 
 @verb
-def run(job_file: JobFile, done: Quiet) -> None:
+def run(job_file: JobFile, output: Quiet) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
     from textnb.workflow.job import read_job
 
@@ -39,7 +39,7 @@ def run(job_file: JobFile, done: Quiet) -> None:
         return
     from textnb.workflow.run import Silent, run_job
 
-    if done.quiet:
+    if output.quiet:
         run_job(job, Silent())
     else:
         with _StepLines() as lines:
@@ -69,17 +69,17 @@ class _StepLines:
         self._name, self._began, self._has_line = name, time.monotonic(), False
         return self._bars.enter_context(rows_bar(name))
 
-    def result(self, found: Any) -> None:
+    def result(self, result: Any) -> None:
         from textnb.cli.evidence import note_unverified
         from textnb.cli.summary import lines_of
 
-        for line in lines_of(found):
+        for line in lines_of(result):
             note(f"{self._name}: {line}")
             self._has_line = True
         # Rows that the job itself held out are new.
-        self._held_out = getattr(found, "held_out", self._held_out)
+        self._held_out = getattr(result, "held_out", self._held_out)
         if not self._held_out:
-            note_unverified(getattr(getattr(found, "result", None), "novelty", None), quiet=False)
+            note_unverified(getattr(getattr(result, "result", None), "novelty", None), quiet=False)
 
     def _end(self) -> None:
         if not self._has_line:

@@ -58,12 +58,12 @@ class Learning:
 
 
 @verb
-def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) -> None:
+def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Service) -> None:
     """Judge messages over a socket, in the protocol of SpamAssassin's spamd.
 
     spamc, Exim, spamass-milter and mail readers that speak to spamd work unchanged. The server
-    logs a line of JSON per verdict on standard error. A model file that is replaced is judged by
-    from the next message on. SIGTERM ends the server once its last requests are answered.
+    logs a line of JSON per verdict on standard error. A replaced model file is used from the next
+    message on. SIGTERM ends the server once its last requests are answered.
     """
     from textnb.filter.server import Server, listen
     from textnb.filter.service import Settings
@@ -76,21 +76,22 @@ def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) 
             raise ParameterError.out_of_range(
                 name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
     settings = Settings(
-        model=os.path.abspath(file.model), users=_users(how.user or []), judging=how.settings(),
+        model=os.path.abspath(file.model), users=_users(options.user or []),
+        judging=options.settings(),
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,
-        connections=service.connections, tellers=_tellers(learning.allow_tell or []),
+        connections=service.connections, tellers=_user_numbers(learning.allow_tell or []),
         ham=learning.ham_class, learn_seconds=learning.learn_seconds)
     listeners = [listen(address) for address in service.listen or [_default_socket()]]
     signals.release()
     Server(settings, listeners).run()
 
 
-def _users(named: list[str]) -> dict[str, str]:
+def _users(settings: list[str]) -> dict[str, str]:
     """Model files by the names of users."""
     users: dict[str, str] = {}
-    for one in named:
+    for one in settings:
         name, equals, path = one.partition("=")
         if not equals or not name or not path or name in users:
             raise ParameterError.out_of_range(
@@ -99,7 +100,7 @@ def _users(named: list[str]) -> dict[str, str]:
     return users
 
 
-def _tellers(names: list[str]) -> list[int]:
+def _user_numbers(names: list[str]) -> list[int]:
     """Numbers of the system's users."""
     import pwd
 

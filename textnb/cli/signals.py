@@ -42,12 +42,12 @@ def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
 
 
 def are_ours() -> bool:
-    """Whether the signals are this command's, and not another program's that runs it."""
+    """Whether the signals belong to this command, and not to another program that runs it."""
     return _state != "foreign"
 
 
 def listen(leave: Callable[[], object]) -> None:
-    """Turn the signals that end a process into KeyboardInterrupt, and make sure that it ends.
+    """Turn the signals that end a process into KeyboardInterrupt, and ensure that it ends.
 
     Without a call of `begin` the signals belong to another program, and nothing is done.
 

@@ -8,25 +8,25 @@ from typing import Any
 
 # Any failure of the filter, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
 FAILED = 3
-# Bytes of a message that are read at once.
+# Bytes that are read at a time.
 _BLOCK = 1 << 16
 
 
 class Stream:
     """One message of standard input, and its answer on standard output.
 
-    What was read is kept, so that no failure loses it.
+    The bytes that were read are stored, so that no failure loses them.
 
     Parameters
     ----------
     passing : bool, optional
-        Whether the message is written, whatever happens. Without it, another program runs this,
-        and is not ended.
+        Whether the message is written, whatever happens. None if another program runs the verb,
+        which must not be ended.
 
     Attributes
     ----------
     answered : bool
-        Whether an answer was begun.
+        Whether an answer has begun.
     """
 
     def __init__(self, passing: bool | None = None) -> None:
@@ -37,7 +37,7 @@ class Stream:
         self._message, self._pending = bytearray(), b""
 
     def message(self, seconds: float = 0.0) -> bytes:
-        """The message; of one that is too long to be judged, a beginning that is too long.
+        """Read the message; of a message that is too long to judge, just enough to be too long.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Stream:
             self._write([(at, text)])
 
     def pass_on(self) -> None:
-        """Write the message after a failure, where that is wanted and no answer was begun."""
+        """Write the message after a failure, if it must be written and no answer has begun."""
         if not self.passing or self.answered:
             return
         self.answered = True
@@ -104,7 +104,7 @@ class Stream:
 
     def limit(self, seconds: float) -> None:
         """End the process with a failure if no answer has begun within these seconds; 0: never."""
-        # threading would be one more import.
+        # By a signal, as threading would be one more import.
         from _thread import start_new_thread
 
         if seconds and self._may_end:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# Thresholds that a step of a job shows: its lines are many already.
+# The most thresholds that a step of a job shows: it has many lines already.
 _IN_JOBS = 5
 
 
 def lines_of(result: Any) -> Iterator[str]:
     """The result of a step of a job."""
-    # Imported here: a verb needs its own step alone.
+    # Imported here: a verb needs only its own step.
     from textnb.evaluation.online import OnlineResult
     from textnb.evaluation.smoothing import SmoothingPath
     from textnb.learning.fitted import Fitted
@@ -76,9 +76,9 @@ def lines_of(result: Any) -> Iterator[str]:
             yield f"{last}, {'' if result.is_verified else 'not '}verified"
 
 
-def training_lines(trained: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]:
-    """What was chosen as a model was trained; the last line is its size."""
-    model, learned = trained.model, ""
+def training_lines(result: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]:
+    """The choices that training a model made; the last line is its size."""
+    model, learned = result.model, ""
     if text_columns(model) is None:
         chosen = model.estimator_
         if (accuracy := getattr(chosen, "cv_accuracy_", None)) is not None:
@@ -94,8 +94,8 @@ def training_lines(trained: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str
     if model.calibration is not None:
         learned += (f", temperature {model.calibration.temperature:.3g} (chosen on "
                     f"{quantity(model.calibration.documents, 'held-out document')})")
-    if trained.without_threshold is not None:
-        why = trained.without_threshold.message(
+    if result.without_threshold is not None:
+        why = result.without_threshold.message(
             lambda setting: as_option(setting, f"--{setting.name.replace('_', '-')}", True))
         yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
     elif model.decision is not None:
@@ -104,7 +104,7 @@ def training_lines(trained: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str
 
 
 def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
-    """The thresholds of a model, and what was measured with them."""
+    """The thresholds of a model, and the measures with them."""
     assert fitted.decision is not None
     if fitted.is_multilabel:
         return label_words(fitted.decision, max_shown)
@@ -134,10 +134,10 @@ def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
            f"{result.label_ranking_average_precision:.4f}")
 
 
-def test_lines(tested: Tested) -> Iterator[str]:
+def test_lines(result: Tested) -> Iterator[str]:
     """Measures on labelled rows, with the model's decision if it has one."""
-    yield from evaluation_lines(tested.result)
-    decided = getattr(tested.result, "decided", None)
+    yield from evaluation_lines(result.result)
+    decided = getattr(result.result, "decided", None)
     if decided is not None:
         yield "by the model's decision: " + ", ".join(
             f"{value:,} {name.replace('_', ' ')}" for name, value in decided.items())
@@ -150,17 +150,17 @@ def impossible_lines(rows: int) -> Iterator[str]:
                "without a prediction")
 
 
-def validation_lines(found: Validated) -> Iterator[str]:
+def validation_lines(result: Validated) -> Iterator[str]:
     """How rows were scored, and their probabilities."""
-    held = found.held
+    held = result.held
     if held.link == "sigmoid":
         yield f"labels that the models predict, {held.method}"
         return
     # A calibration that `calibrate` adds to a model later is not among the validated settings.
-    how = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
-    summary = f"log loss {held.log_loss:.4f} ({how}), {held.method}"
+    calibration = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
+    summary = f"log loss {held.log_loss:.4f} ({calibration}), {held.method}"
     if held.folds is not None:
-        answer = found.to_dict()
+        answer = result.to_dict()
         summary += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
                     f"{answer['accuracy_standard_deviation']:.4f}")
     yield summary
@@ -191,13 +191,13 @@ def _interval(interval: tuple[float, float], digits: int) -> str:
     return f"95 % interval {interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
 
 
-def calibration_lines(found: Calibrated) -> Iterator[str]:
+def calibration_lines(result: Calibrated) -> Iterator[str]:
     """A calibration, and the losses before and after it."""
-    yield calibration_words(found.calibration)
-    for name, values in found.figures.items():
+    yield calibration_words(result.calibration)
+    for name, values in result.figures.items():
         yield f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}"
-    if found.held.link == "softmax":
-        yield from _not_judged(found.held)
+    if result.held.link == "softmax":
+        yield from _not_judged(result.held)
 
 
 def _not_judged(held: HeldOut) -> Iterator[str]:
@@ -207,29 +207,29 @@ def _not_judged(held: HeldOut) -> Iterator[str]:
 
 
 def export_lines(
-    exported: Exported, model: AnyModel, output: str, positive: Any = None
+    result: Exported, model: AnyModel, output: str, positive: Any = None
 ) -> Iterator[str]:
     """What an export keeps of a model; the last line is its size."""
     from textnb.learning.memory_limit import byte_words
 
-    pruned = exported.pruned
+    pruned = result.pruned
     if pruned is not None:
         yield f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out"
-    if (rounding := exported.precision) is not None:
+    if (rounding := result.precision) is not None:
         yield (f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
                f"scores by at most {rounding['worst_per_token']:.4g}")
     chosen = [name for name in ("calibration", "decision")
               if getattr(model, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:
         yield f"note: the model's {' and '.join(chosen)} held with all terms: the export has none"
-    elif ("decision" in chosen and "decision" not in exported.answers
+    elif ("decision" in chosen and "decision" not in result.answers
             and not holds_lists(model)):
         # A target answers with the most probable class; with one score, by its sign.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))
-    unit = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
-    bundle = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
-    weights = quantity(exported.weights, "feature" if exported.reads == "features" else "term")
-    yield (f"{exported.target}, scores {unit}: {weights}, {byte_words(exported.size)} -> "
+    unit = {"text": "texts", "terms": "tokens", "features": "features"}[result.reads]
+    bundle = f" (and {output}.bundle.zip, which proves it)" if result.single else ""
+    weights = quantity(result.weights, "feature" if result.reads == "features" else "term")
+    yield (f"{result.target}, scores {unit}: {weights}, {byte_words(result.size)} -> "
            f"{output}{bundle}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # A confusion matrix of more classes is wider than a screen; --format json has it whole.
 _WIDEST = 12
-_LEAST_WIDTH = 40
+_MIN_WIDTH = 40
 
 
 def show(table: Table) -> None:
@@ -28,8 +28,8 @@ def show(table: Table) -> None:
     # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
-    # In fewer columns a table would be borders alone.
-    console.width = max(console.width, _LEAST_WIDTH)
+    # In fewer columns a table would be only borders.
+    console.width = max(console.width, _MIN_WIDTH)
     try:
         console.print(table)
     except SystemExit:
@@ -48,7 +48,7 @@ def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
 
 
 def note_infinite(frame: pl.DataFrame) -> None:
-    """Note what infinite numbers of a table that was shown mean."""
+    """Note what infinite numbers in a table mean."""
     from polars import selectors
 
     if any(column.is_infinite().any() for column in frame.select(selectors.float())):
@@ -58,7 +58,7 @@ def note_infinite(frame: pl.DataFrame) -> None:
 
 
 def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
-    """Measures of each class or label, and what is taken for what."""
+    """Show the measures of each class or label, and the confusions."""
     from textnb.evaluation.metrics import Evaluation
 
     if not isinstance(result, Evaluation):
@@ -81,7 +81,7 @@ def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
 
 
 def _show_labels(result: LabelEvaluation) -> None:
-    """Measures of labels, those of most documents first."""
+    """Measures of labels, those with the most documents first."""
     show(frame_table(result.labels.sort("documents", descending=True, maintain_order=True)))
     confused = result.confused.drop_nulls("predicted")
     if confused.height:
@@ -90,7 +90,7 @@ def _show_labels(result: LabelEvaluation) -> None:
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
-    """Show the most frequent confusions, where the whole matrix is wider than a screen."""
+    """Show the most frequent confusions, if the whole matrix is wider than a screen."""
     counts = result.confusion.tolist()
     wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
     if not wrong:

@@ -15,7 +15,7 @@ from textnb.cli.inputs import (
     ModelFile,
     Quiet,
     Results,
-    rows_of,
+    open_input_for,
     unit_of,
     work_on,
 )
@@ -40,53 +40,53 @@ class TestOutput(TestOptions, Quiet, Results):
 
 
 @verb
-def run_test(file: ModelFile, source: LabelledInput, done: TestOutput) -> None:
+def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
     from textnb.cli.summary import test_lines
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import Evaluation
     from textnb.workflow.evaluate import check_test, evaluate_model
-    from textnb.workflow.rows import check_storage, for_place
+    from textnb.workflow.rows import check_storage, options_for
 
-    model, input = file.model, source.input
-    check_storage(source, input, done.train)
-    _check_report(done.report, done.train, done.train_where, model, input)
+    model, input = file.model, rows.input
+    check_storage(rows, input, output.train)
+    _check_report(output.report, output.train, output.train_where, model, input)
     classifier = any_model(model)
-    table = rows_of(classifier, input, for_place(input, source), classifier.label)
-    check_test(classifier, done)
-    learned = _learned_rows(classifier, done.train, done.train_where, source)
-    tested = "tested" if done.report is None else "tested and reported on"
-    with work_on(table, "testing", tested, done.quiet, unit_of(classifier)) as advance:
-        found = evaluate_model(classifier, table.frame, done, learned=learned, progress=advance,
-                               with_probabilities=done.results_format == "json",
-                               **_heading(model, input))
-    result = found.result
+    table = open_input_for(classifier, input, options_for(input, rows), classifier.label)
+    check_test(classifier, output)
+    learned = _learned_rows(classifier, output.train, output.train_where, rows)
+    past_tense = "tested" if output.report is None else "tested and reported on"
+    with work_on(table, "testing", past_tense, output.quiet, unit_of(classifier)) as advance:
+        result = evaluate_model(classifier, table.frame, output, learned=learned, progress=advance,
+                                with_probabilities=output.results_format == "json",
+                                **_heading(model, input))
+    evaluation = result.result
     evidence.note_stale(classifier)
-    if isinstance(result, Evaluation):
-        evidence.note_unverified(result.novelty, done.quiet)
+    if isinstance(evaluation, Evaluation):
+        evidence.note_unverified(evaluation.novelty, output.quiet)
     if text_columns(classifier) is not None:
-        evidence.note_textless(result.textless, classifier.model.without_terms)
-    if result.unknown_labels:
+        evidence.note_textless(evaluation.textless, classifier.model.without_terms)
+    if evaluation.unknown_labels:
         note("note: the model does not know the labels "
-             f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
-    if isinstance(result, Evaluation) and result.impossible:
-        note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
+             f"{', '.join(map(repr, evaluation.unknown_labels))}; their rows count as errors")
+    if isinstance(evaluation, Evaluation) and evaluation.impossible:
+        note(f"note: {quantity(evaluation.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")
-    if done.wrote_json(found.to_dict):
+    if output.wrote_json(result.to_dict):
         return
-    show_evaluation(result)
-    for line in test_lines(found):
+    show_evaluation(evaluation)
+    for line in test_lines(result):
         out(line)
-    if found.rates is not None and found.roc_auc is not None:
-        show_rates(str(found.positive), found.rates, found.roc_auc)
+    if result.rates is not None and result.roc_auc is not None:
+        show_rates(str(result.positive), result.rates, result.roc_auc)
 
 
 def _check_report(
-    report: str | None, train: str | None, train_where: str | None, *read: str
+    report: str | None, train: str | None, train_where: str | None, *paths: str
 ) -> None:
-    """ParameterError for options without effect or a page that can't be written.
+    """Raises ParameterError for options without effect, or a page that can't be written.
 
-    It comes before any row is read.
+    Call it before rows are read.
     """
     if train is not None and report is None:
         raise ParameterError("--train goes with --report, which shows what was found")
@@ -94,7 +94,7 @@ def _check_report(
         raise ParameterError("--train-where goes with --train, whose rows it chooses")
     if train is not None and train_where is None and any(
             os.path.exists(path) and os.path.exists(train) and os.path.samefile(path, train)
-            for path in read):
+            for path in paths):
         raise ParameterError(f"--train {train} is also what is tested, so every row would count as "
                              "learned: choose the rows that it learned, e.g. --train-where "
                              "\"split = 'train'\"")
@@ -105,7 +105,7 @@ def _check_report(
 
     check_installed()
     check_target(report)
-    for path in (*read, *([] if train is None else [train])):
+    for path in (*paths, *([] if train is None else [train])):
         if os.path.exists(report) and os.path.exists(path) and os.path.samefile(path, report):
             raise ParameterError(f"--report {report} is also what is read; give it another name")
 
@@ -115,18 +115,18 @@ def _learned_rows(
     options: LabelledRowOptions,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
-    from textnb.workflow.rows import for_place
+    from textnb.workflow.rows import options_for
 
     if train is None:
         return None
     if text_columns(classifier) is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
-    own = LabelledRowOptions(where=where, encoding=options.encoding,
-                             storage_options=for_place(train, options).storage_options)
-    chosen = rows_of(classifier, train, own, classifier.label, where="--train-where")
+    rows = LabelledRowOptions(where=where, encoding=options.encoding,
+                              storage_options=options_for(train, options).storage_options)
+    table = open_input_for(classifier, train, rows, classifier.label, where="--train-where")
     # Read here, so that an error in this file does not name the other one.
-    with chosen.reading():
-        learned = chosen.frame.select(*classifier.columns, classifier.label).collect()
+    with table.reading():
+        learned = table.frame.select(*classifier.columns, classifier.label).collect()
         if not learned.height:
             raise DataError.no_rows("the training set", "there is nothing to compare")
         return learned

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import note, out
-from textnb.cli.inputs import ChosenOutput, LabelledRowOptions, ModelFile, rows_of, work_on
+from textnb.cli.inputs import ChosenOutput, LabelledRowOptions, ModelFile, open_input_for, work_on
 from textnb.cli.options import TypedOptions, argument, option, option_of, verb
 from textnb.workflow.options import DecideOptions
 
@@ -34,8 +34,8 @@ class ThresholdOutput(ChosenOutput):
 
 @verb
 def threshold(
-    typed: TypedOptions, file: ModelFile, source: ThresholdInput, goal: DecideOptions,
-    done: ThresholdOutput,
+    options: TypedOptions, file: ModelFile, rows: ThresholdInput, goal: DecideOptions,
+    output: ThresholdOutput,
 ) -> None:
     """Choose the scores from which a class is answered, and keep them in the model."""
     from textnb.cli import evidence
@@ -43,72 +43,72 @@ def threshold(
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    _check(typed, source, goal, done)
-    target = done.target(file.model, source.input)
+    _check(options, rows, goal, output)
+    target = output.target(file.model, rows.input)
     with lock_path(target):
         fitted = load_fitted(file.model)
         decision, novelty = None, None
-        if not done.clear:
-            decision, novelty = _decide(fitted, source, goal, done.quiet)
-        if not done.dry_run:
+        if not output.clear:
+            decision, novelty = _decide(fitted, rows, goal, output.quiet)
+        if not output.dry_run:
             fitted = fitted.with_decision(decision)
             save_fitted(fitted, target)
     evidence.note_stale(fitted)
     _note_filter(fitted, decision)
-    evidence.note_unverified(novelty, done.quiet)
+    evidence.note_unverified(novelty, output.quiet)
     if decision is None:
-        if not done.quiet:
+        if not output.quiet:
             note(f"the model answers with the most probable class -> {target}")
         return
-    if done.wrote_json(decision.to_dict):
+    if output.wrote_json(decision.to_dict):
         return
     for line in threshold_lines(fitted.with_decision(decision)):
         out(line)
 
 
 def _decide(
-    fitted: Fitted, source: ThresholdInput, goal: DecideOptions, quiet: bool
+    fitted: Fitted, rows: ThresholdInput, goal: DecideOptions, quiet: bool
 ) -> tuple[Decision, Novelty | None]:
     """The decision, and how new its rows are."""
     from textnb.workflow.decide import check_decision, decide, scores_of
 
     goal.check_labels(is_multilabel=fitted.is_multilabel)
-    if source.input is None:
+    if rows.input is None:
         return decide(fitted, None, goal), None
-    # Before the rows are read, which takes long.
+    # Checked before the rows are read, which takes long.
     check_decision(fitted, goal)
-    table = rows_of(fitted, source.input, source, fitted.label)
+    table = open_input_for(fitted, rows.input, rows, fitted.label)
     with work_on(table, "scoring", "scored", quiet) as advance:
         held = scores_of(fitted, table.frame, goal.scored, progress=advance)
     return decide(fitted, held, goal), None if fitted.is_multilabel else held.novelty
 
 
 def _check(
-    typed: TypedOptions, source: ThresholdInput, goal: DecideOptions, done: ThresholdOutput
+    options: TypedOptions, rows: ThresholdInput, goal: DecideOptions, output: ThresholdOutput
 ) -> None:
-    """ParameterError unless options name one goal or --clear, and rows where it needs them."""
+    """Raises ParameterError unless options name one goal or --clear, and rows if it needs them."""
     from textnb.errors import ParameterError
 
-    if done.clear:
-        beyond = sorted(set(typed) - {"model", "clear", "output", "quiet"})
-        if beyond:
+    if output.clear:
+        others = sorted(set(options) - {"model", "clear", "output", "quiet"})
+        if others:
             groups = (ThresholdInput, DecideOptions, ThresholdOutput)
-            group = next(group for group in groups if beyond[0] in group.__dataclass_fields__)
+            group = next(group for group in groups if others[0] in group.__dataclass_fields__)
             raise ParameterError("--clear removes thresholds: it goes with MODEL (and --output), "
-                                 f"not with {option_of(group, beyond[0])}")
+                                 f"not with {option_of(group, others[0])}")
         return
-    ranks_alone = {*DecideOptions.__dataclass_fields__} & typed.keys() <= {*goal.ranks}
-    if source.input is None and goal.ranks and ranks_alone:
+    ranks_alone = {*DecideOptions.__dataclass_fields__} & options.keys() <= {*goal.ranks}
+    if rows.input is None and goal.ranks and ranks_alone:
         return
-    if source.input is None and goal.needs_rows:
+    if rows.input is None and goal.needs_rows:
         raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")
     goal.check()
-    if source.input is not None and not goal.needs_rows:
+    if rows.input is not None and not goal.needs_rows:
         raise ParameterError("--min-probability needs no rows: leave out INPUT")
 
 
 def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
-    """Note where `textnb filter` can't tell any more which class is spam."""
+    """Note if `textnb filter` can't tell any more which class is spam."""
     from textnb.filter.verdict import SPAM, default_spam
 
     if decision is not None and default_spam(

@@ -11,7 +11,7 @@ from textnb.cli.inputs import (
     NewModel,
     first_of,
     note_columns_without_text,
-    rows,
+    open_input,
     work_on,
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
@@ -41,44 +41,44 @@ class ModelOptions(_Every):
 
 @verb
 def train(
-    typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, tokens: TokenOptions,
-    kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, done: NewModel,
+    options: TypedOptions, rows: LabelledInput, columns: ColumnSettings, tokens: TokenOptions,
+    kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, output: NewModel,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli.summary import training_lines
     from textnb.frames.scan import is_mail
     from textnb.workflow.train import check_training, for_mail, train, training_of
 
-    done.check(source.input)
-    if not (done.quiet or "model" in typed or mail_recipe(typed)) and is_mail(
-            source.input, source.format):
+    output.check(rows.input)
+    if not (output.quiet or "model" in options or mail_recipe(options)) and is_mail(
+            rows.input, rows.format):
         note("note: an option of text, tokens, limits or model is given, so that mail is not "
              f"learned by {MAIL_OPTIONS}")
-    options = for_mail(training_of(kind.model, typed), typed, source.input, source.format)
-    check_training(options)
-    table = rows(source.input, source, options.columns.text if options.is_texts else None,
-                 columns.label, learning.features, counts_texts=True)
+    training = for_mail(training_of(kind.model, options), options, rows.input, rows.format)
+    check_training(training)
+    table = open_input(rows.input, rows, training.columns.text if training.is_texts else None,
+                       columns.label, learning.features, counts_texts=True)
     documents: list[int] = []
-    with work_on(table, "training", "learned from", done.quiet,
-                 "document" if options.is_texts else "row") as advance:
-        def count_rows(rows: int) -> None:
-            documents.append(rows)
-            advance(rows)
+    with work_on(table, "training", "learned from", output.quiet,
+                 "document" if training.is_texts else "row") as advance:
+        def count_rows(number: int) -> None:
+            documents.append(number)
+            advance(number)
 
         try:
-            trained = train(options, table.frame, count_rows)
+            trained = train(training, table.frame, count_rows)
         except VocabularyError:
             note_columns_without_text(table)
             raise
     table.refuse_unreadable()
-    save_model(trained.model, done.output)
-    if done.quiet:
+    save_model(trained.model, output.output)
+    if output.quiet:
         return
     note_columns_without_text(table)
     if without := table.textless(sum(documents)):
         note(f"note: {quantity(without, 'row', 'holds', 'hold')} no text (null, empty or white "
              "space alone): learned in the shares of the classes, without terms")
-    left_out = [] if options.is_texts or learning.features else [
+    left_out = [] if training.is_texts or learning.features else [
         name for name in table.frame.collect_schema().names()
         if name not in (*trained.model.features_, columns.label)]
     if left_out:
@@ -86,6 +86,6 @@ def train(
     *lines, size = training_lines(trained)
     for line in lines:
         note(line)
-    note(f"{size} -> {done.output}")
-    if options.is_for_mail:
+    note(f"{size} -> {output.output}")
+    if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")

@@ -16,7 +16,7 @@ from textnb.cli.inputs import (
     check_apart,
     note_columns_without_text,
     note_malformed,
-    rows,
+    open_input,
 )
 from textnb.cli.options import TypedOptions, name_of, option, verb
 from textnb.cli.train import ModelOptions
@@ -53,30 +53,30 @@ class TuneOutput(NewModel, Results):
 
 @verb
 def tune(
-    typed: TypedOptions, source: LabelledInput, columns: ColumnSettings, budget: TuneOptions,
-    done: TuneOutput,
+    options: TypedOptions, rows: LabelledInput, columns: ColumnSettings, budget: TuneOptions,
+    output: TuneOutput,
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
     from textnb.files.replace import replace_file
     from textnb.storage.textmodel import save_fitted
     from textnb.workflow.tune import tune
 
-    done.check(source.input)
-    table = rows(source.input, source, columns.text, columns.label, counts_texts=True)
+    output.check(rows.input)
+    table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
     with table.reading():
-        found = tune(table.frame, columns, budget, None if done.quiet else _note_trial)
-    save_fitted(found.fitted, done.output)
-    if done.table is not None:
-        with replace_file(done.table) as file:
-            found.trials.write_parquet(file)
-    if not done.quiet:
+        result = tune(table.frame, columns, budget, None if output.quiet else _note_trial)
+    save_fitted(result.fitted, output.output)
+    if output.table is not None:
+        with replace_file(output.table) as file:
+            result.trials.write_parquet(file)
+    if not output.quiet:
         note_malformed(table)
         note_columns_without_text(table)
-    command = _command(found, typed, source.input, done.output)
-    if found.fitted.is_multilabel:
-        command += _threshold_command(found, typed, budget, source.input, done.output)
-    if not done.wrote_json(lambda: {**found.to_dict(), "command": command}):
-        _show(found, command, budget.seconds)
+    command = _command(result, options, rows.input, output.output)
+    if result.fitted.is_multilabel:
+        command += _threshold_command(result, options, budget, rows.input, output.output)
+    if not output.wrote_json(lambda: {**result.to_dict(), "command": command}):
+        _show(result, command, budget.seconds)
 
 
 def _note_trial(trial: dict[str, Any]) -> None:
@@ -85,42 +85,42 @@ def _note_trial(trial: dict[str, Any]) -> None:
          f"{trial['documents']:,} documents in {trial['seconds']:.1f} s: {trial['settings']}")
 
 
-def _show(found: Tuned, command: str, seconds: float | None) -> None:
-    estimate, default = found.estimate, found.default
-    lead, tried = found.lead, quantity(found.trials.height, "trial")
+def _show(result: Tuned, command: str, seconds: float | None) -> None:
+    estimate, default = result.estimate, result.default
+    lead, tried = result.lead, quantity(result.trials.height, "trial")
     if lead is not None and not lead.is_sure:
         out(f"best of {tried}: {lead.settings}")
-        out(f"its {found.metric} is better than that of the defaults by {lead}, "
+        out(f"its {result.metric} is better than that of the defaults by {lead}, "
             "which chance can do: the defaults are kept")
     else:
-        out(f"best of {tried}: {found.settings.describe()}")
-    out(f"{found.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
+        out(f"best of {tried}: {result.settings.describe()}")
+    out(f"{result.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
         + ("" if estimate is default else f"; nblinear with its defaults {default}"))
     if seconds is not None:
-        out(f"--trials {found.trials.height} repeats this search")
-    out(f"\n{found.code}\n\n{command}")
+        out(f"--trials {result.trials.height} repeats this search")
+    out(f"\n{result.code}\n\n{command}")
 
 
-def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
+def _command(result: Tuned, options: TypedOptions, input: str, output: str) -> str:
     """The command that trains with the settings, without a search."""
-    changes, kind = found.settings.changes(), found.settings.model.kind
+    changes, kind = result.settings.changes(), result.settings.model.kind
     return shlex.join([
-        "textnb", "train", input, *_words(LabelledInput, typed), *_words(ColumnSettings, typed),
+        "textnb", "train", input, *_words(LabelledInput, options), *_words(ColumnSettings, options),
         "--model", kind, *_words(TokenOptions, changes["tokenizer"]),
         *_words(LimitSettings, changes["limits"]), *_words(ModelOptions, changes["model"]),
         "-o", output])
 
 
 def _threshold_command(
-    found: Tuned, typed: TypedOptions, budget: TuneOptions, input: str, output: str
+    result: Tuned, options: TypedOptions, budget: TuneOptions, input: str, output: str
 ) -> str:
-    """The command that chooses the labels' thresholds; "" where rows are divided otherwise."""
+    """The command that chooses the labels' thresholds; "" if rows are divided in another way."""
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
-    assert found.fitted.decision is not None
+    assert result.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_words(LabelledInput, typed), "--scored",
-        "leave-one-out", "--by", found.fitted.decision.evidence["by"]])
+        "textnb", "threshold", output, input, *_words(LabelledInput, options), "--scored",
+        "leave-one-out", "--by", result.fitted.decision.evidence["by"]])
 
 
 def _words(group: type, values: Mapping[str, Any]) -> list[str]:
@@ -136,7 +136,7 @@ def _words(group: type, values: Mapping[str, Any]) -> list[str]:
         elif isinstance(value, bool):
             words += [name if value else facts.names[0].partition("/")[2]]
         else:
-            typed = value if isinstance(value, list) else [
+            values_of_option = value if isinstance(value, list) else [
                 ",".join(map(str, value)) if isinstance(value, tuple) else value]
-            words += [word for each in typed for word in (name, str(each))]
+            words += [word for each in values_of_option for word in (name, str(each))]
     return words

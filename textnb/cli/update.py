@@ -20,7 +20,7 @@ from textnb.cli.inputs import (
     Results,
     RowOptions,
     note_malformed,
-    rows,
+    open_input,
     size_words,
     unit_of,
 )
@@ -46,13 +46,13 @@ class LabelledRows(LabelledRowOptions):
 
     def check_inputs(self) -> None:
         """Raise ParameterError for an input that is named twice."""
-        named: set[str] = set()
+        names: set[str] = set()
         for input in self.inputs:
             place = os.path.realpath(input)
-            if place in named:
+            if place in names:
                 raise ParameterError(f"{input} is named twice, and its rows would count twice: "
                                      "name it once")
-            named.add(place)
+            names.add(place)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -67,70 +67,70 @@ class LedgerOption:
 
 @verb
 def update(
-    file: ModelFile, source: LabelledRows, how: UpdateOptions, ledger: LedgerOption,
-    done: ModelOutput,
+    file: ModelFile, rows: LabelledRows, options: UpdateOptions, ledger: LedgerOption,
+    output: ModelOutput,
 ) -> None:
     """Learn more labelled rows: the model is that of one training on all rows."""
-    target = done.target(file.model, *source.inputs)
-    source.check_inputs()
-    by_ledger = uses_ledger(file.model, done.output, ledger.ledger)
-    how.check(has_ledger=by_ledger)
-    if not (how.new_class or how.on_error) and _learn_message(
-            file.model, source, done, target, by_ledger):
+    target = output.target(file.model, *rows.inputs)
+    rows.check_inputs()
+    by_ledger = uses_ledger(file.model, output.output, ledger.ledger)
+    options.check(has_ledger=by_ledger)
+    if not (options.new_class or options.on_error) and _learn_message(
+            file.model, rows, output, target, by_ledger):
         return
     from textnb.workflow import update as steps
 
-    found = _change(file.model, source, done, target, by_ledger, "learning", "learned from",
-                    partial(steps.update, options=how))
-    if how.on_error and not by_ledger and not found.learned:
+    changes = _change(file.model, rows, output, target, by_ledger, "learning", "learned from",
+                      partial(steps.update, options=options))
+    if options.on_error and not by_ledger and not changes.learned:
         note("no row was misjudged: nothing to learn, and the model is unchanged")
 
 
 @verb
 def forget(
-    file: ModelFile, source: LabelledRows, ledger: LedgerOption, done: ModelOutput
+    file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: ModelOutput
 ) -> None:
     """Take learned rows out again: the model is that of a training without them."""
     from textnb.workflow import update as steps
 
-    target = done.target(file.model, *source.inputs)
-    source.check_inputs()
-    _change(file.model, source, done, target, uses_ledger(file.model, done.output, ledger.ledger),
+    target = output.target(file.model, *rows.inputs)
+    rows.check_inputs()
+    _change(file.model, rows, output, target, uses_ledger(file.model, output.output, ledger.ledger),
             "forgetting", "forgot", steps.forget, forgets=True)
 
 
 def _learn_message(
-    model: str, source: LabelledRows, done: ModelOutput, target: str, by_ledger: bool
+    model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool
 ) -> bool:
-    """Learn one message without Polars; whether that was possible."""
+    """Learn one message without Polars, and return whether that was possible."""
     from textnb.files.lock import lock_path
 
-    if source.as_class is None or len(source.inputs) > 1:
+    if rows.as_class is None or len(rows.inputs) > 1:
         return False
     with lock_path(target):
         started = time.monotonic()
-        updated = learn_message(model, source.inputs[0], source, source.as_class, target,
+        summary = learn_message(model, rows.inputs[0], rows, rows.as_class, target,
                                 by_ledger=by_ledger)
-    if updated is None:
+    if summary is None:
         return False
-    if updated == "known":
-        if not done.quiet:
+    if summary == "known":
+        if not output.quiet:
             note(f"1 document {_KNOWN}")
         return True
-    if not done.quiet:
+    if not output.quiet:
         seconds = time.monotonic() - started
         note(f"learned from 1 document in {seconds:.2f} s ({1 / max(seconds, 1e-9):,.0f}/s)")
         if by_ledger:
             note("1 document learned")
-        note(f"{quantity(updated.n_classes, 'class')}, {quantity(updated.n_terms, 'term')} -> "
+        note(f"{quantity(summary.n_classes, 'class')}, {quantity(summary.n_terms, 'term')} -> "
              f"{target}")
-    note_stale(updated)
+    note_stale(summary)
     return True
 
 
 def _change(
-    model: str, source: LabelledRows, done: ModelOutput, target: str, by_ledger: bool,
-    what: str, verbed: str, step: Callable[..., Changes], *, forgets: bool = False,
+    model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool,
+    activity: str, past_tense: str, step: Callable[..., Changes], *, forgets: bool = False,
 ) -> Changes:
     """Change a model file by a step, and say what it has become."""
     from textnb.workflow.rows import labelled_rows
@@ -140,28 +140,28 @@ def _change(
 
     def change(model: Any, ledger: Any) -> Changes:
         inputs.extend(labelled_rows(
-            model, input, source, source.as_class, where=source.where, note=note,
-            may_lack_labels=forgets and by_ledger) for input in source.inputs)
-        with progress(what, verbed, done.quiet, unit_of(model)) as advance:
+            model, input, rows, rows.as_class, where=rows.where, note=note,
+            may_lack_labels=forgets and by_ledger) for input in rows.inputs)
+        with progress(activity, past_tense, output.quiet, unit_of(model)) as advance:
             return step(model, inputs, ledger=ledger, progress=advance)
 
-    found = change_model(model, target, change, has_own_ledger=by_ledger, of_texts=forgets)
-    if not done.quiet:
-        for each in inputs:
-            note_malformed(each)
+    changes = change_model(model, target, change, has_own_ledger=by_ledger, of_texts=forgets)
+    if not output.quiet:
+        for table in inputs:
+            note_malformed(table)
         for number, words in () if not by_ledger else (
-                (found.learned, "learned"),
-                (found.relearned, "learned as another class before: corrected"),
-                (found.forgotten, "forgotten"),
-                (found.known, _KNOWN),
-                (found.right, "judged rightly: not learned"),
-                (found.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
+                (changes.learned, "learned"),
+                (changes.relearned, "learned as another class before: corrected"),
+                (changes.forgotten, "forgotten"),
+                (changes.known, _KNOWN),
+                (changes.right, "judged rightly: not learned"),
+                (changes.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
                                 "learned without it")):
             if number:
                 note(f"{quantity(number, 'document')} {words}")
-        note(f"{size_words(found.fitted)} -> {target}")
-    note_stale(found.fitted)
-    return found
+        note(f"{size_words(changes.fitted)} -> {target}")
+    note_stale(changes.fitted)
+    return changes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -172,16 +172,16 @@ class ModelFiles:
 
 
 @verb
-def merge(files: ModelFiles, done: NewModel) -> None:
+def merge(files: ModelFiles, output: NewModel) -> None:
     """Add models: the result is that of one training on the documents of all."""
     from textnb.learning import merging
     from textnb.learning.fitting import counts_that_add
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    models, output = files.models, done.output
+    models, target = files.models, output.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
-    done.check()
+    output.check()
     total = load_fitted(models[0])
     for path in models[1:]:
         more = load_fitted(path)
@@ -189,11 +189,11 @@ def merge(files: ModelFiles, done: NewModel) -> None:
             total = merging.merge(total, more)
         except ParameterError as error:
             raise ParameterError(f"{models[0]} and {path}: {error.command_line}") from None
-    save_fitted(total, output)
+    save_fitted(total, target)
     note_stale(total)
-    if not done.quiet:
+    if not output.quiet:
         documents = counts_that_add(total).documents
-        note(f"{quantity(documents, 'document')}, {size_words(total)} -> {output}")
+        note(f"{quantity(documents, 'document')}, {size_words(total)} -> {target}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -205,7 +205,7 @@ class TwoModels(RowOptions):
     input: str | None = argument("Rows on which the decisions of both are compared.", None)
 
 
-# Classes of a comparison that text shows; JSON has them all.
+# The most classes of a comparison that text shows; JSON has all.
 _SHOWN = 20
 
 
@@ -217,7 +217,7 @@ class DiffOutput(Results):
 
 
 @verb
-def diff(source: TwoModels, shown: DiffOutput) -> None:
+def diff(models: TwoModels, output: DiffOutput) -> None:
     """Show how two models differ: classes, terms that moved most, decisions that change."""
     import polars as pl
 
@@ -225,27 +225,27 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     from textnb.evaluation.comparison import compare_models
     from textnb.storage.textmodel import load_fitted
 
-    input = source.input
-    first, second = (load_fitted(path) for path in (source.a, source.b))
+    input = models.input
+    first, second = (load_fitted(path) for path in (models.a, models.b))
     frame = None
     if input is not None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
-        frame = rows(input, source, columns).frame
-    elif source.where is not None or source.query is not None or source.storage_options:
+        frame = open_input(input, models, columns).frame
+    elif models.where is not None or models.query is not None or models.storage_options:
         raise ParameterError("--where and --read are for the rows of INPUT: "
                              "name one")
     from textnb.frames.failures import reading
 
-    with reading(input or source.a):
-        result = compare_models(first, second, frame, k=shown.k)
-    if shown.wrote_json(result.to_dict):
+    with reading(input or models.a):
+        result = compare_models(first, second, frame, k=output.k)
+    if output.wrote_json(result.to_dict):
         return
     many = result.classes.height > _SHOWN
-    most = f", the {_SHOWN} of {result.classes.height:,} that drifted most" if many else ""
+    suffix = f", the {_SHOWN} of {result.classes.height:,} that drifted most" if many else ""
     classes = result.classes.sort(
         pl.col("drift").abs(), descending=True, nulls_last=True, maintain_order=True).head(
             _SHOWN) if many else result.classes
-    show(frame_table(classes, title=f"documents and shares of the classes{most}"))
+    show(frame_table(classes, title=f"documents and shares of the classes{suffix}"))
     terms = result.terms.filter(pl.col("class").is_in(classes["class"].implode()))
     for (name,), group in terms.group_by("class", maintain_order=True):
         show(frame_table(group.drop("class"), title=f"terms that moved most: {name}"))

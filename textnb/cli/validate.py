@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textnb.cli.console import note, out
-from textnb.cli.inputs import LabelledInput, ModelFile, QuietResults, rows_of, work_on
+from textnb.cli.inputs import LabelledInput, ModelFile, QuietResults, open_input_for, work_on
 from textnb.cli.options import verb
 from textnb.errors import quantity
 from textnb.workflow.options import ValidateOptions
@@ -11,7 +11,7 @@ from textnb.workflow.options import ValidateOptions
 
 @verb
 def validate(
-    file: ModelFile, source: LabelledInput, how: ValidateOptions, done: QuietResults
+    file: ModelFile, rows: LabelledInput, options: ValidateOptions, output: QuietResults
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
     import polars as pl
@@ -28,33 +28,33 @@ def validate(
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.validate import rate_of, validate
 
-    how.check()
+    options.check()
     fitted = load_fitted(file.model)
-    table = rows_of(fitted, source.input, source, fitted.label)
-    what, verbed = ("judging", "judged") if how.online else ("validating", "validated")
-    with work_on(table, what, verbed, done.quiet) as advance:
-        found = validate(fitted, table.frame, how, advance)
-    copies = getattr(found, "copies", 0)
+    table = open_input_for(fitted, rows.input, rows, fitted.label)
+    activity, past_tense = ("judging", "judged") if options.online else ("validating", "validated")
+    with work_on(table, activity, past_tense, output.quiet) as advance:
+        result = validate(fitted, table.frame, options, advance)
+    copies = getattr(result, "copies", 0)
     if copies:
-        note(f"note: {copies:,} of {quantity(len(found.held), 'document')} "
+        note(f"note: {copies:,} of {quantity(len(result.held), 'document')} "
              f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
-    if done.wrote_json(found.to_dict):
+    if output.wrote_json(result.to_dict):
         return
-    if isinstance(found, SmoothingPath):
-        names = pl.Series("l", [f"{value:g}" for value in found.table["l"]])
-        show(frame_table(found.table.with_columns(names)))
-        out(smoothing_line(found))
+    if isinstance(result, SmoothingPath):
+        names = pl.Series("l", [f"{value:g}" for value in result.table["l"]])
+        show(frame_table(result.table.with_columns(names)))
+        out(smoothing_line(result))
         return
-    if isinstance(found, OnlineResult):
-        for line in online_lines(found, rate_of(fitted, found.positive)):
+    if isinstance(result, OnlineResult):
+        for line in online_lines(result, rate_of(fitted, result.positive)):
             out(line)
-        show(frame_table(found.curve, title="in order, by tenths of the documents"))
+        show(frame_table(result.curve, title="in order, by tenths of the documents"))
         return
-    show_evaluation(found.result)
-    for line in (*evaluation_lines(found.result), *validation_lines(found)):
+    show_evaluation(result.result)
+    for line in (*evaluation_lines(result.result), *validation_lines(result)):
         out(line)
-    if found.positive is not None:
-        answer = found.to_dict()
-        show_rates(str(found.positive), answer["rates"], answer["roc_auc"])
+    if result.positive is not None:
+        answer = result.to_dict()
+        show_rates(str(result.positive), answer["rates"], answer["roc_auc"])
         out(f"1-ROCA {answer['roca']:.4f} %")

@@ -9,10 +9,10 @@ from typing import Any
 from textnb.cli.stream import Stream
 from textnb.errors import ParameterError
 from textnb.filter.headers import status_line
-from textnb.filter.verdict import LEAST_LEARNED, Judging, Verdict, since_fit_words
+from textnb.filter.verdict import MIN_LEARNED, Judging, Verdict, since_fit_words
 
-# A message takes milliseconds, a hostile one seconds. An engine that could not start all its
-# threads may wait for them without end.
+# The default timeout. A message takes milliseconds, a hostile one seconds. An engine that could not
+# start all its threads may wait for them without end.
 TIMEOUT_SECONDS, LONGEST_SECONDS = 60.0, 86_400.0
 # The verbs that choose what may be stale.
 _CHOOSING = {"calibration": "calibrate", "decision": "threshold"}
@@ -21,14 +21,14 @@ CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 def judging_settings(
     spam_class: str | None = None, spam_cutoff: float | None = None,
-    ham_cutoff: float | None = None, min_learned: int = LEAST_LEARNED,
+    ham_cutoff: float | None = None, min_learned: int = MIN_LEARNED,
 ) -> dict[str, Any]:
     """What `MailFilter.load` takes, of the options of their names.
 
     Raises
     ------
     ParameterError
-        If the cutoffs are no probabilities, or the wrong way round.
+        If the cutoffs are not probabilities, or are in the wrong order.
     """
     return {"spam": spam_class, "least_learned": min_learned,
             "cutoffs": _log_odds_of(spam_cutoff, ham_cutoff)}
@@ -45,9 +45,9 @@ def answer_one(
     ----------
     stream : Stream
     judge : callable
-        Gives the verdict on a message, and how it came about.
+        Gives the verdict on a message, and how the model judges.
     note : callable
-        Writes a line beside the answer.
+        Writes a note to standard error.
     passthrough, exit_zero, results_format, timeout
         The options of their names.
 
@@ -91,7 +91,7 @@ def notes_on(judging: Judging, reasons: Iterable[str]) -> list[str]:
     """What to note beside verdicts: why they are unsure, and what is stale in the model."""
     lines = [f"unsure, as {reason}" for reason in reasons if reason]
     for part, reason in judging.stale.items():
-        # A decision that cutoffs take the place of has no part in the verdict.
+        # A decision that cutoffs replace has no part in the verdict.
         if part != "decision" or judging.cutoffs is None:
             from textnb.cli.evidence import stale_line
 

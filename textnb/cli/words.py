@@ -17,8 +17,8 @@ def is_repeated(kind: str) -> bool:
     return kind.removesuffix(" | None") in ("list[str]", "Columns")
 
 
-def value_of(kind: str, option: str, typed: Any) -> Any:
-    """The value of the text that was typed for an option.
+def value_of(kind: str, option: str, text: Any) -> Any:
+    """The value of a text that is typed for an option.
 
     Parameters
     ----------
@@ -26,40 +26,40 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
         The option's type, as its dataclass writes it.
     option : str
         Its name, for errors.
-    typed : str, bool, int, float or tuple of str
+    text : str, bool, int, float or tuple of str
 
     Raises
     ------
     ParameterError
-        If it is no such value.
+        If the text is not such a value.
     SourceError
         If it names a file that can't be read.
     """
     match kind.removesuffix(" | None"):
         case ("str" | "bool" | "int" | "float" | "Label" | "Place" | "Prefixes" | "LowerCase"
               | "Size"):
-            return typed
+            return text
         case "list[str]":
-            return list(typed)
+            return list(text)
         case "Columns":
-            return typed[0] if len(typed) == 1 else list(typed)
+            return text[0] if len(text) == 1 else list(text)
         case "Names":
-            return tuple(typed.split(","))
+            return tuple(text.split(","))
         case "Pair":
-            return _several(option, "two numbers, such as 1,2", int, typed, 2)
+            return _several(option, "two numbers, such as 1,2", int, text, 2)
         case "Costs":
-            return _several(option, "two numbers, such as 10,1", float, typed, 2)
+            return _several(option, "two numbers, such as 10,1", float, text, 2)
         case "Grid":
-            return typed if typed == "auto" else _several(
-                option, "numbers, such as 1,0.1,0.01, or auto", float, typed)
+            return text if text == "auto" else _several(
+                option, "numbers, such as 1,0.1,0.01, or auto", float, text)
         case "CountOrShare":
-            return _count_or_share(option, typed)
+            return _count_or_share(option, text)
         case "NumberOrAuto":
-            return _number_or_auto(option, typed)
+            return _number_or_auto(option, text)
         case "Kinds":
-            return tuple(part.strip() for part in typed.split(","))
+            return tuple(part.strip() for part in text.split(","))
         case "Words":
-            return _lines(typed)
+            return _lines(text)
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")
 
 
@@ -92,7 +92,7 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
 
 
 def toml_of(value: Any) -> str:
-    """A value as it is typed after ``KEY=``: as in TOML, but for texts alone.
+    """A value as it is typed after ``KEY=``: as in TOML, except for single texts.
 
     Examples
     --------
@@ -109,32 +109,32 @@ def toml_of(value: Any) -> str:
 
 
 def _several(
-    option: str, expected: str, number: type, typed: str, length: int | None = None
+    option: str, expected: str, number: type, text: str, length: int | None = None
 ) -> tuple[Any, ...]:
     try:
-        numbers = tuple(number(part) for part in typed.split(","))
+        numbers = tuple(number(part) for part in text.split(","))
     except ValueError:
         numbers = ()
     if len(numbers) != (length or len(numbers)) or not numbers:
-        raise ParameterError.out_of_range(option, expected, typed)
+        raise ParameterError.out_of_range(option, expected, text)
     return numbers
 
 
-def _count_or_share(option: str, typed: str) -> int | float:
+def _count_or_share(option: str, text: str) -> int | float:
     for number in (int, float):
         try:
-            return number(typed)
+            return number(text)
         except ValueError:
             continue
     raise ParameterError.out_of_range(
-        option, "a count (2) or a share of documents (0.01)", typed)
+        option, "a count (2) or a share of documents (0.01)", text)
 
 
-def _number_or_auto(option: str, typed: str) -> float | str:
+def _number_or_auto(option: str, text: str) -> float | str:
     try:
-        return typed if typed == "auto" else float(typed)
+        return text if text == "auto" else float(text)
     except ValueError:
-        raise ParameterError.out_of_range(option, "a number, or auto", typed) from None
+        raise ParameterError.out_of_range(option, "a number, or auto", text) from None
 
 
 def _lines(path: str) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def errors_allowed(trials: int, rate: float, confidence: float) -> int:
 def trials_needed(rate: float, confidence: float) -> int:
     """The fewest trials without an event that show a rate to be at most ``rate``.
 
-    It is the least number with (1 - rate) ** trials <= 1 - confidence.
+    It is the smallest number with (1 - rate) ** trials <= 1 - confidence.
 
     Examples
     --------
@@ -78,6 +78,6 @@ def trials_needed(rate: float, confidence: float) -> int:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Raises ParameterError for what is no number above 0 and below 1."""
+    """Raises ParameterError unless the value is a number above 0 and below 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise ParameterError.out_of_range(name, "a number above 0 and below 1", value)

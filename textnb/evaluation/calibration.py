@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Bounds of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0
-_MOST_EXPONENT = 3.0
+_MAX_EXPONENT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +161,8 @@ def fit_calibration(
 
     Minimises the mean log loss of ``softmax(scores / T)`` [1]_, where T is one temperature, or
     ``1 + (temperature - 1) · n ** length_exponent``. With one temperature the loss is convex in
-    1/T, so its minimum is the root of its slope. The exponent is kept where it lowers the loss by
-    more than log(N) / 2N, as Schwarz's criterion asks of one more parameter [2]_; else it is 0.
+    1/T, so its minimum is the root of its slope. The exponent is kept if it lowers the loss by more
+    than log(N) / 2N, as Schwarz's criterion asks of one more parameter [2]_; else it is 0.
 
     Parameters
     ----------
@@ -193,10 +193,10 @@ def fit_calibration(
 
     Notes
     -----
-    Documents whose label is none of the classes, or is impossible (``l = 0``), are left out, as
+    Documents whose label is not one of the classes, or is impossible (``l = 0``), are left out, as
     their loss is infinite at every temperature; a warning says how many.
 
-    If all answers are right, the loss is least at T = 0. T therefore has a lower bound: let N
+    If all answers are right, the loss is lowest at T = 0. T therefore has a lower bound: let N
     labels be the single most probable class of their documents; at the bound their mean probability
     is (N + 1) / (N + 2), Laplace's rule of succession. And log T is between -20 and 20.
 
@@ -271,7 +271,7 @@ def calibrate(
     model : TextClassifier
         Fitted. It is not changed: pass the result to `TextClassifier.set_calibration`.
     frame : DataFrame, LazyFrame or path
-        The rows that the model learned. For other rows, use
+        The rows that the model learned. For rows that it has not learned, use
         ``fit_calibration(held_out(model, frame))``.
     length_aware : bool
         As in `fit_calibration`.
@@ -281,7 +281,7 @@ def calibrate(
     Raises
     ------
     ParameterError
-        If the model is no TextClassifier, or has one class.
+        If the model is not a TextClassifier, or has a single class.
     DataError
         If the rows are not those that the model learned.
 
@@ -316,7 +316,7 @@ def scores_of_learned(
 def scores_by_folds(
     model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None, **folds: Any
 ) -> Any:
-    """As `cross_validate`, by models that choose no thresholds of labels."""
+    """As `cross_validate`, but the models choose no thresholds of labels."""
     fitted = check_texts(model)
     if fitted.is_multilabel:
         settings = replace(fitted.settings, model=fitted.model.without_choices())
@@ -332,14 +332,14 @@ def link_of(model: TextClassifier | Fitted) -> str:
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link
 
 
-def _fit_sigmoids(used: HeldOut) -> Calibration:
+def _fit_sigmoids(held: HeldOut) -> Calibration:
     # A class that a fold's model has not learned has no margin.
-    finite = used.take(np.flatnonzero(np.isfinite(used.scores).all(axis=1)))
+    finite = held.take(np.flatnonzero(np.isfinite(held.scores).all(axis=1)))
     if not len(finite):
         raise DataError("no document has finite scores of all classes: there is nothing to fit "
                         "sigmoids on")
     temperature, shift = best_sigmoids(finite.scores, finite.actual, np.ones(len(finite)))
-    return Calibration(temperature, 0.0, len(finite), used.method, link="sigmoid", shift=shift)
+    return Calibration(temperature, 0.0, len(finite), held.method, link="sigmoid", shift=shift)
 
 
 def _check_classes(held: HeldOut) -> None:
@@ -409,7 +409,7 @@ class _Loss:
 
 
 def _fit_temperature(loss: _Loss) -> tuple[float, bool]:
-    """Find log T of least loss, and say whether it lies at a bound."""
+    """Find the log T with the lowest loss, and whether it is at a bound."""
     best, bound = _root(loss.mean_slope), _lower_bound(loss)
     if not (loss.finite < 0).any():
         return 0.0, True  # no score tells one class from another
@@ -428,7 +428,7 @@ def _lower_bound(loss: _Loss) -> float:
 
 
 def _root(function: Callable[[float], float]) -> float:
-    """log T at which a falling function is 0, or the bound that is the nearest to it."""
+    """The log T at which a decreasing function is 0, or the nearest bound."""
     if function(_LOWEST) <= 0:
         return _LOWEST
     if function(_HIGHEST) >= 0:
@@ -437,17 +437,17 @@ def _root(function: Callable[[float], float]) -> float:
 
 
 def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
-    """Find temperature and exponent of least loss; exponent 0 if it lowers the loss too little."""
+    """Find temperature and exponent with the lowest loss; exponent 0 if it helps too little."""
     longest = float(loss.log_length.max())
     # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
     # Even at the largest exponent, T - 1 of the longest document may be as small as exp(_LOWEST).
     found = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
-                     bounds=[(_LOWEST - _MOST_EXPONENT * longest, _HIGHEST), (0.0, _MOST_EXPONENT)],
+                     bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
                      options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.own)
     gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(found.fun)
     # At a bound there is no minimum: for instance, a few documents of one length are all wrong.
-    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _MOST_EXPONENT:
+    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(found.x[0])), float(found.x[1])

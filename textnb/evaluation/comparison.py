@@ -40,15 +40,15 @@ class Comparison:
     ----------
     classes : DataFrame
         ``class``, ``documents_a``, ``documents_b``, ``share_a``, ``share_b``, ``drift`` (the
-        difference of the shares; null where a model lacks the class).
+        difference of the shares; null if a model lacks the class).
     terms : DataFrame
-        The terms that moved most: ``class``, ``term``, ``weight_a``, ``weight_b`` (null where the
+        The terms that moved most: ``class``, ``term``, ``weight_a``, ``weight_b`` (null if the
         term has no column in that model), ``change``, and ``moved``: |change| times the term's
         larger share of the class's counts, by which they are ranked. A weight is as in
         `TextClassifier.top`: for the class, less the mean of its scores for the other classes; of
         lists of labels, for the label against its rest.
     terms_gained, terms_lost : int
-        Columns of b alone, and of a alone.
+        The number of columns that only b has, and that only a has.
     documents : int
         Rows that both models have scored; 0 without a frame.
     differing : int
@@ -56,8 +56,8 @@ class Comparison:
     flipped : DataFrame
         ``a``, ``b``, ``documents``: pairs of answers that differ, and the number of rows. An answer
         is the most probable class, or the model's decision if it has one (null for "unsure"). Of
-        lists of labels, ``label``, ``added``, ``removed``: the number of rows for which b alone
-        predicts the label, and a alone.
+        lists of labels, ``label``, ``added``, ``removed``: the number of rows for which only b
+        predicts the label, and only a.
     examples : DataFrame
         Some of these rows: ``row`` (counted from 0), ``a``, ``b``, ``text``.
     """
@@ -156,7 +156,7 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
 
 
 def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
-    # What no document of a class holds, in either model, has not moved.
+    # A term that no document of the class holds, in either model, has not moved.
     parts = [_parts(model) for model in (a, b)]
     common = a.labels.filter(a.labels.is_in(b.labels.implode()))
     cells = pl.concat([part.select("class", "term") for part in parts]).unique().filter(

@@ -1,7 +1,7 @@
 """Thresholds, chosen on documents that the model has not learned.
 
-A threshold separates a class from the rest. It holds rates of errors below a limit, shows a
-precision, has the best F1, or makes the cost of errors least. The result is a `Decision`, with the
+A threshold separates a class from the rest. It keeps rates of errors below a limit, guarantees a
+precision, has the best F1, or minimises the cost of errors. The result is a `Decision`, with the
 evidence for it: of one class, of each class, or of each label where documents have lists of them.
 """
 
@@ -32,7 +32,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.settings import FALSE_POSITIVES
 from textnb.runtime.caller import warn_caller
 
-# A bound that is computed and compared may differ in its last bits.
+# A computed bound may differ in its last bits from the limit that it is compared with.
 _ROUNDING = 1e-9
 _LOWEST = -1e300
 
@@ -53,7 +53,7 @@ def choose_threshold(
     Parameters
     ----------
     held : HeldOut
-        A label that is none of the model's classes counts as negative.
+        A label that is not one of the model's classes counts as negative.
     positive : label
         The class.
     max_false_positive_rate : float, optional
@@ -65,13 +65,14 @@ def choose_threshold(
         be answered as another class; the threshold may then be below 0. Where no single threshold
         keeps both rates, there are two, and log-odds between them are answered "unsure".
     confidence : float
-        Of each of the two guarantees; both hold together with at least ``2 confidence - 1``.
+        The confidence of each of the two guarantees; both hold together with at least ``2
+        confidence - 1``.
     costs : (float, float), optional
         Instead of a guarantee: the cost of a false positive, and of a false negative.
     method : {"empirical", "theoretical"}, optional
-        With ``costs``: the threshold of least cost on these documents (the default; of several
-        the highest), or log(cost of a false positive / cost of a false negative), which is the best
-        one where probabilities are right [3]_.
+        With ``costs``: the threshold with the lowest cost on these documents (the default; of
+        several the highest), or log(cost of a false positive / cost of a false negative), which is
+        the best one where probabilities are right [3]_.
     calibration : Calibration, optional
         The model's calibration, ``model.calibration_``, unless ``held`` is calibrated already.
 
@@ -83,7 +84,7 @@ def choose_threshold(
     Raises
     ------
     ParameterError
-        If ``positive`` is no class, or neither or both of a guarantee and costs are given.
+        If ``positive`` is not a class, or neither or both of a guarantee and costs are given.
     DataError
         If there are too few documents to show the rate; the message says how many are needed.
 
@@ -155,12 +156,12 @@ def choose_class_thresholds(
     Parameters
     ----------
     held : HeldOut
-        Not calibrated. For a document whose label is none of the model's classes, every answer is
-        wrong.
+        Not calibrated. For a document whose label is not one of the model's classes, every answer
+        is wrong.
     min_precision : float, optional
-        For each class: the least share of the documents with this answer that have it as label.
+        For each class: the minimum share of right answers among the documents with this answer.
     confidence : float
-        With which the precision of each class holds.
+        The confidence with which the precision of each class holds.
     calibration : Calibration, optional
         The model's, if it has one: ``model.calibration_``. Thresholds of labels are on scores that
         are not calibrated, and only the method "theoretical" asks for it.
@@ -172,8 +173,8 @@ def choose_class_thresholds(
         Of lists of labels, instead: what a label costs that is predicted wrongly, and one that is
         missed.
     method : {"empirical", "theoretical"}, optional
-        With ``costs``: the thresholds of least cost on these documents (the default), or those that
-        are best where probabilities are right.
+        With ``costs``: the thresholds with the lowest cost on these documents (the default), or
+        those that are best where probabilities are right.
     at_least, at_most : int
         Of lists of labels: how many labels each document gets; see `Decision`.
 
@@ -265,7 +266,7 @@ def choose(
 def _of_class(
     held: HeldOut, k: int, goal: Goal
 ) -> tuple[dict[Any, float], dict[str, Any]]:
-    """The thresholds for one class, and those of the others; with the evidence for rates."""
+    """Choose the thresholds of one class and of the others, with the evidence for the rates."""
     odds, positive = held.odds, held.actual == k
     if not len(held):
         raise DataError.no_rows("the held-out set", "there is nothing to measure")
@@ -306,7 +307,7 @@ def _of_class(
 def _find_cheapest(
     held: HeldOut, name: Any, scores: Floats, false_positive: float, false_negative: float
 ) -> float:
-    """Find the threshold of least cost on these documents, the highest of several."""
+    """Find the threshold with the lowest cost on these documents, the highest of several."""
     positive, _ = held.against_rest(name)
     # No threshold includes a score of -inf.
     possible = scores > -np.inf
@@ -366,29 +367,29 @@ def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str,
     """Count the answers and errors of a decision on the documents that it was chosen on."""
     common: dict[str, Any] = {"documents": len(held), "unknown_labels": held.n_unknown}
     if held.link == "sigmoid":
-        said = held.chosen(decision)
-        correct = int((said & held.actual).sum())
-        predicted, actual = int(said.sum()), int(held.actual.sum()) + held.n_unknown
+        predictions = held.chosen(decision)
+        correct = int((predictions & held.actual).sum())
+        predicted, actual = int(predictions.sum()), int(held.actual.sum()) + held.n_unknown
         return {**held.measure(decision), **common, "predicted": predicted, "correct": correct,
                 "actual": actual, **goal.cost(predicted - correct, actual - correct)}
     classes = held.classes.tolist()
     answers = decision.decide(log_odds(held.scores), classes)
-    given = answers != UNSURE
-    common["coverage"] = float(given.mean()) if len(held) else None
+    has_answer = answers != UNSURE
+    common["coverage"] = float(has_answer.mean()) if len(held) else None
     if decision.positive is None:
-        answered = int(given.sum())
-        right = int((given & (answers == held.actual)).sum())
+        answered = int(has_answer.sum())
+        right = int((has_answer & (answers == held.actual)).sum())
         return {**common, "answered": answered, "correct": right,
                 "precision": right / answered if answered else None}
     k = classes.index(decision.positive)
     called, positive = answers == k, held.actual == k
     positives, caught = int(positive.sum()), int((called & positive).sum())
-    wrong, missed = int((called & ~positive).sum()), int((given & ~called & positive).sum())
+    wrong, missed = int((called & ~positive).sum()), int((has_answer & ~called & positive).sum())
     # An interval has two bounds, and each may fail with half of 1 - confidence.
     both = (1.0 + goal.confidence) / 2
     return {
         **common, "positives": positives, "negatives": len(held) - positives,
-        "unsure": int((~given).sum()),
+        "unsure": int((~has_answer).sum()),
         "false_positives": wrong, "true_positives": caught, "false_negatives": missed,
         "share_caught": caught / positives if positives else None,
         "share_caught_interval": [lower_bound(caught, positives, both),
@@ -441,24 +442,24 @@ def decide_by_fit(
         confidence=confidence, calibration=fitted.calibration)
     # Below the threshold, the other class is the answer only where it is the more probable one.
     decision = replace(decision, thresholds={
-        label: least if label == spam else max(least, 0.0)
-        for label, least in decision.thresholds.items()})
-    measured = measure_decision(
+        label: threshold if label == spam else max(threshold, 0.0)
+        for label, threshold in decision.thresholds.items()})
+    measures = measure_decision(
         held.calibrated(fitted.calibration), decision, Goal(confidence=confidence))
     return fitted.with_decision(replace(decision, evidence={
-        **decision.evidence, **measured,
+        **decision.evidence, **measures,
         "max_false_positive_rate": max_false_positive_rate}))
 
 
 def threshold_by_fit(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
     """The scores, not calibrated, of a row at the threshold of `decide_by_fit`: (n_classes,).
 
-    They are 0 where the fit has too few documents to choose a threshold.
+    They are 0 if the fit has too few documents to choose a threshold.
     """
     if fitted.learned.left_out is None:
         return np.zeros(len(fitted.classes))
     decision = decide_by_fit(
         replace(fitted, calibration=None), spam, max_false_positive_rate).decision
     assert decision is not None
-    least = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]
-    return np.array(least)
+    scores = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]
+    return np.array(scores)

@@ -41,27 +41,27 @@ LEVEL = 0.01
 LARGE = 0.2
 _MORE_ERRORS = 1.5
 # Below this number in either sample, there is no verdict.
-LEAST_DOCUMENTS = 50
+MIN_DOCUMENTS = 50
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
 _BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What a model makes of a set of documents.
+    """A model's answers to a set of documents, and what is unknown to it.
 
     Attributes
     ----------
     answers : int64 (n_documents,)
-        Index of the most probable class; -1 where every class is impossible. Where documents have
-        lists of labels, of the most probable label that is predicted; -1 where none is.
+        Index of the most probable class; -1 if every class is impossible. For lists of labels, the
+        most probable label that is predicted; -1 if there is none.
     scores : float64 (n_documents,)
         Log-odds, base e, of the most probable class or label; without the model's calibration.
     unknown : float64 (n_documents,)
-        The share of the tokens that are no terms of the model; NaN for a document without tokens.
+        The share of the tokens that are not terms of the model; NaN for a document without tokens.
     labels : int64 (n_documents,) or None
-        Index of each label among the classes; -1 for another one. Of a list of labels, that of the
-        one that the model finds the most probable; -1 where it knows none of them.
+        Index of each label among the classes; -1 for an unknown one. For a list of labels, the one
+        that the model finds the most probable; -1 if it knows none of them.
     wrong : bool (n_documents,) or None
         Whether the answer is not the label, or the labels that are predicted not those of the list.
     """
@@ -84,7 +84,7 @@ class Sample:
         Parameters
         ----------
         labelled : bool
-            Whether ``held.actual`` says anything.
+            Whether the documents have labels, so that ``held.actual`` means something.
         """
         numbers = np.asarray(tokens, dtype=np.float64)
         share = np.full(len(numbers), np.nan)
@@ -98,10 +98,10 @@ class Sample:
                    *((labels, ~held.right) if labelled else ()))
 
 
-def _best(scores: Floats, among: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The column of the highest score among those that are given; -1 where none is."""
-    best = np.where(among, scores, -np.inf).argmax(axis=1)
-    return np.where(among.any(axis=1), best, UNKNOWN).astype(np.int64)
+def _best(scores: Floats, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The column of the highest score among those of a mask; -1 if the mask has none."""
+    best = np.where(mask, scores, -np.inf).argmax(axis=1)
+    return np.where(mask.any(axis=1), best, UNKNOWN).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,13 @@ class Drift:
     @property
     def verdict(self) -> str:
         """"choose again", "nothing drifted", or "too few documents to tell"."""
-        if min(self.reference_documents, self.recent_documents) < LEAST_DOCUMENTS:
+        if min(self.reference_documents, self.recent_documents) < MIN_DOCUMENTS:
             return TOO_FEW
         return AGAIN if self.drifted else SAME
 
     @property
     def visible(self) -> float:
-        """The least distance of Kolmogorov and Smirnov that is more than chance.
+        """The smallest Kolmogorov-Smirnov distance that is more than chance.
 
         Smaller differences of unknown words or scores can't be seen on so few documents.
         """
@@ -193,7 +193,7 @@ class Drift:
 def drift(
     model: Any, recent: Any, reference: Any, *, progress: Progress | None = None
 ) -> Drift:
-    """Tell whether recent documents are of another kind than those of a choice.
+    """Tell whether recent documents differ from those that thresholds were chosen on.
 
     A threshold or calibration says something about documents like those that it was chosen on.
     Compared are the shares of the answers, the shares of words that the model does not know, and
@@ -251,7 +251,7 @@ def check_model(model: Any) -> Fitted:
     Raises
     ------
     ParameterError
-        If it is none of texts, or has a single class.
+        If it is not a model of texts, or has a single class.
     """
     fitted = check_texts(model)
     if len(fitted.classes) < 2 and not fitted.is_multilabel:
@@ -299,7 +299,7 @@ def compare(
             old, new = (values[~np.isnan(values)] for values in pair)
             if len(old) and len(new):
                 found.append(_of_numbers(name, old, new))
-    enough = min(len(reference), len(recent)) >= LEAST_DOCUMENTS
+    enough = min(len(reference), len(recent)) >= MIN_DOCUMENTS
     return Drift(
         tuple(replace(one, drifted=enough and one.p_value < LEVEL / len(found) and _is_large(one))
               for one in found),
@@ -345,7 +345,8 @@ def _of_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
 def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
     """The population stability index of two vectors of counts.
 
-    Half a document is added to each count, so that an empty bin is no infinite difference.
+    Half a document is added to each count, so that an empty bin does not make the difference
+    infinite.
 
     Examples
     --------
@@ -355,6 +356,6 @@ def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
     0.415
     """
     old, new = (np.asarray(counts, dtype=np.float64) + 0.5 for counts in (reference, recent))
-    kept = (old > 0.5) | (new > 0.5)
-    old, new = old[kept] / old[kept].sum(), new[kept] / new[kept].sum()
+    used = (old > 0.5) | (new > 0.5)
+    old, new = old[used] / old[used].sum(), new[used] / new[used].sum()
     return float(((new - old) * np.log(new / old)).sum())

@@ -40,7 +40,7 @@ class Duplicates:
     against : int
         Rows of the training set; without a test set, of the one table.
     near : float or None
-        Least similarity of a near-duplicate; None if only exact ones were looked for.
+        Minimum similarity of a near-duplicate; None if only exact ones were searched for.
     without_tokens : int
         Rows of the test set (or of the one table) that are not compared, as they hold no token.
     pairs : DataFrame
@@ -118,8 +118,8 @@ def find_duplicates(
     label : str, optional
         Label column: duplicates with different labels are then reported as conflicts.
     near : float or None
-        Least Jaccard similarity of a near-duplicate, in (0, 1]: shared shingles / shingles of
-        either text. Low values take longer. None for exact duplicates alone, which is quick.
+        Minimum Jaccard similarity of a near-duplicate, in (0, 1]: shared shingles / shingles of
+        either text. Low values take longer. None to find only exact duplicates, which is quick.
     tokenizer : Tokenizer
         Words in lower case by default, and pairs of characters in scripts without spaces.
     shingle : int
@@ -155,7 +155,7 @@ def find_duplicates(
     lengths, first = _lengths(documents), _first_rows(documents)
     numbers, known = np.arange(len(first)), parts[0].height
     begin = 0 if test is None else known
-    # Duplicates are looked for among the rows before.
+    # Duplicates are searched for among the rows before.
     before = numbers if test is None else np.minimum(numbers, known)
     exact = first < before
     of, similarity = np.where(exact, first, -1), exact.astype(np.float64)
@@ -208,9 +208,9 @@ def copies_learned(first: Ints, folds: Ints) -> int:
     2
     """
     alike = pl.DataFrame({"first": first, "fold": folds}).with_columns(
-        least=pl.col("fold").min().over("first"), most=pl.col("fold").max().over("first"))
+        min_fold=pl.col("fold").min().over("first"), max_fold=pl.col("fold").max().over("first"))
     in_time = bool((folds == LEARNED_ONLY).any())
-    elsewhere = pl.col("least") < (pl.col("fold") if in_time else pl.col("most"))
+    elsewhere = pl.col("min_fold") < (pl.col("fold") if in_time else pl.col("max_fold"))
     return int(alike.select(elsewhere.sum()).item())
 
 
@@ -250,14 +250,14 @@ def _lengths(documents: pl.DataFrame) -> Ints:
 
 
 def _in_order_of_strings(documents: pl.DataFrame, words: Interner) -> Ints:
-    """The codes of all tokens; the interner's own depend on the order of threads."""
+    """The codes of all tokens in the order of strings: the interner's depend on threads."""
     rank = np.empty(len(words), dtype=np.int64)
     rank[words.strings().arg_sort().to_numpy()] = np.arange(len(words))
     return rank[_flat(documents["codes"])]
 
 
 def _first_rows(documents: pl.DataFrame) -> Ints:
-    """The first row with the same codes, for each row; an empty row is equal to no other."""
+    """For each row, the first row with the same codes; an empty row has no equal."""
     rows = documents.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), "codes")
     first: Ints = rows.select(
         pl.when(pl.col("codes").list.len() == 0).then("row")

@@ -1,4 +1,4 @@
-"""Judge a model on labelled rows: its answers are compared with their labels, and the mistakes."""
+"""Judges a model on labelled rows: compares its answers with the labels, and selects mistakes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from textnb.scoring.texts import coverage_of, predict
 # the classifiers would import scikit-learn.
 AnyModel = Any
 _ACTUAL = "__textnb_actual"
-# Scores that are in memory at a time: documents times labels.
+# The most scores in memory at a time: documents times labels.
 _CELLS = 1 << 21
 
 
@@ -145,7 +145,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     Raises
     ------
     ParameterError
-        If ``positive`` is no class of the model.
+        If ``positive`` is not a class of the model.
     DataError
         If all rows have that label, or none has.
 
@@ -166,7 +166,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
 def score_classes(
     model: AnyModel, frame: Any, progress: Progress | None = None
 ) -> tuple[HeldOut, ScoringWatch | None]:
-    """Scores of rows of one label each, not calibrated; and of texts, what was counted of them."""
+    """Uncalibrated scores of rows with one label each; for texts, also what was counted."""
     fitted = fitted_texts(model)
     if fitted is None:
         return HeldOut.joined([*_scored_tables(model, frame, progress)]), None
@@ -220,8 +220,8 @@ def mistakes(
         With the model's text and label columns.
     within : float, optional
         For two classes: select the rows, too, whose answer is right by less than this log-odds
-        (margin, for scores that are none) above the least that the answer needs. Training on these
-        is known as a thick threshold: the bias is less than that of mistakes alone.
+        (or margin, for scores without log-odds) above the threshold of the answer. Training on
+        these is known as a thick threshold: the bias is less than that of mistakes alone.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
@@ -250,7 +250,7 @@ def mistakes(
     rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type).alias(_ACTUAL))
     scored: pl.LazyFrame = predict(
         fitted, rows, Answers(probability=within is not None), progress)
-    # Thresholds of labels are in what is predicted.
+    # The predicted labels already follow the thresholds of labels.
     decides = fitted.decision is not None and not fitted.is_multilabel
     answer = "decision" if decides else "predicted"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
@@ -268,20 +268,20 @@ def _check_within(within: Any, n_classes: int) -> None:
 
 
 def _surplus(fitted: Fitted, answer: str) -> pl.Expr:
-    """How far the log-odds of the answer, one of two classes, are above the least it needs."""
+    """How far the log-odds of the answer, one of two classes, are above its threshold."""
     p = pl.col("probability")
     odds = p.log() - (1.0 - p).log()
     # A threshold below 0 gives the class that is less probable.
     own = pl.when(pl.col(answer) == pl.col("predicted")).then(odds).otherwise(-odds)
     if fitted.decision is None:
         return own
-    least = fitted.decision.thresholds
-    return own - pl.col(answer).replace_strict([*least], [*least.values()], default=0.0,
+    thresholds = fitted.decision.thresholds
+    return own - pl.col(answer).replace_strict([*thresholds], [*thresholds.values()], default=0.0,
                                                return_dtype=pl.Float64)
 
 
 class ScoredLists:
-    """The counts of documents with lists of labels, from which scores are computed in blocks.
+    """Counts of documents with lists of labels, from which scores are computed in blocks.
 
     Parameters
     ----------
@@ -320,8 +320,8 @@ class ScoredLists:
     def right(self) -> NDArray[np.bool_]:
         """The documents of which all labels, and no others, are predicted: (n_documents,)."""
         rows, places = self.predicted.nonzero()
-        said = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
-        return (said == self.actual).to_numpy()
+        predictions = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
+        return (predictions == self.actual).to_numpy()
 
     @property
     def evaluation(self) -> LabelEvaluation:

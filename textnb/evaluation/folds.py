@@ -47,16 +47,16 @@ _BUFFER = 128 << 20
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """The settings of a model, and how other rows are learned with them.
+    """The settings of a model, and a function that learns rows with them.
 
     Attributes
     ----------
     settings : TextSettings
-        Of a search, its columns alone say anything.
+        For a search, only its columns matter.
     summed : bool
         Whether sums of counts determine the model; a parameter that is chosen needs the rows.
     fit : callable
-        Gives the model of the rows of a DataFrame.
+        Learns the rows of a DataFrame and returns the model.
     """
 
     settings: TextSettings
@@ -67,7 +67,7 @@ class Recipe:
     def of(
         cls, model: Any, user: str, with_scores_left_out: bool = False
     ) -> Recipe:
-        """The present settings of a classifier, or those that a model was fitted with.
+        """Make a recipe of a classifier's settings, or of those that a model was fitted with.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Recipe:
         Raises
         ------
         ParameterError
-            If the model is none of texts, or its fit makes no such scores.
+            If it is not a model of texts, or its fit makes no such scores.
         """
         searches = isinstance(getattr(model, "estimator", None), str)
         if isinstance(model, Fitted):
@@ -119,7 +119,7 @@ def cross_validate(
     """Score each labelled document by a model of the other folds.
 
     Documents are counted once, and each fold's counts are subtracted from their sum: the scores are
-    those of refitting, to the bit. Models that do not follow from sums of counts alone
+    those of refitting, to the bit. Models that do not follow from sums of counts
     (`NBLogisticRegression`, ``l="auto"``) are refitted for each fold, on texts that are collected
     in memory. A warning names classes with fewer documents than folds, and classes that a fold's
     model has not learned.
@@ -160,7 +160,7 @@ def cross_validate(
         If a setting is out of range, or there are fewer documents of every class, fewer groups or
         fewer different times than the folds need.
     DataError
-        If there are no rows, one class alone, or a label, group or time is null.
+        If there are no rows, only one class, or a label, group or time is null.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _split_batches(
     frame: pl.LazyFrame | pl.DataFrame, names: list[str], partition: Split,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Part, ...]]:
-    """Divide each batch by folds: for each fold in it, the numbers of its rows, and the rows."""
+    """Divide each batch by folds: for each fold, the numbers of its rows, and the rows."""
     seen, expected = 0, len(partition.folds)
     for batch in batches(frame, names, progress=progress):
         if seen + batch.height <= expected:
@@ -309,7 +309,7 @@ class ScoresByModels:
         self, fitted: Fitted, rows: NDArray[np.int64], batch: pl.DataFrame,
         less: Floats | None = None,
     ) -> None:
-        """Score documents, by their numbers, less the scores of a threshold."""
+        """Score documents, given by their numbers; subtract the scores of a threshold."""
         own, lengths = score_batch(fitted, batch)
         cells = rows[:, None], codes_of(fitted.labels, self._classes)
         self._scores[cells], self._lengths[rows] = own if less is None else own - less, lengths

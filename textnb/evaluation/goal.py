@@ -1,4 +1,4 @@
-"""What thresholds are chosen for, and whether it can be."""
+"""The goal that thresholds are chosen for, and the check that it is valid."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BY, METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
 _OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
 _OF_CLASSES = "is for thresholds of every class: see choose_class_thresholds"
 _OF_LISTS = "is for lists of labels, and these documents have one label each"
-# What is chosen for one class, for classes that exclude each other, and for labels of lists: the
-# goals of which one is given; and why other settings are refused.
+# For one class, for classes that exclude each other, and for labels of lists: the goals, of which
+# one must be given, and why other settings are refused.
 _GOALS = {"class": ("max_false_positive_rate", "costs"), "classes": ("min_precision",),
           "labels": ("by", "min_precision", "costs")}
 _REFUSED = {
@@ -48,7 +48,7 @@ class Goal:
     at_most: int | None = None
 
     def check(self, classes: Sequence[Any], link: Link, positive: Any = None) -> None:
-        """Raises ParameterError for what can't be chosen, before documents are scored.
+        """Raises ParameterError for an invalid goal, before documents are scored.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Goal:
 
     @property
     def request(self) -> dict[str, Any]:
-        """What evidence says was asked for."""
+        """The goal's settings, for the evidence of a decision."""
         if self.costs is not None:
             return {"costs": [float(cost) for cost in self.costs],
                     "rule": self.method or "empirical"}
@@ -106,7 +106,7 @@ class Goal:
         return {} if self.by is None else {"by": self.by}
 
     def cost(self, false_positives: int, false_negatives: int) -> dict[str, float]:
-        """What errors cost, for evidence; nothing without costs."""
+        """The costs of errors, for the evidence of a decision; empty without costs."""
         if self.costs is None:
             return {}
         wrong, missed = map(float, self.costs)
@@ -114,7 +114,7 @@ class Goal:
 
 
 def _listed(names: list[str]) -> str:
-    """Names in words.
+    """Join names to a list in words.
 
     >>> _listed(["by", "min_precision", "costs"])
     'by, min_precision and costs'

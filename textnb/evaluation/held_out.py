@@ -29,7 +29,7 @@ from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
 from textnb.scoring.columns import lists_of
 
-# Scores of lists of labels that are in memory at a time as the measures of their order need them.
+# The most scores in memory at a time when the order of labels is measured.
 _CELLS = 1 << 21
 
 
@@ -45,7 +45,7 @@ class HeldOut:
         them; divided by temperatures if there is a ``calibration``. -inf for a label that the model
         which scored the document has not learned.
     actual : int64 (n_documents,), or bool (n_documents, n_labels)
-        Index of each document's label among the classes, -1 for a label that is none of them; of
+        Index of each document's label among the classes, -1 for a label that is not among them; of
         lists of labels, which documents have which.
     lengths : float64 (n_documents,)
         Sum of the counts that were scored.
@@ -54,7 +54,7 @@ class HeldOut:
         of ``novelty``: "held-out rows", "rows that the model has probably learned", or "rows given
         as held out (can't be verified)".
     folds : int64 (n_documents,) or None
-        Which model scored each document, where there were several.
+        Which model scored each document, if there were several.
     calibration : Calibration or None
         The calibration that `calibrated` has applied to the scores.
     without_class : bool (n_documents,) or None
@@ -67,13 +67,14 @@ class HeldOut:
     posterior : float64 (n_documents, n_classes) or None
         Scores whose softmax is the probability of each class, where the models that scored the
         documents have chosen a calibration themselves when they learned, as `NBLinear` does: each
-        is calibrated by its own model. None where no model has, and where ``calibration`` is set.
+        is calibrated by its own model. None if no model has one, or if ``calibration`` is set.
     link : {"softmax", "sigmoid"}
-        "sigmoid" of documents that have any number of labels; what is said to be of classes that
-        exclude each other raises a ParameterError then.
+        "sigmoid" of documents that have any number of labels; methods that need classes that
+        exclude each other then raise a ParameterError.
     unknown : Series (n_documents,) or None
-        The labels of documents that are none of the classes: null where it is one, or of lists
-        those of each. They count as errors. None if there is no such label, or they are not known.
+        The labels of documents that are not among the classes: null for a known label; for lists,
+        the unknown labels of each. They count as errors. None if there is no such label, or they
+        are not known.
     answers : bool (n_documents, n_labels) or None
         Of lists of labels, which labels the models that scored the documents predict, by the
         thresholds that they have; None for those whose scores are above 0.
@@ -149,7 +150,7 @@ class HeldOut:
         return answer
 
     def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
-        """Which labels are predicted, of lists of labels: bool (n_documents, n_labels).
+        """For lists of labels, which labels are predicted: bool (n_documents, n_labels).
 
         Parameters
         ----------
@@ -168,12 +169,12 @@ class HeldOut:
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
         """The measures of `LabelEvaluation`, by name."""
-        said = of_mask(self.chosen(decision))
-        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), said)[1:])
+        predictions = of_mask(self.chosen(decision))
+        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), predictions)[1:])
 
     @property
     def labels(self) -> pl.Series:
-        """The labels of the documents by their names, also those that are none of the classes."""
+        """The labels of the documents by their names, also those that are not among the classes."""
         classes = pl.Series(self.classes.tolist())
         if self.link == "sigmoid":
             rows, places = np.nonzero(self.actual)
@@ -184,7 +185,7 @@ class HeldOut:
 
     @property
     def n_unknown(self) -> int:
-        """The number of labels of documents that are none of the classes."""
+        """The number of labels of documents that are not among the classes."""
         if self.link == "softmax":
             return int((self.actual == UNKNOWN).sum())
         return 0 if self.unknown is None else int(self.unknown.list.len().sum())
@@ -251,7 +252,7 @@ class HeldOut:
 
     @property
     def fair_odds(self) -> Floats:
-        """`odds`, but for rows that are impossible under every class: they favour none."""
+        """As `odds`, but rows that are impossible under every class favour none."""
         check_held_out(self)
         impossible = np.isneginf(self.scores).all(axis=1, keepdims=True)
         odds = log_odds(np.where(impossible, 0.0, self.scores))
@@ -364,7 +365,7 @@ class HeldOut:
     def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
         """The numbers ``n`` of documents by their label and answers, where each has one label.
 
-        ``actual``, ``predicted`` (null where every class is impossible), and ``decision`` (null
+        ``actual``, ``predicted`` (null if every class is impossible), and ``decision`` (null
         for "unsure") if there is one.
         """
         classes, codes = pl.Series(self.classes.tolist()), {"predicted": self.predicted}
@@ -404,7 +405,7 @@ class HeldOut:
         Raises
         ------
         ParameterError
-            If ``positive`` is none of the classes.
+            If ``positive`` is not one of the classes.
         DataError
             If all documents have that label, or none has.
         """
@@ -457,7 +458,7 @@ class HeldOut:
         Raises
         ------
         ParameterError
-            If ``positive`` is no class of several.
+            If ``positive`` is not one of several classes.
         DataError
             If all documents are positive, or none is.
 
@@ -485,7 +486,7 @@ class HeldOut:
         Raises
         ------
         ParameterError
-            If ``positive`` is no class of several.
+            If ``positive`` is not one of several classes.
         DataError
             If all documents are positive, or none is.
         """
@@ -501,7 +502,7 @@ class HeldOut:
 
 
 def check_held_out(held: Any, of_lists: bool | None = False) -> None:
-    """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake.
+    """Raises ParameterError unless it is a `HeldOut`: a common mistake is to pass rows.
 
     Parameters
     ----------

@@ -36,28 +36,28 @@ def stack(parts: Iterable[sp.csr_array]) -> sp.csr_array:
     return sp.vstack(list(parts), format="csr")
 
 
-def measures(true: sp.csr_array, said: sp.csr_array) -> dict[str, float]:
+def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
     """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
     from sklearn.metrics import accuracy_score, f1_score
 
-    differing = (true != said).nnz / max(1, true.shape[0] * true.shape[1])
-    true, said = _of_several(true), _of_several(said)
-    f1 = {average: float(f1_score(true, said, average=average, zero_division=empty))
+    differing = (true != predicted).nnz / max(1, true.shape[0] * true.shape[1])
+    true, predicted = _of_several(true), _of_several(predicted)
+    f1 = {average: float(f1_score(true, predicted, average=average, zero_division=empty))
           for average, empty in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
     return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],
-            "subset_accuracy": float(accuracy_score(true, said)),
+            "subset_accuracy": float(accuracy_score(true, predicted)),
             "hamming_loss": float(differing)}
 
 
-def measures_of_labels(true: sp.csr_array, said: sp.csr_array) -> dict[str, NDArray[Any]]:
-    """Documents, predictions, precision, recall and F1 of each label; NaN where undefined."""
+def measures_of_labels(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, NDArray[Any]]:
+    """Documents, predictions, precision, recall and F1 of each label; NaN if undefined."""
     from sklearn.metrics import precision_recall_fscore_support
 
-    found = precision_recall_fscore_support(
-        _of_several(true), _of_several(said), average=None, zero_division=np.nan)
-    precision, recall, f1, support = (values[:true.shape[1]] for values in found)
+    columns = precision_recall_fscore_support(
+        _of_several(true), _of_several(predicted), average=None, zero_division=np.nan)
+    precision, recall, f1, support = (values[:true.shape[1]] for values in columns)
     return {"documents": support.astype(np.int64),
-            "predicted": np.asarray(said.sum(axis=0), dtype=np.int64),
+            "predicted": np.asarray(predicted.sum(axis=0), dtype=np.int64),
             "precision": precision, "recall": recall, "f1": f1}
 
 
@@ -69,18 +69,18 @@ def _of_several(rows: sp.csr_array) -> sp.csr_array:
         (rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], 2))
 
 
-def confused(true: sp.csr_array, said: sp.csr_array) -> tuple[Ints, Ints, Ints]:
+def confused(true: sp.csr_array, predicted: sp.csr_array) -> tuple[Ints, Ints, Ints]:
     """Pairs of a missed label and a wrong one in the same row, and the number of such rows.
 
     A wrong label of -1 counts the rows that miss the label and have no wrong one.
     """
     import scipy.sparse as sp
 
-    right = true.multiply(said)
-    missed, wrong = (sp.csr_array(one - right) for one in (true, said))
+    right = true.multiply(predicted)
+    missed, wrong = (sp.csr_array(one - right) for one in (true, predicted))
     pairs = sp.coo_array(missed.T @ wrong)
     alone = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
-    some, without = np.flatnonzero(pairs.data), np.flatnonzero(alone)
-    return (np.append(pairs.row[some], without),
-            np.append(pairs.col[some], np.full(len(without), -1)),
-            np.append(pairs.data[some], alone[without]))
+    nonzero, without = np.flatnonzero(pairs.data), np.flatnonzero(alone)
+    return (np.append(pairs.row[nonzero], without),
+            np.append(pairs.col[nonzero], np.full(len(without), -1)),
+            np.append(pairs.data[nonzero], alone[without]))

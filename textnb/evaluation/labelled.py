@@ -1,4 +1,4 @@
-"""Labelled documents in batches: their classes, and their scores by a model that is given."""
+"""Labelled documents in batches: their classes, and their scores by a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.scorer import Watch, lengths
 
-# The column of labels in batches: no column of a user's has this name.
+# The name of the column of labels in batches: no column of a user has it.
 LABEL = "\0label"
 
 
@@ -50,7 +50,7 @@ def known_labels(
 
 
 def unknown_labels(labels: pl.Series, classes: pl.Series) -> pl.Series:
-    """The labels that are none of the classes: of each document one, or null, or a list.
+    """The labels that are not among the classes: of each document one, or null, or a list.
 
     Examples
     --------
@@ -109,9 +109,9 @@ def labelled_batches(
         raise DataError.no_rows("the test set", "there is nothing to measure")
 
 
-def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Mask of the documents whose label is one of some classes; None if there is no such one."""
-    inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
+def in_classes(actual: NDArray[np.int64], classes: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Mask of the documents whose label is among the classes of a mask; None if there are none."""
+    inside: NDArray[np.bool_] = (actual != UNKNOWN) & classes[np.maximum(actual, 0)]
     return inside if inside.any() else None
 
 

@@ -26,7 +26,7 @@ from textnb.scoring.columns import best_columns
 
 # The first k labels are measured for each of these k.
 _FIRST = (1, 3, 5)
-# Gives the scores of all documents in blocks, float64 (n_some, n_labels), each time it is called.
+# Returns the scores of all documents in blocks, float64 (n_rows, n_labels), at each call.
 Blocks = Callable[[], Iterable[Floats]]
 
 
@@ -43,7 +43,7 @@ class LabelEvaluation:
         The mean of the labels' F1: each label counts alike. A label that no document has, and that
         is never predicted, is left out.
     example_f1 : float
-        The mean of the documents' F1; 1 where a document has no label, and none is predicted.
+        The mean of the documents' F1; 1 if a document has no label, and none is predicted.
     subset_accuracy : float
         The share of documents of which all labels, and no others, are predicted.
     hamming_loss : float
@@ -51,7 +51,7 @@ class LabelEvaluation:
     ranking : DataFrame
         ``k``, ``precision`` (P@k) and ``ndcg`` (nDCG@k) for the first 1, 3 and 5 labels by
         probability, whether or not they are predicted: see
-        `LabelRanking`. P@k is below 1 where documents have fewer
+        `LabelRanking`. P@k is below 1 if documents have fewer
         than k labels.
     coverage_error : float
         The mean number of labels, from the most probable on, that contain all of a document's.
@@ -59,10 +59,10 @@ class LabelEvaluation:
         The mean, over the labels of a document, of the share of right labels among those that are
         at least as probable.
     labels : DataFrame
-        ``label``, ``documents`` that have it, ``predicted`` (how many are said to have it),
-        ``precision`` (null where it is not predicted), ``recall`` (null where no document has it),
-        ``f1`` (null where neither), ``average_precision`` (of the documents in the order of the
-        label's probability; null where no document has it, or the model does not know it).
+        ``label``, ``documents`` that have it, ``predicted`` (for how many it is predicted),
+        ``precision`` (null if it is not predicted), ``recall`` (null if no document has it),
+        ``f1`` (null if neither), ``average_precision`` (of the documents in the order of the
+        label's probability; null if no document has it, or the model does not know it).
     confused : DataFrame
         ``label``, ``predicted``, ``documents``: of the documents that have a label without its
         prediction, how many were given which wrong label, the most frequent pairs first. Where
@@ -117,7 +117,7 @@ class LabelEvaluation:
 
 
 def no_known_label(label: Any, known: pl.Series) -> DataError:
-    """The error for rows of which the model knows no label, with one of the labels."""
+    """The error if the model knows none of the labels of the rows; it names one of them."""
     return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
                      f"{', '.join(map(repr, known.to_list()[:10]))}")
 
@@ -139,7 +139,7 @@ def evaluation_of_lists(
     textless : int
     novelty : Novelty, optional
     """
-    labels, true, said = matrices(actual, known, predicted)
+    labels, true, predictions = matrices(actual, known, predicted)
     place = _place_of(known, labels)
     if true.nnz and not true[:, place].nnz:
         raise no_known_label(labels[int(true.indices[0])], known)
@@ -154,11 +154,11 @@ def evaluation_of_lists(
     ranked = rank_labels(blocks if len(labels) == len(known) else all_labels, true)
     is_known = labels.is_in(known.implode())
     table = pl.DataFrame({
-        "label": labels, **measures_of_labels(true, said),
+        "label": labels, **measures_of_labels(true, predictions),
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
                 pl.when(is_known).then("average_precision").alias("average_precision"))
-    missed, wrong, n = confused(true, said)
+    missed, wrong, n = confused(true, predictions)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
         "predicted": labels.gather(pl.Series(wrong).replace(-1, None)),
@@ -170,20 +170,20 @@ def evaluation_of_lists(
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
         confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
-        **measures(true, said))
+        **measures(true, predictions))
 
 
 def matrices(
     actual: pl.Series, known: pl.Series, predicted: Any
 ) -> tuple[pl.Series, Any, Any]:
     """All labels, sorted; which of them documents have, and which are predicted."""
-    found = actual.explode(empty_as_null=False, keep_nulls=False)
-    found = found.cast(known.dtype).alias(known.name)
-    labels = pl.concat([known, found]).unique().sort()
+    actual_labels = actual.explode(empty_as_null=False, keep_nulls=False)
+    actual_labels = actual_labels.cast(known.dtype).alias(known.name)
+    labels = pl.concat([known, actual_labels]).unique().sort()
     sizes = actual.list.len().cast(pl.Int64).to_numpy()
-    said = indicator(_place_of(known, labels)[predicted.indices], np.diff(predicted.indptr),
-                     len(labels))
-    return labels, indicator(_place_of(found, labels), sizes, len(labels)), said
+    predictions = indicator(_place_of(known, labels)[predicted.indices], np.diff(predicted.indptr),
+                            len(labels))
+    return labels, indicator(_place_of(actual_labels, labels), sizes, len(labels)), predictions
 
 
 def _place_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
@@ -209,7 +209,7 @@ class LabelRanking:
         The mean, over the labels of a document, of the share of right labels among those with
         the same score or a higher one.
     average_precision : float64 (n_labels,)
-        The area under precision against recall of each label; NaN where no document has it.
+        The area under precision against recall of each label; NaN if no document has it.
 
     Documents without a label have no order: the means leave them out, and are NaN if none is left.
     """
@@ -279,10 +279,10 @@ def _sums_of_rows(
     coverage = np.zeros(len(scores), dtype=np.int64)
     np.maximum.at(coverage, row, rank)
     precision = ((reached & has[row]).sum(axis=1) / rank / lengths[row]).sum()
-    most = max(ks, default=0)
-    order = best_columns(scores, most)
+    max_k = max(ks, default=0)
+    order = best_columns(scores, max_k)
     hits = np.take_along_axis(has, order, axis=1)
-    discount = 1 / np.log2(np.arange(most) + 2)
+    discount = 1 / np.log2(np.arange(max_k) + 2)
     ideal = np.append(0.0, np.cumsum(discount))
     some = lengths > 0
     ndcg = [((hits[some, :k] @ discount[:k]) / ideal[np.minimum(lengths[some], k)]).sum()

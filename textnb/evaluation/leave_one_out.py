@@ -20,7 +20,7 @@ from textnb.models.base import Model
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# An action that needs the parameters of the fit.
+# A function that needs the parameters of the fit.
 LEAVING_OUT = "leaving documents out"
 
 

@@ -51,7 +51,7 @@ class Evaluation:
     novelty : Novelty or None
         For a model of texts: whether it has learned these rows, judged by their terms.
     textless : int
-        Documents whose texts are null, empty or white space alone; they are scored like all others.
+        Documents whose texts are null, empty or only white space; they are scored like all others.
     """
 
     documents: int
@@ -160,7 +160,7 @@ def evaluation(
     Parameters
     ----------
     pairs : DataFrame
-        ``actual``, ``predicted`` (null where a row was impossible), ``n``.
+        ``actual``, ``predicted`` (null if a row was impossible), ``n``.
     known : polars.Series
         The model's classes.
     decision : Decision, optional
@@ -211,7 +211,7 @@ def evaluation(
 
 
 def _divide(part: Counts, whole: Counts) -> NDArray[np.float64]:
-    """Shares of wholes; NaN where the whole is 0."""
+    """Shares of wholes; NaN if the whole is 0."""
     shares: NDArray[np.float64] = np.full(len(part), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares

@@ -4,7 +4,7 @@ Rows that a model has learned hold no term that their class has not counted. New
 singletons of the class say how many [1]_: if a class has N tokens, and n of them are the only token
 of their term in the class, the next token is of a term new to the class with a probability of about
 n / N. That is the share of its tokens that would be new if each were left out in turn [2]_. Only
-terms that are columns of the model are counted here, so n leaves out the terms that would be no
+terms that are columns of the model are counted here, so n leaves out the terms that would not be
 columns without that one token.
 
 The unit is the row: a row of m tokens holds a new term with probability 1 - exp(-m n/N). So neither
@@ -44,17 +44,17 @@ from textnb.errors import LearnedRowsWarning
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 
-# The index of a label that is none of the model's classes.
+# The index of a label that is not one of the model's classes.
 UNKNOWN = -1
 HELD_OUT, LEARNED = "held-out rows", "rows that the model has probably learned"
 UNVERIFIED = "rows given as held out (can't be verified)"
 _METHODS = {"new": HELD_OUT, "learned": LEARNED, "unknown": UNVERIFIED}
-# Where fewer rows than this are expected to hold a new term, there is no verdict.
-LEAST_EXPECTED = 10
+# If fewer rows than this are expected to hold a new term, there is no verdict.
+MIN_EXPECTED = 10
 # Found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53 where a
 # tokenizer does not fit the language), as terms come in bursts and rows differ. It was mostly 0.33
 # to 0.56 for sets of rows of which half were learned.
-_MOST_FOUND, _FEWEST_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
+_MIN_RATIO_OF_NEW, _RATIO_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,22 @@ class Novelty:
 
     @property
     def share_learned(self) -> float | None:
-        """An estimate of the share of rows that were learned; None where there is no verdict."""
-        if self.expected < LEAST_EXPECTED:
+        """An estimate of the share of rows that were learned; None if there is no verdict."""
+        if self.expected < MIN_EXPECTED:
             return None
         return max(0.0, 1.0 - self.found / self.expected)
 
     @property
     def verdict(self) -> str:
         """"learned" (most of the rows, probably), "new" (no sign of it), or "unknown"."""
-        if self.expected < LEAST_EXPECTED:
+        if self.expected < MIN_EXPECTED:
             return "unknown"
-        if self.found > _MOST_FOUND * self.expected:
+        if self.found > _MIN_RATIO_OF_NEW * self.expected:
             return "new"
         # Imported only where it is needed, which is rare: most rows are new.
         from scipy.special import pdtr
 
-        few = float(pdtr(self.found, _FEWEST_OF_NEW * self.expected)) < _CHANCE
+        few = float(pdtr(self.found, _RATIO_OF_NEW * self.expected)) < _CHANCE
         return "learned" if few else "new"
 
     @property
@@ -119,11 +119,11 @@ class Novelty:
         if self.verdict == "unknown":
             return ("it can't be told whether the model has learned these rows: about "
                     f"{self.expected:.1f} of {self.rows:,} new rows would show it by a new term, "
-                    f"and {LEAST_EXPECTED} are needed")
+                    f"and {MIN_EXPECTED} are needed")
         return ""
 
     def warn(self) -> None:
-        """Give a `LearnedRowsWarning` where the rows were probably learned."""
+        """Give a `LearnedRowsWarning` if the rows were probably learned."""
         if self.verdict == "learned":
             warn_caller(self.message, LearnedRowsWarning)
 
@@ -149,11 +149,11 @@ class NoveltyCount:
 
     def __init__(self, fitted: Fitted):
         counts = fitted.counts
-        # Which counts are not 0: a table of them, or sorted keys if few are.
+        # Which counts are not 0: a table, or sorted keys if there are few.
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._classes = counts.class_count
-        self._used = fitted.form.used
+        self._nonzero = fitted.form.used
         self._rates = _rates(counts)
         # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
@@ -172,7 +172,7 @@ class NoveltyCount:
         known[known] = self._classes[codes[known]] > 0
         if not known.all():
             counts, codes = counts[known], codes[known]
-        used = self._used(counts)
+        used = self._nonzero(counts)
         sizes = np.diff(used.indptr)
         unseen = self._are_unseen(np.repeat(codes, sizes), used.indices)
         places = np.searchsorted(used.indptr, np.flatnonzero(unseen), side="right")
@@ -233,7 +233,7 @@ def _rates(counts: Counts) -> Floats:
 
 
 def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:
-    """Index of each label among the classes, -1 for one that is none of them."""
+    """Index of each label among the classes, -1 for one that is not among them."""
     codes: NDArray[np.int64] = labels.replace_strict(
         classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=UNKNOWN,
         return_dtype=pl.Int64).to_numpy()

@@ -65,7 +65,7 @@ class OnlineResult:
     curve : DataFrame
         A row per tenth of the documents: ``documents`` judged up to its end, ``learned`` by the
         model that judged the last of them, and ``roca``, ``false_positives`` and
-        ``false_negatives`` in it; null where it lacks one side.
+        ``false_negatives`` in it; null if it lacks one side.
     """
 
     held: HeldOut
@@ -111,8 +111,8 @@ def validate_online(
     frame : DataFrame, LazyFrame or path
         With the model's text and label columns. It is collected in memory.
     positive : label, optional
-        The class whose errors are measured against all others; by default "spam". None where
-        documents have lists of labels: all labels are measured.
+        The class whose errors are measured against all others; by default "spam". None for lists of
+        labels, of which all are measured.
     time : str, optional
         Column in whose order the documents come; by default they come as they stand.
     block : int
@@ -140,10 +140,10 @@ def validate_online(
     Raises
     ------
     ParameterError
-        If a setting is out of range, ``positive`` is no class, or the model's fit scores no
+        If a setting is out of range, ``positive`` is not a class, or the model's fit scores no
         documents by models of others, as that of `NBLinear` does.
     DataError
-        If there are no rows, one class alone, a label or time is null, or nothing is left to judge.
+        If there are no rows, only one class, a label or time is null, or nothing is left to judge.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def validate_online(
             recipe, rows, labels, learned, block, delay, progress,
             None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
                 fitted, positive, max_false_positive_rate))
-    return held if labels.link == "sigmoid" else measured(held, positive, learned_by)
+    return held if labels.link == "sigmoid" else measure_online(held, positive, learned_by)
 
 
 def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
@@ -196,41 +196,41 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 
 
 def _judge_blocks(
-    recipe: Recipe, rows: pl.DataFrame, labels: Labels, learned: NDArray[np.bool_], block: int,
+    recipe: Recipe, rows: pl.DataFrame, labels: Labels, feedback: NDArray[np.bool_], block: int,
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
     learner, known = _learner(recipe), 0
-    begin = _first_to_judge(labels, learned, block, delay)
+    begin = _first_to_judge(labels, feedback, block, delay)
     scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
     blocks = np.arange(rows.height - begin) // block
     numbers = []
     for start in range(begin, rows.height, block):
-        upto = max(0, start - delay)
-        new, past = (rows[first:upto].filter(pl.Series(learned[first:upto]))
+        end = max(0, start - delay)
+        new, past = (rows[first:end].filter(pl.Series(feedback[first:end]))
                      for first in (known, 0))
-        fitted, known = learner(new, past), upto
+        fitted, known = learner(new, past), end
         batch = rows[start:start + block].select(recipe.settings.columns)
         scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
                      None if threshold_of is None else threshold_of(fitted))
         numbers.append(past.height)
         if progress is not None:
             progress(batch.height)
-    held = scores.held_out(_method(learned, block, delay, threshold_of is not None), blocks)
+    held = scores.held_out(_method(feedback, block, delay, threshold_of is not None), blocks)
     return held, np.array(numbers)[blocks]
 
 
 def _method(
-    learned: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool = False
+    feedback: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool = False
 ) -> str:
     return ", ".join([
         f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
-        *([f"feedback on {learned.mean():.1%}"] if not learned.all() else []),
+        *([f"feedback on {feedback.mean():.1%}"] if not feedback.all() else []),
         *(["each model's own threshold"] if with_thresholds else [])])
 
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
-    """A function of the documents that are new, and of all: it gives the model of all."""
+    """Make a function from the new documents and from all of them to the model of all."""
     if not recipe.summed:
         return lambda _, rows: recipe.fit(rows)
     settings, total = recipe.settings, list[Counts]()
@@ -244,29 +244,29 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     return learn
 
 
-def _first_to_judge(labels: Labels, learned: NDArray[np.bool_], block: int, delay: int) -> int:
-    """The number of the first document that is judged: by a model of all classes, or some label."""
+def _first_to_judge(labels: Labels, feedback: NDArray[np.bool_], block: int, delay: int) -> int:
+    """The number of the first document to judge: by a model of all classes, or of some label."""
     if not len(labels.classes):
         raise DataError(NO_LABELS)
-    usable = learned[labels.rows]
+    usable = feedback[labels.rows]
     # Of each label, the first document that is learned.
     codes, first = np.unique(labels.codes[usable], return_index=True)
     documents = labels.rows[usable][first]
     needed = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
     if len(codes) < needed:
-        what = "have no label" if labels.link == "sigmoid" else "lack a class"
-        raise DataError(f"the documents that are learned {what}: there is nothing to judge by")
-    first, what = ((documents.min(), "a label") if labels.link == "sigmoid"
-                   else (documents.max(), "every class"))
+        problem = "have no label" if labels.link == "sigmoid" else "lack a class"
+        raise DataError(f"the documents that are learned {problem}: there is nothing to judge by")
+    first, problem = ((documents.min(), "a label") if labels.link == "sigmoid"
+                      else (documents.max(), "every class"))
     # Whole blocks, and the delay.
     begin = max(block, -(-(int(first) + 1) // block) * block) + delay
     if begin >= len(labels):
-        raise DataError(f"all {len(labels):,} documents are needed before {what} was learned "
+        raise DataError(f"all {len(labels):,} documents are needed before {problem} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
     return begin
 
 
-def measured(
+def measure_online(
     held: HeldOut, positive: Any, learned: NDArray[np.int64] | None = None
 ) -> OnlineResult:
     """Measures of the scores of documents that were judged, in order or by folds.
@@ -287,15 +287,15 @@ def measured(
         some = rng.integers(len(spam), size=len(spam))
         if spam[some].all() or not spam[some].any():
             continue
-        samples.append((roc(spam[some], odds[some]).area_above, _missed(odds[some], spam[some])))
+        samples.append((roc(spam[some], odds[some]).area_above, _miss_rate(odds[some], spam[some])))
     low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
     return OnlineResult(
-        held, positive, held.roca(positive), _missed(odds, spam), *_errors(odds, spam),
+        held, positive, held.roca(positive), _miss_rate(odds, spam), *_errors(odds, spam),
         (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
         _curve(odds, spam, learned))
 
 
-def _missed(odds: Floats, spam: NDArray[np.bool_]) -> float:
+def _miss_rate(odds: Floats, spam: NDArray[np.bool_]) -> float:
     """Per cent of spam below the lowest threshold that calls `HAM_SHARE` of ham spam at most."""
     ham = np.sort(odds[~spam])[::-1]
     allowed = int(HAM_SHARE * len(ham))

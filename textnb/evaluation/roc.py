@@ -49,7 +49,7 @@ class Rates:
 
     @property
     def specificity(self) -> float | None:
-        """Share of the negatives that are left alone: true-negative rate."""
+        """Share of the negatives that are not called positive: true-negative rate."""
         return _share(self.true_negatives, self.false_positives)
 
     @property

@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 # times as many in each later round.
 _FIRST = 8
 _WIDEST = 1 << 16
-# How many pairs, and elements of pairs, are in memory at a time.
+# The most pairs, and the most elements of pairs, in memory at a time.
 _PAIRS, _ELEMENTS = 1 << 20, 1 << 22
 _SLACK = 1e-9
 
@@ -47,7 +47,7 @@ class Sets:
     sizes : int64 (n_sets,)
         The sizes of the whole sets.
     cells : csr_array (n_sets, n_elements)
-        1 where a set has an element; the columns are in the order of rarity.
+        1 if a set has an element; the columns are in the order of rarity.
     """
 
     sizes: Ints
@@ -57,13 +57,13 @@ class Sets:
         return len(self.sizes)
 
     def prefixes(self, share: float) -> sp.csr_array:
-        """The rarest elements of each set, of which a set that has ``share`` of all has one."""
+        """The rarest elements of each set: a set that has ``share`` of all has one of these."""
         stored = np.diff(self.cells.indptr)
         # The place of each element in its set, after the elements that only this set has.
         place = np.arange(self.cells.nnz) - np.repeat(
             self.cells.indptr[:-1] - (self.sizes - stored), stored)
         last = self.sizes - np.ceil(share * self.sizes - _SLACK)
-        return _where(self.cells, place <= np.repeat(last, stored))
+        return _select(self.cells, place <= np.repeat(last, stored))
 
 
 def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
@@ -135,14 +135,14 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     limits : int64 (n_sets,)
         Set i is compared with the sets before number ``limits[i]``, itself not among them.
     near : float
-        Least Jaccard similarity, in (0, 1].
+        Minimum Jaccard similarity, in (0, 1].
 
     Returns
     -------
     partners : int64 (n_sets,)
-        The most similar of the sets that were compared, the first on a tie; -1 where none is
-        similar enough. Where many sets share an element, they are compared in rounds, and a set's
-        search ends with the round in which it finds a similar one.
+        The most similar of the sets that were compared, the first on a tie; -1 if none is similar
+        enough. If many sets share an element, they are compared in rounds, and a set's search ends
+        with the round in which it finds a similar one.
     similarities : float64 (n_sets,)
     """
     partners, best = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
@@ -154,12 +154,12 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     while any(begin < np.diff(holders.indptr).max(initial=0) for _, holders in searches):
         searching = np.flatnonzero((partners < 0) & (limits > 0))
         for larger, (own, holders) in enumerate(searches):
-            for mine, others in _pairs(own[searching], _holders(holders, begin, begin + step)):
-                mine = searching[mine]
-                size, other = sets.sizes[mine], sets.sizes[others]
-                fits = (others < limits[mine]) & ((other > size) if larger else (other <= size)) & (
+            for left, right in _pairs(own[searching], _holders(holders, begin, begin + step)):
+                left = searching[left]
+                size, other = sets.sizes[left], sets.sizes[right]
+                fits = (right < limits[left]) & ((other > size) if larger else (other <= size)) & (
                     np.minimum(size, other) >= near * np.maximum(size, other) - _SLACK)
-                _note_best(sets, mine[fits], others[fits], near, partners, best)
+                _note_best(sets, left[fits], right[fits], near, partners, best)
         begin, step = begin + step, min(4 * step, _WIDEST)
     return partners, best
 
@@ -168,7 +168,7 @@ def _holders(holders: sp.csc_array, begin: int, end: int) -> sp.csr_array:
     """The sets that hold each element (n_elements, n_sets), from one place to another."""
     numbers = np.diff(holders.indptr)
     place = np.arange(holders.nnz) - np.repeat(holders.indptr[:-1], numbers)
-    return _where(holders, (place >= begin) & (place < end)).T
+    return _select(holders, (place >= begin) & (place < end)).T
 
 
 def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Ints]]:
@@ -179,29 +179,29 @@ def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Int
 
 
 def _note_best(
-    sets: Sets, mine: Ints, others: Ints, near: float, partners: Ints, best: Floats
+    sets: Sets, left: Ints, right: Ints, near: float, partners: Ints, best: Floats
 ) -> None:
-    """Note for each set the most similar other one, if it is better than that before."""
-    similarity = _jaccard(sets, mine, others)
-    better = (similarity >= near) & ((similarity > best[mine]) | (
-        (similarity == best[mine]) & (others < partners[mine])))
-    mine, others, similarity = mine[better], others[better], similarity[better]
+    """Note for each set the most similar other one, if it is better than the best so far."""
+    similarity = _jaccard(sets, left, right)
+    better = (similarity >= near) & ((similarity > best[left]) | (
+        (similarity == best[left]) & (right < partners[left])))
+    left, right, similarity = left[better], right[better], similarity[better]
     # Of several values for one place, the last one stays.
-    order = np.lexsort((-others, similarity))
-    partners[mine[order]], best[mine[order]] = others[order], similarity[order]
+    order = np.lexsort((-right, similarity))
+    partners[left[order]], best[left[order]] = right[order], similarity[order]
 
 
-def _jaccard(sets: Sets, mine: Ints, others: Ints) -> Floats:
+def _jaccard(sets: Sets, left: Ints, right: Ints) -> Floats:
     """The Jaccard similarity of each pair: shared elements / elements of either set."""
     stored = np.diff(sets.cells.indptr)
-    common = np.zeros(len(mine), dtype=np.int64)
-    for block in _blocks(stored[mine] + stored[others], _ELEMENTS):
-        common[block] = sets.cells[mine[block]].multiply(sets.cells[others[block]]).sum(axis=1)
-    similarity: Floats = common / (sets.sizes[mine] + sets.sizes[others] - common)
+    common = np.zeros(len(left), dtype=np.int64)
+    for block in _blocks(stored[left] + stored[right], _ELEMENTS):
+        common[block] = sets.cells[left[block]].multiply(sets.cells[right[block]]).sum(axis=1)
+    similarity: Floats = common / (sets.sizes[left] + sets.sizes[right] - common)
     return similarity
 
 
-def _where(cells: sp.csr_array, mask: NDArray[np.bool_]) -> sp.csr_array:
+def _select(cells: sp.csr_array, mask: NDArray[np.bool_]) -> sp.csr_array:
     """The cells that a mask selects."""
     some = cells.copy()
     some.data = mask.astype(np.int32)
@@ -215,12 +215,12 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
     return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
 
 
-def _blocks(amounts: Ints, most: int) -> Iterator[slice]:
-    """Slices whose amounts sum to at most ``most``, or that hold a single item."""
+def _blocks(amounts: Ints, max_sum: int) -> Iterator[slice]:
+    """Slices whose amounts sum to at most ``max_sum``, or that hold a single item."""
     ends = np.cumsum(amounts)
     start = 0
     while start < len(amounts):
         spent = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, spent + most, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, spent + max_sum, side="right")))
         yield slice(start, stop)
         start = stop

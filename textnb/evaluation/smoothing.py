@@ -37,20 +37,20 @@ class SmoothingPath:
     ----------
     table : DataFrame
         A row per ``l``, ascending: ``l``; ``log_loss``, the mean of -log P(own label | document),
-        base e; ``accuracy``; ``temperature``, the one under which the loss is least;
+        base e; ``accuracy``; ``temperature``, the one with the lowest loss;
         ``calibrated_log_loss``, the loss of softmax(scores / temperature); and its
         ``standard_error``. Losses are infinite where a document is impossible under its own class
         (``l`` = 0); there is then no temperature and no error.
     best : float
-        The largest ``l`` whose calibrated log loss is within one standard error of the least, or is
-        below log((n + 2) / (n + 1)): by Laplace's rule, n documents can't show a smaller loss. For
-        ComplementNB, whose scores are no log-probabilities, the largest ``l`` of the highest
+        The largest ``l`` whose calibrated log loss is within one standard error of the lowest, or
+        is below log((n + 2) / (n + 1)): by Laplace's rule, n documents can't show a smaller loss.
+        For ComplementNB, whose scores are not log-probabilities, the largest ``l`` of the highest
         accuracy. ``l="auto"`` chooses the same from the default grid.
     method : str
         "leave-one-out"; with ``test``, as in `HeldOut`.
     documents, excluded : int
         All documents, and those that are left out of the losses: the only document of a class, and
-        documents with a label that is none of the model's classes.
+        documents with a label that is not one of the model's classes.
     """
 
     table: pl.DataFrame
@@ -100,7 +100,7 @@ def smoothing_path(
         As `leave_one_out`; or if there is one class, or no document with a known class.
     ParameterError
         As `leave_one_out`; or if neither or both of ``frame`` and ``test`` are given, or the grid
-        is no list of numbers.
+        is not a list of numbers.
 
     Warns
     -----
@@ -111,11 +111,11 @@ def smoothing_path(
     -----
     Naive Bayes treats the words of a document as independent, and is overconfident about long
     documents, right or wrong. A few documents then decide the plain log loss: on AG News and 20
-    Newsgroups the ``l`` of least leave-one-out log loss is 10 and 0.56, and their accuracy on the
-    test set is 0.011 and 0.010 below that of the best of 1, 0.1 and 0.01. A separate temperature
-    for each ``l`` [1]_ removes this effect, and the one standard error rule [2]_ reduces that of
-    near copies among the documents. Accuracy of ``best`` on test data, less that of the best of the
-    three:
+    Newsgroups the ``l`` with the lowest leave-one-out log loss is 10 and 0.56, and their accuracy
+    on the test set is 0.011 and 0.010 below that of the best of 1, 0.1 and 0.01. A separate
+    temperature for each ``l`` [1]_ removes this effect, and the one standard error rule [2]_
+    reduces that of near copies among the documents. Accuracy of ``best`` on test data, less that of
+    the best of the three:
 
     ============= ============= =========== ============
     corpus        MultinomialNB BernoulliNB ComplementNB

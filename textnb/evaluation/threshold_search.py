@@ -1,4 +1,4 @@
-"""Searches for the lowest threshold of a class that holds a rate of errors, or a precision."""
+"""Searches for the lowest threshold of a class that keeps a rate of errors, or a precision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROWTH = 1.1
 
 
 def lowest_threshold_of_rate(
-    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, what: str, error: str
+    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, rows: str, error: str
 ) -> tuple[float, dict[str, Any]]:
     """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
 
@@ -30,12 +30,12 @@ def lowest_threshold_of_rate(
     if allowed < 0:
         needed = trials_needed(rate, confidence)
         raise DataError(
-            f"to show at {confidence:g} confidence that at most {rate:g} of the {what} are "
+            f"to show at {confidence:g} confidence that at most {rate:g} of the {rows} are "
             f"answered wrongly takes {needed:,} of them, if none is; there are {n:,}, so "
             f"{needed - n:,} more are needed. Score more, or allow a higher rate")
     excluded = float(np.sort(scores[wrong])[n - 1 - allowed])
     if excluded == np.inf:
-        raise DataError(f"more than {allowed:,} of {n:,} {what} are certain to be answered wrongly "
+        raise DataError(f"more than {allowed:,} of {n:,} {rows} are certain to be answered wrongly "
                         "(log-odds inf, as l = 0 gives them): no threshold leaves them out")
     return threshold_above(excluded, scores), {
         f"max_{error}_rate": rate, f"{error}s_allowed": allowed,
@@ -53,7 +53,7 @@ def threshold_above(excluded: float, scores: Floats) -> float:
 
 
 def lowest_threshold_of_precision(
-    label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float,
+    label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
     floor: float = 0.0,
 ) -> dict[str, Any]:
     """Find the lowest threshold at which the precision of a class can be shown.
@@ -64,8 +64,8 @@ def lowest_threshold_of_precision(
     odds : float64 (n_documents,)
     right : bool (n_documents,)
         Which documents have the label.
-    least : float
-        The precision.
+    min_precision : float
+        The precision to show.
     confidence : float
     floor : float
         No threshold is below this.
@@ -79,7 +79,7 @@ def lowest_threshold_of_precision(
     own = odds >= floor
     order = np.argsort(-odds[own], kind="stable")
     scores, hits = odds[own][order], right[own][order].cumsum()
-    starts, level = _start_lengths(len(scores), least, confidence)
+    starts, level = _start_lengths(len(scores), min_precision, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
     for start in starts:
@@ -88,7 +88,7 @@ def lowest_threshold_of_precision(
             # No threshold separates equal scores, so a prefix holds all or none of them.
             n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
             bound = lower_bound(int(hits[n - 1]), n, level)
-            if bound < least:
+            if bound < min_precision:
                 break
             if n > int(entry["answered"]):
                 left_out = float(scores[n]) if n < len(scores) else -np.inf
@@ -100,16 +100,16 @@ def lowest_threshold_of_precision(
     return entry
 
 
-def _start_lengths(n: int, least: float, confidence: float) -> tuple[list[int], float]:
+def _start_lengths(n: int, min_precision: float, confidence: float) -> tuple[list[int], float]:
     """The lengths of the first prefixes, and the confidence of each of their tests.
 
     >>> _start_lengths(300, 0.95, 0.95)
     ([80, 160], 0.9833333333333333)
     """
-    fewest = trials_needed(1.0 - least, confidence)
+    fewest = trials_needed(1.0 - min_precision, confidence)
     if n < fewest:
         return [], confidence
     shares = 1 + int(math.log2(n / fewest))
     level = 1.0 - (1.0 - confidence) / shares
-    first = trials_needed(1.0 - least, level)
+    first = trials_needed(1.0 - min_precision, level)
     return [length for j in range(shares) if (length := first << j) <= n], level

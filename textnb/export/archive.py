@@ -69,7 +69,7 @@ def write_tables(
         "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
         "decision": None if bundle.decision is None else to_json(bundle.decision.to_dict()),
         **({"answers": list(bundle.answers)} if len(bundle.answers) > 1 else {}),
-        "trained": to_json(bundle.about or {}),
+        "trained": to_json(bundle.provenance or {}),
         "pruned": None if pruned is None else dict(pruned),
         **({} if precision is None else {"precision": dict(precision)}),
     })
@@ -108,7 +108,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     Raises
     ------
     SourceError
-        If ``path`` holds something that is no bundle, or can't be written.
+        If ``path`` is not a bundle, or can't be written.
     """
     if str(path) == "-":
         raise SourceError.unwritable(path, "an export is not written to standard output: name a "
@@ -168,7 +168,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
-            # It is for readers of other systems, which have nothing else to split texts by.
+            # It is for other systems, which have no other description of how texts are split.
             with reading_errors(name, "bundle", CHARACTERS):
                 require(isinstance(json.loads((folder / CHARACTERS).read_bytes()), dict),
                         "it is no JSON object")
@@ -224,7 +224,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
 
 
 def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the target's file answers with: scores alone, if the bundle does not say."""
+    """The answers of the target's file: only scores, if the bundle does not say."""
     answers = form.get("answers", ["scores"])
     require(isinstance(answers, list) and answers[:1] == ["scores"]
             and all(name in ANSWERS for name in answers), "its answers are unknown")
@@ -245,7 +245,7 @@ def _json_scalar(value: Any) -> Any:
 
 
 def _why_not_replaced(target: Path, is_archive: bool) -> str:
-    """Why a path may not be replaced; "" for a bundle and nothing else, or an empty folder."""
+    """The reason not to replace a path; "" for a bundle with no other files, or an empty folder."""
     if is_archive or not target.is_dir():
         is_bundle, other = is_archive and _is_bundle(target), []
     else:
@@ -273,7 +273,7 @@ def _is_bundle(target: Path) -> bool:
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a file is none that a bundle may have, but of whoever compiles or runs it there."""
+    """Whether a file is not part of a bundle: compiled there, or added by a user."""
     name = name.casefold()
     return name.endswith(_COMPILED) or not (
         name.startswith(_OF_TARGETS) or name in {own.casefold() for own in _OWN})

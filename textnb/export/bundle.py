@@ -33,11 +33,11 @@ from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
-# What a target's file may answer with. Labels are always there.
+# The possible answers of a target's file. Labels are always among them.
 ANSWERS = ("scores", "probability", "decision")
 # The steps of feature maps that a bundle describes. A target may know fewer.
 # Exports write each weight: 1 GiB of them.
-_MOST_WEIGHTS = 1 << 27
+_MAX_WEIGHTS = 1 << 27
 _COUNTED: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
 STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
     "text": _COUNTED, "terms": _COUNTED, "features": (Presence, Center)}
@@ -60,7 +60,7 @@ class Bundle:
     positive : label or None
         If given, the form has two classes and is exported as one ``w`` and ``b``: this class is the
         answer where ``w·x + b > 0``.
-    about : mapping
+    provenance : mapping
         Provenance: estimator, parameters, documents per class, log priors (base e).
     calibration : Calibration or None
         For probabilities. Scores are not calibrated.
@@ -76,7 +76,7 @@ class Bundle:
     tokenizer: Tokenizer | None
     columns: tuple[str, ...]
     positive: Any = None
-    about: Mapping[str, Any] | None = None
+    provenance: Mapping[str, Any] | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
     answers: tuple[str, ...] = ANSWERS[:1]
@@ -132,13 +132,13 @@ class Bundle:
                 and bool(self.calibration.length_exponent))
 
     @property
-    def least_odds(self) -> list[float]:
-        """The log-odds that the decision asks of each class, which may be infinite."""
+    def min_odds(self) -> list[float]:
+        """The minimum log-odds of each class by the decision, which may be infinite."""
         assert self.decision is not None
         return [self.decision.thresholds[label] for label in self.labels]
 
     def labels_at(self, places: Iterable[int | None]) -> list[Any]:
-        """The classes at places; None for no place, or a negative one."""
+        """The classes at some indices; None if the index is None or negative."""
         return [None if k is None or k < 0 else self.labels[k] for k in places]
 
     def labels_of(self, chosen: Iterable[ArrayLike]) -> list[list[Any]]:
@@ -149,7 +149,8 @@ class Bundle:
     def thresholds(self) -> Floats:
         """Of lists of labels, the numbers that scores must exceed: float64 (n_labels,).
 
-        All are finite: the least and the largest number are below and above every score.
+        All are finite: infinite ones are the smallest and largest float, below and above every
+        score.
         """
         thresholds: Floats = np.nan_to_num(label_thresholds(self.labels, self.decision))
         return thresholds
@@ -261,7 +262,7 @@ class Bundle:
 
     def expected_labels(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
                         ) -> list[Any]:
-        """The labels that a target must give; None where rounding decides (see `find_ties`)."""
+        """The labels that a target must give; None if rounding decides (see `find_ties`)."""
         return [None if tie else label for label, tie in zip(
             self.decide(scores), self.find_ties(scores, rows, tolerance), strict=True)]
 
@@ -286,16 +287,16 @@ class Bundle:
             pl.Series(self.terms, dtype=pl.String), columns, default=-1, return_dtype=pl.Int64)
         codes = known.to_numpy()
         row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
-        kept = codes >= 0
-        lengths = np.bincount(row[kept], minlength=len(tokens))
-        return merge_tokens(lengths, codes[kept], len(self.terms))
+        is_known = codes >= 0
+        lengths = np.bincount(row[is_known], minlength=len(tokens))
+        return merge_tokens(lengths, codes[is_known], len(self.terms))
 
-    def select(self, keep: NDArray[np.bool_]) -> Bundle:
-        """Keep some of the terms, given by a mask."""
-        kept = np.flatnonzero(keep)
-        form = replace(self.form, weights=self.form.weights[kept],
-                       terms=tuple(self.terms[t] for t in kept),
-                       features=self.form.features.select(kept))
+    def select(self, mask: NDArray[np.bool_]) -> Bundle:
+        """A bundle with the terms that a mask selects."""
+        places = np.flatnonzero(mask)
+        form = replace(self.form, weights=self.form.weights[places],
+                       terms=tuple(self.terms[t] for t in places),
+                       features=self.form.features.select(places))
         # Calibration and decision were chosen with all terms, and do not hold for fewer. Lists of
         # labels need thresholds, and have no others.
         decision = self.decision if self.is_multilabel else None
@@ -336,7 +337,7 @@ def bundle_of(
                           "LinearDiscriminantAnalysis, NearestCentroid, "
                           "GaussianNB(shared_variance=True)") from None
     if positive is not None:
-        positive = _own_label(form, positive)
+        positive = _form_label(form, positive)
     # The part of the scores that all classes share has large weights and decides nothing.
     form = form.discriminant
     if fitted is None:
@@ -350,7 +351,7 @@ def bundle_of(
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
-    # Of a segmenter, a file holds the name: the receiver is given the tokens.
+    # A file holds only the name of a segmenter: the receiver is given the tokens.
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
                   provenance(model), fitted.calibration, fitted.decision)
@@ -367,7 +368,7 @@ def two_columns(
     return w[:, None] * is_positive, b * is_positive
 
 
-def _own_label(form: LinearForm, positive: Any) -> Any:
+def _form_label(form: LinearForm, positive: Any) -> Any:
     """The form's class that equals a label, as a Python value that JSON can hold."""
     value = positive.item() if isinstance(positive, np.generic) else positive
     for label in form.classes.tolist():
@@ -411,10 +412,10 @@ def _with_dense_weights(form: LinearForm) -> LinearForm:
     if not isinstance(form.weights, SparseWeights):
         return form
     terms, classes = form.weights.shape
-    if terms * classes > _MOST_WEIGHTS:
+    if terms * classes > _MAX_WEIGHTS:
         raise ExportError(
             f"{quantity(classes, 'class')} and {quantity(terms, 'term')} are {terms * classes:,} "
-            f"weights, and an export, which writes each of them, has at most {_MOST_WEIGHTS:,}; "
+            f"weights, and an export, which writes each of them, has at most {_MAX_WEIGHTS:,}; "
             "train with fewer terms (max_features, min_df) or classes")
     return replace(form, weights=np.asarray(form.weights))
 

@@ -1,8 +1,8 @@
 """Tables of characters, for engines with another version of Unicode.
 
-A letter of one Unicode version may be none in another. Exports therefore list the characters of
-words and the lower case of each character. The tables are made by running Polars on every character
-of Unicode.
+A letter of one Unicode version may not be a letter in another. Exports therefore list the
+characters of words and the lower case of each character. The tables are made by running Polars on
+every character of Unicode.
 
 One rule of lower-casing depends on the neighbours: a capital sigma (Σ) becomes ς at the end of a
 word, and σ elsewhere. It is at the end if, leaving out *ignorable* characters, the character before

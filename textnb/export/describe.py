@@ -34,10 +34,10 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``vocabulary`` (number of terms), ``tokens`` counted
         in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
         installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
-        the weights were fitted, which no answer knows), ``sample`` (only if it keeps one: ``rows``
-        from which weights are refitted, and the ``most`` of them), ``calibration`` and ``decision``
-        (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
-        model file) and ``textnb``.
+        the weights were fitted, which no answer considers), ``sample`` (only if it keeps one:
+        ``rows`` from which weights are refitted, and the ``most`` of them), ``calibration`` and
+        ``decision`` (None if there is none). For models of tables: ``features``. Versions:
+        ``format`` (of the model file) and ``textnb``.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def describe_model(model: Any) -> dict[str, Any]:
     >>> card["estimator"], card["vocabulary"], card["training_rows"]
     ('MultinomialNB', 3, 2)
     """
-    about = to_json(provenance(model))
+    facts = to_json(provenance(model))
     fitted = fitted_texts(model)
-    rows, log_prior = about["documents"], about["log_prior"]
+    rows, log_prior = facts["documents"], facts["log_prior"]
     if fitted is not None and fitted.is_multilabel:
         log_prior = _label_log_priors(fitted)
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
@@ -58,8 +58,8 @@ def describe_model(model: Any) -> dict[str, Any]:
                        ).scores_are_log_probabilities
     card: dict[str, Any] = {
         "kind": "TextClassifier" if model is fitted else type(model).__name__,
-        "estimator": about["estimator"]["name"],
-        "parameters": about["estimator"]["parameters"],
+        "estimator": facts["estimator"]["name"],
+        "parameters": facts["estimator"]["parameters"],
         "scores": ("log-probabilities" if scores_are_logs
                    else "no log-probabilities: their differences are margins"),
         "classes": [{"label": label, "rows": count, "prior": prior} for label, count, prior

@@ -21,7 +21,7 @@ from textnb.text.matrix import CountMatrix
 
 SEED = 13
 TOLERANCE = 1e-9
-# How many documents are made of the vocabulary's terms.
+# The number of documents that are made of the vocabulary's terms.
 _FROM_TERMS = 40
 
 _WRITTEN: tuple[str | None, ...] = (
@@ -56,7 +56,7 @@ _WRITTEN: tuple[str | None, ...] = (
     "\ue000private \U000f0000use \U0010ffff \u0378unassigned",
     "word " * 300 + "x" * 5000,
 )
-# For tokenizers that keep more than words.
+# Documents for tokenizers that keep more than words.
 _KEPT = (
     "C++ C# F# c++11 A_C++ ÉC++ 𐐀# Ⅷ# ½# 1c#線c++線 c+ +c ++ # c+++ c##",
     "U.S. U.S.A u.s. É.Ü. a.b c. x.y.z. 線.好. 1.2. au.s. A..B. U.S.C++",
@@ -125,7 +125,7 @@ def answer_columns(
 ) -> list[pl.Series]:
     """The label or labels, the probabilities, and the decision of one class if there is one.
 
-    Labels are strings; null where rounding decides.
+    Labels are strings; null if rounding decides.
     """
     labels = bundle.expected_labels(scores, rows, TOLERANCE)
     columns = [
@@ -177,9 +177,9 @@ def probabilities(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) ->
 def decisions(
     bundle: Bundle, scores: Floats, rows: CountMatrix | Floats, tolerance: float
 ) -> list[list[Any] | None]:
-    """The class that the decision chooses, in a list, which is empty where it is unsure.
+    """The class that the decision chooses, in a list, which is empty if it is unsure.
 
-    None where rounding decides: log-odds are equal to their threshold within the tolerance, or two
+    None if rounding decides: log-odds are equal to their threshold within the tolerance, or two
     classes that reach theirs are equal.
     """
     assert bundle.decision is not None
@@ -187,10 +187,10 @@ def decisions(
     odds = log_odds(posterior)
     chosen = bundle.decision.decide(odds, bundle.labels)
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
-    least = np.array(bundle.least_odds)
+    min_odds = np.array(bundle.min_odds)
     with np.errstate(invalid="ignore"):
-        near = (np.abs(odds - least) <= margin).any(axis=1)
-    accepted = np.where((odds >= least) & (least < np.inf), odds, -np.inf)
+        near = (np.abs(odds - min_odds) <= margin).any(axis=1)
+    accepted = np.where((odds >= min_odds) & (min_odds < np.inf), odds, -np.inf)
     if accepted.shape[1] > 1:
         ordered = np.sort(accepted, axis=1)
         with np.errstate(invalid="ignore"):

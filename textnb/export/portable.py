@@ -58,15 +58,15 @@ class Words:
         Kinds of tokens other than words: see `textnb.text.characters`.
     analyzer : {"word", "char", "char_wb"}
         What n-grams are of: words, or characters of the whole text, or of one word. The ``member``
-        is then whatever is no white space.
+        is then any character but white space.
     normalize : {"NFC", "NFD", "NFKC", "NFKD"} or None
         The normalisation of the text, before all else.
     accents : {"unicode", "ascii", "marks"} or None
-        What is dropped of the decomposed (NFKD) text, after all else.
+        The characters to drop from the decomposed (NFKD) text, after all else.
     columns : tuple of str
         The text columns, whose terms follow each other; no n-gram is of two of them.
     prefixes : tuple of str
-        What is before each word of each column, or before each n-gram of characters; "" for none.
+        The prefix of each word of each column, or of each n-gram of characters; "" for none.
     escaped : str
         Characters of n-grams of characters that get a backslash, before prefixes.
     """
@@ -150,7 +150,7 @@ class Words:
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``characters.json`` holds: the tables by which a reader splits texts.
+        """The contents of ``characters.json``: the tables by which a reader splits texts.
 
         The reference of file formats says how it is read.
         """

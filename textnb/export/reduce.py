@@ -70,7 +70,7 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
 
 
 def token_errors(bundle: Bundle, other: Bundle) -> Floats:
-    """The most by which one token of each term changes a difference of scores: (n_terms,).
+    """The largest change of a difference of scores by one token of each term: (n_terms,).
 
     Parameters
     ----------

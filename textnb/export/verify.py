@@ -165,7 +165,7 @@ def verify_export(
 def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats]:
-    """Read the golden rows, with their stored scores; what else is stored must follow from them."""
+    """Read the golden rows and their stored scores; other stored answers must follow from these."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
@@ -190,14 +190,15 @@ def read_golden(
     return rows, scores
 
 
-def _agree(stored: pl.Series, own: pl.Series) -> bool:
+def _agree(stored: pl.Series, derived: pl.Series) -> bool:
     """Whether stored answers are those that follow; null agrees with all."""
-    if own.dtype == pl.List(pl.Float64):
-        ours = np.array(own.to_list())
+    if derived.dtype == pl.List(pl.Float64):
+        numbers = np.array(derived.to_list())
         theirs = np.array(stored.to_list(), dtype=np.float64)
-        return theirs.shape == ours.shape and bool((np.abs(ours - theirs) <= _TOLERANCE).all())
+        return theirs.shape == numbers.shape and bool(
+            (np.abs(numbers - theirs) <= _TOLERANCE).all())
     return all(one is None or other is None or one == other
-               for one, other in zip(stored.to_list(), own.to_list(), strict=True))
+               for one, other in zip(stored.to_list(), derived.to_list(), strict=True))
 
 
 def prepare(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
@@ -222,7 +223,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
     except SchemaError as error:
         if error.missing_role is None:
             raise
-        # There is no option to say another: an export knows the columns of its model alone.
+        # There is no option for other columns: an export only knows those of its model.
         raise SchemaError(f"{error.problem}. An export reads the columns of its model: rename "
                           "yours") from None
     return lazy.select(columns)
@@ -256,8 +257,8 @@ def compare(
             raise ExportError(f"{target.name}: the engine gave no probability for each class")
         errors = np.abs(answers.probabilities - chances)
     if bundle.gives_decisions:
-        wanted = golden.decisions(bundle, scores, rows.values, target.tolerance)
-        decided = _differing(target, "decision", wanted, answers.decisions or [])
+        expected_decisions = golden.decisions(bundle, scores, rows.values, target.tolerance)
+        decided = _differing(target, "decision", expected_decisions, answers.decisions or [])
     return Verified(
         target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
         target.tolerance, _rows_of(wrong),
@@ -272,16 +273,17 @@ def _rows_of(wrong: NDArray[np.bool_]) -> list[int]:
 
 
 def _differing(
-    target: Target, what: str, expected: list[Any], got: list[Any]
+    target: Target, kind: str, expected: list[Any], answers: list[Any]
 ) -> list[tuple[int, Any, Any]]:
-    """Rows with another answer than is expected, with both; None is expected where any is right."""
-    if len(got) != len(expected):
-        raise ExportError(f"{target.name}: the engine answered {quantity(len(got), what)} of "
+    """Rows whose answer is not the expected one, with both; if None is expected, any is right."""
+    if len(answers) != len(expected):
+        raise ExportError(f"{target.name}: the engine answered {quantity(len(answers), kind)} of "
                           f"{quantity(len(expected), 'row')}")
-    return [(row, want, answer) for row, (want, answer) in enumerate(zip(
-        expected, got, strict=True)) if want is not None and _typed(want) != _typed(answer)]
+    pairs = enumerate(zip(expected, answers, strict=True))
+    return [(row, want, answer) for row, (want, answer) in pairs
+            if want is not None and _with_type(want) != _with_type(answer)]
 
 
-def _typed(answer: Any) -> Any:
+def _with_type(answer: Any) -> Any:
     """A label with its type, as True equals 1; of a list, each of them."""
-    return [*map(_typed, answer)] if isinstance(answer, list) else (type(answer), answer)
+    return [*map(_with_type, answer)] if isinstance(answer, list) else (type(answer), answer)

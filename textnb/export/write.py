@@ -37,7 +37,7 @@ class Exported:
     single : bool
         Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
-        With ``top``: ``kept`` and ``dropped``, numbers of terms.
+        With ``top``: the numbers of terms ``kept`` and ``dropped``.
     weights : int
         The number of terms, or features, that have weights.
     size : int
@@ -161,14 +161,14 @@ def export_model(
         bundle.answers, rounding)
 
 
-def give_answers(bundle: Bundle, target: Any, asked: str | None = None) -> Bundle:
+def give_answers(bundle: Bundle, target: Any, answer: str | None = None) -> Bundle:
     """The bundle with the answers that a target gives for it.
 
     Parameters
     ----------
     bundle : Bundle
     target : Target
-    asked : {"scores", "probability", "decision"}, optional
+    answer : {"scores", "probability", "decision"}, optional
         An answer that must be among them.
 
     Raises
@@ -176,15 +176,15 @@ def give_answers(bundle: Bundle, target: Any, asked: str | None = None) -> Bundl
     ExportError
         If the target or the model has no such answer.
     """
-    if asked is not None and asked not in ANSWERS:
-        raise ParameterError.unknown_choice("answers", asked, ANSWERS)
+    if answer is not None and answer not in ANSWERS:
+        raise ParameterError.unknown_choice("answers", answer, ANSWERS)
     known = target.answers
-    if asked is not None and asked not in known and not (
-            asked == "decision" and bundle.is_multilabel):
+    if answer is not None and answer not in known and not (
+            answer == "decision" and bundle.is_multilabel):
         raise ExportError(f"{target.name}: it answers with {' and '.join(known)}, and not with "
-                          f"{asked}; python, javascript, c, onnx, polars and SQL do")
+                          f"{answer}; python, javascript, c, onnx, polars and SQL do")
     decides = bundle.is_multilabel or bundle.decision is not None
-    if asked == "decision" and not decides:
+    if answer == "decision" and not decides:
         raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "
                           "alone: choose thresholds (textnb threshold), and keep all terms")
     return replace(bundle, answers=tuple(

@@ -17,7 +17,7 @@ from textnb.frames.batches import Progress
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
 
-# A column of a table of mail that is taken from other tables too.
+# The column of a Message-ID, in a table of mail or any other.
 MESSAGE_ID = "message_id"
 
 
@@ -113,7 +113,7 @@ def forget(
     ledger : Ledger
     rows : DataFrame
         The model's text columns, ``message_id`` if there is one, and the label column if there is
-        one: the class of rows that the ledger does not know. Without it, they are left.
+        one: the class of rows that the ledger does not know. Without it, such rows are left out.
     progress : callable, optional
     """
     label, keys = fitted.label, keys_of(fitted, rows)
@@ -141,19 +141,19 @@ def change(
     rows : DataFrame
         The model's text columns.
     before, after : sequence of label or None
-        As what each row was learned, and as what it is to be learned; None for neither.
+        The class as which each row was learned, and the one as which it is to be learned; or None.
     classes, progress
         As in `learn`.
     """
     def labelled(labels: Sequence[Any], others: Sequence[Any]) -> pl.DataFrame:
-        """The rows that have a label which is not their other one."""
+        """The rows whose label differs from their other one."""
         places = [place for place, (label, other) in enumerate(zip(labels, others, strict=True))
                   if label is not None and label != other]
         return rows[places].select(fitted.columns).with_columns(pl.Series(
             fitted.label, [labels[place] for place in places], dtype=fitted.label_type))
 
     to_learn, to_forget = labelled(after, before), labelled(before, after)
-    # Learned first: a model without any document is none.
+    # Learn first: a model needs a document.
     if to_learn.height:
         fitted = fitting.learn_more(
             fitted, fitted.settings, to_learn, classes=classes, progress=progress)

@@ -1,4 +1,4 @@
-"""The headers of a verdict in a message, of which all other bytes stay."""
+"""Puts the headers of a verdict into a message, and changes no other byte."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from textnb.filter.verdict import Verdict
 
 STATUS = "X-Textnb-Status"
-# What comes before the name of a header of a verdict that the sender has forged.
+# The prefix that renames a header of a verdict that the sender has forged.
 _OTHER_NAME = b"X-Original-"
 _EMPTY_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
 # Headers that this program writes, or that programs that read them trust, with their continuation
@@ -41,8 +41,8 @@ def with_headers(
         Leave out the body.
     """
     at, ending = _place(message)
-    # A line that is no header ends the block for some readers and not for others: a header that
-    # the sender wrote below it goes too.
+    # A line that is not a header ends the block for some readers and not for others: a forged
+    # header below it is removed too.
     empty = _EMPTY_LINE.search(message)
     end = max(at, empty.start()) if empty else len(message)
     own = b"".join(header.encode("ascii") + ending for header in headers)
@@ -51,7 +51,7 @@ def with_headers(
 
 
 def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
-    """What to insert into a message without a verdict, so that it has no header of one.
+    """What to insert into a message without a verdict, so that it seems to have none.
 
     A sender may have forged a header of the verdict's name. The texts give such headers another
     name. All bytes of the message stay.

@@ -71,9 +71,9 @@ class JudgedMessages:
             with suppress(SourceError):
                 stack.enter_context(lock_path(self._maildir))
             present = set(os.listdir(os.path.join(self._maildir, "new")))
-            kept = {name: state for name, state in {**self._read(), **self._added}.items()
-                    if name in present}
-            document = json.dumps({"judge": self._key, "messages": kept})
+            messages = {name: state for name, state in {**self._read(), **self._added}.items()
+                        if name in present}
+            document = json.dumps({"judge": self._key, "messages": messages})
             # A program that reads the mail of other users, as root does, must not write where
             # their links point.
             with replace_file(self._path, private=True) as file:

@@ -1,4 +1,4 @@
-"""Learns into models what clients have told a server: a process of its own, for a moment.
+"""A short-lived process that learns into models what clients have told a server.
 
     pending messages of the ledger -> what to forget, what to learn -> a new model in its place
 """
@@ -13,7 +13,7 @@ import polars as pl
 from textnb.errors import TextnbError, first_line
 from textnb.files.lock import lock_path
 from textnb.filter.by_ledger import change
-from textnb.filter.ledger import KEPT, Ledger, Pending
+from textnb.filter.ledger import MAX_LEARNED, Ledger, Pending
 from textnb.filter.service import log
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
@@ -30,18 +30,18 @@ def check(model: str) -> None:
         fitting.counts_that_add(fitted)
 
 
-def learn(model: str, kept: int = KEPT) -> int:
-    """Learn all that is pending for a model, and return the number of messages.
+def learn(model: str, max_messages: int = MAX_LEARNED) -> int:
+    """Learn all pending messages of a model, and return their number.
 
     A message that can't be learned, or forgotten, is given up: the log says why.
     """
-    done = 0
+    count = 0
     with lock_path(model), Ledger(model) as ledger:
         ledger.finish()
         while pending := ledger.pending(_BATCH):
-            done += _learn(model, ledger, pending)
-        ledger.keep(kept)
-    return done
+            count += _learn(model, ledger, pending)
+        ledger.drop_oldest(max_messages)
+    return count
 
 
 def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:

@@ -7,9 +7,9 @@ It is a database of SQLite beside the model file. A message that was learned is 
 a date; one that is pending is kept as it came until the model has learned it, and is then
 overwritten.
 
-A message is learned once, also if the process that learns ends amid its work. The new model is
-written to a file of its own, which the ledger names, and then moved over the old one: where that
-file is gone, the move was made.
+A message is learned once, even if the learning process is killed. The new model is written to a
+file of its own, which the ledger names, and then moved over the old one: if that file is gone, the
+move was made.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NEXT = ".next"
 _VERSION = 2
 _APPLICATION = 0x746E6C67
 _BUSY_SECONDS = 5.0
-# Hashes and classes of so many messages are 60 MB.
-KEPT = 1_000_000
+# The most messages to remember: their hashes and classes take 60 MB.
+MAX_LEARNED = 1_000_000
 _TABLES = """
 CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX learned_at ON learned (at);
@@ -52,7 +52,7 @@ class Pending(NamedTuple):
     Attributes
     ----------
     number : int
-        Ascends in the order in which they came.
+        Ascending, in order of arrival.
     id : bytes
         See `message_key`.
     label : label or None
@@ -69,7 +69,7 @@ class Pending(NamedTuple):
 def message_key(message_id: str | None, texts: Mapping[str, Any]) -> bytes:
     """A hash of a message's Message-ID and of the texts that a model learns of it.
 
-    Headers that are added on the way change nothing, unless the model learns them.
+    Headers that servers add do not change it, unless the model learns them.
     """
     content = json.dumps([message_id, sorted(texts.items())])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
@@ -85,7 +85,7 @@ class Ledger:
     Raises
     ------
     SourceError
-        If there is a file of its name that is no ledger, or it can't be opened.
+        If the file of this name is not a ledger, or can't be opened.
     """
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
@@ -106,7 +106,7 @@ class Ledger:
     def _begin(self) -> None:
         run = self._database.execute
         run("PRAGMA journal_mode = WAL")
-        # An answer says that the message is safe.
+        # Sync fully: an answer to a client says that the message is safe.
         run("PRAGMA synchronous = FULL")
         run("PRAGMA secure_delete = ON")
         with self._transaction():
@@ -138,7 +138,7 @@ class Ledger:
             return number
 
     def label_of(self, id: bytes) -> Any:
-        """The class that a message has, once all that is pending is done; None if it has none."""
+        """The class of a message once all pending ones are learned; None if it has none."""
         with self._reporting():
             found = self._database.execute(
                 "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
@@ -161,11 +161,11 @@ class Ledger:
                 (id, _stored(label), message, int(time.time())))
             return True
 
-    def pending(self, most: int) -> list[Pending]:
+    def pending(self, limit: int) -> list[Pending]:
         """The first messages that are pending."""
         with self._reporting():
             rows = self._database.execute(
-                "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (most,))
+                "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (limit,))
             return [Pending(number, id, _label(label), message)
                     for number, id, label, message in rows]
 
@@ -183,7 +183,7 @@ class Ledger:
 
     @property
     def next_model(self) -> str:
-        """Where the model that has learned what is pending is written."""
+        """The path for the model that has learned the pending messages, before it is moved."""
         return self.path + _NEXT
 
     def replace_model(self, last: int, labels: Mapping[bytes, Any] | None = None) -> None:
@@ -194,7 +194,7 @@ class Ledger:
         last : int
             All that is pending up to this number is learned.
         labels : mapping, optional
-            The class as which each further message is learned; None where it is forgotten.
+            The class as which each further message is learned; None if it is forgotten.
         """
         with self._reporting():
             _keep_rights(self._model, self.next_model)
@@ -212,11 +212,11 @@ class Ledger:
         self.finish()
 
     def finish(self) -> None:
-        """Finish what a process that ended has begun; the caller holds the model's lock."""
+        """Finish the work of a process that was killed; the caller holds the model's lock."""
         with self._reporting():
             found = self._database.execute("SELECT last FROM moving").fetchone()
             if found is None or os.path.exists(self.next_model):
-                # The move was not made, and what is pending is learned anew.
+                # The move was not made: pending messages are learned again.
                 with self._transaction():
                     self._database.execute("DELETE FROM moving")
                     self._database.execute("DELETE FROM changes")
@@ -226,7 +226,7 @@ class Ledger:
             self.settle(found[0])
 
     def settle(self, last: int) -> None:
-        """Note that the model has learned all that is pending up to a number."""
+        """Note that the model has learned all pending messages up to a number."""
         with self._transaction():
             run = self._database.execute
             rows = run("SELECT id, class, at FROM pending WHERE number <= ? ORDER BY number",
@@ -240,17 +240,17 @@ class Ledger:
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def keep(self, most: int = KEPT) -> None:
-        """Leave out the oldest messages that were learned, so that no more than some are left.
+    def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
+        """Drop the oldest learned messages, so that at most ``max_messages`` are left.
 
         The model keeps what it has learned of the others; they can't be forgotten any more.
         """
         with self._transaction():
-            beyond = self._database.execute("SELECT count(*) FROM learned").fetchone()[0] - most
-            if beyond > 0:
+            count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
+            if count > max_messages:
                 self._database.execute(
                     "DELETE FROM learned WHERE id IN "
-                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (beyond,))
+                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - max_messages,))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

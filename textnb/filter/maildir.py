@@ -1,4 +1,4 @@
-"""Filing in a Maildir: a message is whole at every moment of its move to another folder."""
+"""Moves messages to other folders of a Maildir; a message is complete at every moment."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
     -------
     list of str, dict
         The paths; and how many other entries there are, per kind. Symbolic links are not
-        followed, as they may lead to what the owner of the Maildir may not read.
+        followed, as they may lead to files that the owner of the Maildir may not read.
 
     Raises
     ------
     SourceError
-        If the folder is no Maildir, or its ``new`` leads outside it.
+        If the folder is not a Maildir, or its ``new`` leads outside it.
     """
     new = os.path.join(maildir, "new")
     if not all(os.path.isdir(os.path.join(maildir, part)) for part in ("cur", "new")):
@@ -78,7 +78,7 @@ def subfolder(maildir: str, name: str) -> str:
 
 
 def read_content(path: str, limit: int) -> bytes:
-    """Read the first bytes of a message; `MessageMoved` where it is no longer there."""
+    """Read the first bytes of a message; raises `MessageMoved` if it is gone."""
     with _report_moved(path), open(path, "rb", opener=_open_regular_file) as file:
         return file.read(limit)
 

@@ -2,7 +2,7 @@
 
     message (bytes) -> columns -> tokens -> the model's weights for them -> log-odds -> verdict
 
-The scores are those of `TextClassifier.predict`, to the bit. They come from the model file alone,
+The scores are those of `TextClassifier.predict`, to the bit. They come only from the model file,
 and neither scikit-learn nor SciPy is imported.
 """
 
@@ -22,7 +22,7 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES
 from textnb.filter.verdict import (
-    LEAST_LEARNED,
+    MIN_LEARNED,
     Cutoffs,
     Judging,
     Verdict,
@@ -49,7 +49,7 @@ class MailFilter:
     columns : list of str
         Columns of a mail table (see `scan_mail`); other names are names of headers.
     judging : Judging
-        The class that is spam, the messages learned per class, thresholds, and what is stale.
+        The class of spam, the messages learned per class, thresholds, and stale choices.
     calibration : Calibration or None
 
     Examples
@@ -80,7 +80,7 @@ class MailFilter:
         path: str | os.PathLike[str],
         *,
         spam: Any = None,
-        least_learned: int = LEAST_LEARNED,
+        least_learned: int = MIN_LEARNED,
         cutoffs: Cutoffs | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> Self:
@@ -91,8 +91,8 @@ class MailFilter:
         path : path
         spam : label, optional
             The class that is filtered out; by default the class for which the model's decision was
-            chosen, else "spam". There is no default where the decision was chosen for another class
-            than "spam" and the model has that class, too.
+            chosen, else "spam". There is no default if the decision was chosen for another class
+            and the model also has a class "spam".
         least_learned : int
             With fewer messages of spam, or of the rest, every verdict is "unsure".
         cutoffs : (float, float), optional

@@ -16,9 +16,9 @@ from textnb.runtime import __version__
 from textnb.runtime.values import Value
 
 THRESHOLD = 5.0
-# What one decimal and the columns of a log take.
+# The range of scores with one decimal that fit the columns of a log.
 _LOWEST, _HIGHEST = -999.9, 999.9
-_MOST_STARS = 50
+_MAX_STARS = 50
 # Of a description in a report.
 _WIDTH = 50
 
@@ -31,7 +31,7 @@ class Mark(Value):
     is_spam : bool
         An unsure message is not spam.
     score, threshold : float
-        Of one decimal; spam has a score of at least the threshold.
+        With one decimal; the score of spam is at least the threshold.
     symbols : tuple of str
         Of SpamAssassin's kind, e.g. ("TEXTNB_SPAM",).
     report : str
@@ -49,14 +49,14 @@ class Mark(Value):
 
 
 def mark_of(
-    verdict: Verdict, least: float, terms: Sequence[tuple[str, float]] = ()
+    verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()
 ) -> Mark:
     """The verdict in spamd's terms.
 
     Parameters
     ----------
     verdict : Verdict
-    least : float
+    min_odds : float
         The log-odds from which the model says spam; infinite if it never or always does.
     terms : sequence of (str, float)
         The terms for the report, and what each adds to the score.
@@ -69,8 +69,8 @@ def mark_of(
     4.9
     """
     is_spam = verdict.status == SPAM
-    score = _score(verdict.log_odds, least)
-    # What is rounded, or rules of the model that are not its threshold, must not contradict it.
+    score = _score(verdict.log_odds, min_odds)
+    # Neither rounding nor other rules of the model may contradict the verdict.
     score = max(score, THRESHOLD) if is_spam else min(score, THRESHOLD - 0.1)
     symbols = (f"TEXTNB_{verdict.status.upper()}",
                *(["TEXTNB_MALFORMED"] if verdict.errors else []))
@@ -85,7 +85,7 @@ def mark_of(
 
 def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
     """The table of a report in the form of SpamAssassin's, which programs take apart."""
-    lines = [(points, "TEXTNB_TERM", _shown(term)) for term, points in terms]
+    lines = [(points, "TEXTNB_TERM", _one_line(term)) for term, points in terms]
     rest = score - sum(points for _, points in terms)
     if _LOWEST < score < _HIGHEST and math.isfinite(rest):
         lines.append((rest, "TEXTNB_REST", "all other terms, the prior and the threshold"))
@@ -95,15 +95,15 @@ def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
             *(f"{points:4.1f} {rule:22} {text}" for points, rule, text in lines)]
 
 
-def _shown(term: str) -> str:
-    """A term on a line of its own, whatever is in it."""
+def _one_line(term: str) -> str:
+    """A term as a single line, whatever characters it has."""
     return "".join(char if char.isprintable() else "?" for char in term[:_WIDTH])
 
 
 def headers_of(mark: Mark) -> list[str]:
     """The headers of a verdict, a line each."""
     name = f"textnb {__version__}"
-    stars = "*" * max(0, min(_MOST_STARS, int(mark.score)))
+    stars = "*" * max(0, min(_MAX_STARS, int(mark.score)))
     return [
         f"X-Spam-Checker-Version: {name}",
         *(["X-Spam-Flag: YES"] if mark.is_spam else []),
@@ -113,9 +113,9 @@ def headers_of(mark: Mark) -> list[str]:
         f"{STATUS}: {mark.status}"]
 
 
-def _score(odds: float, least: float) -> float:
+def _score(odds: float, min_odds: float) -> float:
     if math.isnan(odds):
         return 0.0
-    if math.isinf(least):
-        return _HIGHEST if least < 0 else _LOWEST
-    return round(max(_LOWEST, min(_HIGHEST, THRESHOLD + odds - least)), 1)
+    if math.isinf(min_odds):
+        return _HIGHEST if min_odds < 0 else _LOWEST
+    return round(max(_LOWEST, min(_HIGHEST, THRESHOLD + odds - min_odds)), 1)

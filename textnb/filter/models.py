@@ -31,7 +31,7 @@ class ServedModel:
     settings : mapping
         ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
     note : callable
-        Is called with the name of an event and its facts.
+        Called with the name of an event and its facts.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ServedModel:
     Raises
     ------
     TextnbError
-        If the file can't be read at first, or is no model of mail.
+        If the file can't be read at first, or is not a model of mail.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ServedModel:
                 self._note("reloaded", model=self.path)
             except (TextnbError, OSError, MemoryError) as error:
                 self._note("not reloaded", model=self.path, reason=first_line(error))
-        return self._use(lambda judge: (judge.judge(message), judge.judging.least_odds))
+        return self._use(lambda judge: (judge.judge(message), judge.judging.min_odds))
 
     @property
     def since_fit(self) -> int:
@@ -83,12 +83,12 @@ class ServedModel:
         texts, parsed = message_columns(message, model.columns, model.lists)
         return parsed.message_id, texts
 
-    def label_of(self, told: str, ham: str | None) -> Any:
+    def label_of(self, name: str, ham: str | None) -> Any:
         """The class of ``spam`` or ``ham``, the words of the protocol; None if it is not clear.
 
         Parameters
         ----------
-        told : {"spam", "ham"}
+        name : {"spam", "ham"}
         ham : str or None
             The class of ham, where there are several that are not spam.
 
@@ -98,7 +98,7 @@ class ServedModel:
             If the model has no such class of ham.
         """
         judging = self._model.judging
-        if told == "spam":
+        if name == "spam":
             return judging.spam
         others = [label for label in judging.learned if label != judging.spam]
         if ham is None:
@@ -115,7 +115,7 @@ class ServedModel:
             try:
                 return use(self._quick)
             except Unsupported:
-                # A score at a threshold, say. The whole model knows.
+                # A score at a threshold, for example: the full model decides.
                 pass
         return use(self._whole_model())
 
@@ -146,7 +146,7 @@ class ServedModel:
         return MailFilter.load(self.path, **self._settings)
 
     def _look(self) -> tuple[int, ...] | None:
-        """What changes when the file is replaced; None while there is none."""
+        """An identity of the file that changes when it is replaced; None if there is no file."""
         try:
             state = os.stat(self.path)
         except OSError:

@@ -6,8 +6,7 @@
     message                         \\r\\n
                                     message with the headers of the verdict
 
-What it does is what spamd 4.0 does, but where a comment says why not. It imports the standard
-library alone.
+It behaves as spamd 4.0, except where a comment says why not. It imports only the standard library.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from textnb.filter.headers import with_headers
 from textnb.filter.marks import Mark, headers_of
 from textnb.runtime.values import Value
 
-# Of a line and of the lines before a message, as in spamd.
-LONGEST_LINE, MOST_HEADERS = 8192, 255
+# The most bytes of a line and lines before a message, as in spamd.
+MAX_LINE, MAX_HEADERS = 8192, 255
 JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")
 _FIRST = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")
@@ -84,7 +83,7 @@ def parse_command(line: bytes) -> Request:
     Raises
     ------
     Refused
-        If it is none.
+        If it is not a request.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def parse_command(line: bytes) -> Request:
 
 
 def has_headers(request: Request) -> bool:
-    """Whether headers follow the first line: not after the PING of an old client, which waits."""
+    """Whether headers follow the first line; an old client waits for an answer after PING."""
     return request.command not in ("PING", "SKIP") or request.version >= (1, 5)
 
 
@@ -108,7 +107,7 @@ def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
     Raises
     ------
     Refused
-        If a header is malformed, or asks what nobody here does.
+        If a header is malformed, or asks for something that this server does not do.
     """
     headers: dict[str, str] = {}
     for line in lines:
@@ -116,7 +115,7 @@ def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
         if not colon:
             raise Refused("EX_PROTOCOL", f"header not in 'Name: value' format: {line[:60]!r}")
         if headers.setdefault(name.strip().lower(), value.strip()) != value.strip():
-            # Two lengths would leave it to the reader where the message ends.
+            # With two lengths, readers could disagree where the message ends.
             raise Refused("EX_PROTOCOL", f"two headers {name.strip()[:60]!r}")
     length, user = headers.get("content-length"), headers.get("user")
     if length is not None and not re.fullmatch("[0-9]{1,15}", length):
@@ -209,29 +208,29 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     return f"SPAMD/1.1 0 EX_OK\r\n{headers}\r\n".encode("ascii") + body
 
 
-def told_of(request: Request) -> str | None:
+def class_told(request: Request) -> str | None:
     """What a request TELL says of its message: "spam", "ham", or None to forget it.
 
     Raises
     ------
     Refused
-        If it says nothing that this server can do.
+        If this server can't do what it says.
     """
-    asked = request.headers
-    is_set, is_removed = ("local" in asked.get(name, "").lower() for name in ("set", "remove"))
+    headers = request.headers
+    is_set, is_removed = ("local" in headers.get(name, "").lower() for name in ("set", "remove"))
     if is_set == is_removed:
         raise Refused("EX_PROTOCOL", "TELL needs either Set: local or Remove: local")
     if is_removed:
         return None
-    told = asked.get("message-class", "").lower()
-    if told not in ("spam", "ham"):
+    name = headers.get("message-class", "").lower()
+    if name not in ("spam", "ham"):
         raise Refused("EX_PROTOCOL", "TELL with Set needs Message-class: spam or ham")
-    return told
+    return name
 
 
-def answer_to_tell(told: str | None, changed: bool) -> bytes:
-    done = "" if not changed else "DidRemove: local\r\n" if told is None else "DidSet: local\r\n"
-    return f"SPAMD/1.1 0 EX_OK\r\n{done}Content-length: 0\r\n\r\n".encode("ascii")
+def answer_to_tell(label: str | None, changed: bool) -> bytes:
+    header = "" if not changed else "DidRemove: local\r\n" if label is None else "DidSet: local\r\n"
+    return f"SPAMD/1.1 0 EX_OK\r\n{header}Content-length: 0\r\n\r\n".encode("ascii")
 
 
 def answer_to_ping() -> bytes:

@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class QuickFilter:
-    """A filter that reads of a model file what the words of each message need.
+    """A filter that reads only those parts of a model file that each message needs.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class QuickFilter:
 
     def __init__(self, path: str, *, remembered: int = 0, **judging: Any) -> None:
         self._remembered: dict[str, Weights | None] = {}
-        self._most = remembered
+        self._max_terms = remembered
         self._reader = reader = TermsReader(path)
         try:
             self.columns, self._plan = reader.columns, reader.plan
@@ -135,7 +135,7 @@ class QuickFilter:
         return scores, length, max(largest, *map(abs, scores))
 
     def _values(self, counted: Iterable[tuple[int, _T]]) -> list[tuple[float, _T]]:
-        """What the model's feature map makes of counts, each with what stands beside it."""
+        """The values of counts by the model's feature map, each with the item beside its count."""
         above = self._reader.above
         if above is not None:
             found = [(1.0, beside) for count, beside in counted if count > above]
@@ -149,19 +149,19 @@ class QuickFilter:
         return [(value / norm, beside) for value, beside in found]
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
-        """The terms of the model among some, in the order of its columns, and their weights."""
+        """The terms that the model has, in the order of its columns, and their weights."""
         remembered = self._remembered
-        if len(terms) > self._most:
+        if len(terms) > self._max_terms:
             return self._reader.weights(terms).items()
         new = [term for term in terms if term not in remembered]
-        if len(remembered) + len(new) > self._most:
-            # All are forgotten together: that is bounded, and the words of the next messages are
-            # soon there again.
+        if len(remembered) + len(new) > self._max_terms:
+            # Forget all at once: that limits memory, and the words of the next messages soon come
+            # back.
             remembered.clear()
             new = list(terms)
         found = self._reader.weights(new)
         remembered.update((term, found.get(term)) for term in new)
-        # UTF-8 sorts as code points do.
+        # UTF-8 sorts in the order of code points.
         return [(term, weights) for term in sorted(terms)
                 if (weights := remembered[term]) is not None]
 

@@ -5,7 +5,7 @@
            ──> learner      now and then, if clients may tell what a message is
              <── shared counters: a worker that judges for too long is killed, and replaced
 
-The server itself reads no mail and no model, so it has nothing that could fail by what is sent.
+The server itself reads no mail and no model, so nothing that is sent can make it fail.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def listen(address: str) -> socket.socket:
     Raises
     ------
     ParameterError
-        If the address is not one of this machine alone.
+        If the address is not local to this machine.
     SourceError
-        If nothing can listen there: because another server does, say.
+        If nothing can listen there, for example because another server does.
     """
     host, colon, port = address.rpartition(":")
     try:
@@ -131,10 +131,10 @@ class Server:
         self._workers: list[tuple[subprocess.Popen[bytes], float]] = []
         # Workers that were replaced, and answer the last of their requests.
         self._leaving: list[subprocess.Popen[bytes]] = []
-        self._asked: set[int] = set()
+        self._signals: set[int] = set()
         self._learner: subprocess.Popen[bytes] | None = None
-        # The messages told when the last learner began, and when that was. Some may be pending from
-        # an earlier time.
+        # The number of told messages when the last learner began, and its start. -1 at first,
+        # because messages may be pending from an earlier run.
         self._learned, self._learned_at = -1, -math.inf
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ class Server:
             If the workers can't read a model, or do not start.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda number, _: self._asked.add(number))
+            signal.signal(number, lambda number, _: self._signals.add(number))
         if self._settings.tellers:
             _check_learning(self._settings.models)
         try:
@@ -156,7 +156,7 @@ class Server:
                 _wait_for(worker)
             log("serving", listen=[_name(listener) for listener in self._listeners],
                 workers=len(started), model=self._settings.model)
-            while not self._asked & {signal.SIGTERM, signal.SIGINT}:
+            while not self._signals & {signal.SIGTERM, signal.SIGINT}:
                 self._watch()
                 self._learn()
                 time.sleep(_WATCH_SECONDS)
@@ -186,8 +186,8 @@ class Server:
                 if time.monotonic() - since < _SHORT_SECONDS:
                     time.sleep(_SHORT_SECONDS)
                 self._replace(number)
-        if signal.SIGHUP in self._asked:
-            self._asked.discard(signal.SIGHUP)
+        if signal.SIGHUP in self._signals:
+            self._signals.discard(signal.SIGHUP)
             log("reloading")
             for number, (worker, _) in enumerate(self._workers):
                 if self._replace(number):
@@ -209,7 +209,7 @@ class Server:
                 stdout=subprocess.DEVNULL, start_new_session=True)
 
     def _replace(self, number: int) -> bool:
-        """Start a successor of a worker; where it can't read its models, the worker stays."""
+        """Start a successor of a worker; if it can't read its models, the worker stays."""
         worker, began = self._start(number), time.monotonic()
         try:
             _wait_for(worker)
@@ -232,7 +232,7 @@ class Server:
             worker.kill()
             worker.wait()
         if self._learner is not None:
-            # What it has not finished, the next one does.
+            # The next learner finishes its work.
             self._learner.terminate()
             self._learner.wait()
         for listener in self._listeners:
@@ -254,8 +254,8 @@ def _check_learning(models: Sequence[str]) -> None:
 def _wait_for(worker: subprocess.Popen[bytes]) -> None:
     """Wait until a worker has read its models."""
     assert worker.stdout is not None
-    said, end = b"", time.monotonic() + _START_SECONDS
-    while not said.endswith(READY):
+    output, end = b"", time.monotonic() + _START_SECONDS
+    while not output.endswith(READY):
         ready, _, _ = select.select([worker.stdout], [], [], max(0.0, end - time.monotonic()))
         if not ready:
             worker.kill()
@@ -263,9 +263,9 @@ def _wait_for(worker: subprocess.Popen[bytes]) -> None:
         if not block:
             code = worker.wait()
             kind = ParameterError if code == BAD_SETTINGS else SourceError
-            raise kind(said.decode("utf-8", "replace").strip()
+            raise kind(output.decode("utf-8", "replace").strip()
                        or f"a worker ended with code {code} before it was ready")
-        said += block
+        output += block
 
 
 def _name(listener: socket.socket) -> str:

@@ -40,7 +40,7 @@ class Settings(Value):
     client_timeout : float
         Seconds in which a client must have sent its request, and taken the answer.
     connections : int
-        Of one worker at the same time; others wait.
+        The most connections of one worker at the same time; others wait.
     grace : float
         Seconds in which requests are answered after the server was asked to stop.
     tellers : sequence of int
@@ -49,7 +49,7 @@ class Settings(Value):
     ham : str or None
         The class that is learned as ham, where the model has several that are not spam.
     learn_seconds : float
-        Between two times at which the models learn what was told.
+        Seconds between two times at which the models learn what was told.
     """
 
     model: str
@@ -113,7 +113,7 @@ class Counters:
         struct.pack_into("<q", self._memory, at, number + 1)
 
     def busy_seconds(self, worker: int) -> float:
-        """For how long a worker has been judging one message; 0 where it waits."""
+        """How long a worker has been judging one message; 0 if it waits."""
         since, = struct.unpack_from("<d", self._memory, worker * _SLOT.size)
         return time.monotonic() - since if since else 0.0
 

@@ -1,4 +1,4 @@
-"""The verdict on one message, and why it may be unsure. It imports the standard library alone."""
+"""The verdict on one message, and why it may be unsure. It imports only the standard library."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from textnb.runtime.values import Value
 Cutoffs = tuple[float, float]
 Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
-# Messages of either kind. With fewer, priors and rare words decide, and the filter would give every
-# message the class that it has learned more of.
-LEAST_LEARNED = 10
+# The minimum of messages of spam, and of others. With fewer, priors and rare words decide, and the
+# filter would give every message the larger class.
+MIN_LEARNED = 10
 _AT_A_THRESHOLD = "log-odds at a threshold"
 
 
@@ -26,7 +26,7 @@ class Verdict(Value):
     ----------
     status : {"spam", "ham", "unsure"}
     log_odds : float
-        Of spam against all other classes, base e; calibrated where the model is.
+        Of spam against all other classes, base e; calibrated if the model is.
     calibrated : bool
     measure : {"log-odds", "margin"}
         The meaning of ``log_odds``: a margin if the model is not calibrated and its scores are
@@ -65,7 +65,7 @@ class Verdict(Value):
 
 
 def default_spam(labels: Iterable[Any], positive: Any) -> Any:
-    """The class that is spam where nobody says it; None where it is not clear.
+    """The default class of spam; None if it is not clear.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def default_spam(labels: Iterable[Any], positive: Any) -> Any:
 
 
 def since_fit_words(documents: int) -> str:
-    """What a model's answers do not know, where its weights are those of an earlier fit."""
+    """A note on documents that a model's weights do not include, as they are of an earlier fit."""
     were = "1 document was" if documents == 1 else f"{documents:,} documents were"
     return (f"the model's weights are those of its last fit: {were} learned or forgotten since, "
             "and no answer knows that. Fit it again with: textnb train")
@@ -111,7 +111,7 @@ class Judging(Value):
 
     learned: Mapping[Any, int]
     spam: Any
-    least_learned: int = LEAST_LEARNED
+    least_learned: int = MIN_LEARNED
     cutoffs: Cutoffs | None = None
     thresholds: Mapping[Any, float] | None = None
     calibrated: bool = False
@@ -129,8 +129,8 @@ class Judging(Value):
         return list(self.learned).index(self.spam)
 
     @property
-    def least_odds(self) -> float:
-        """The least log-odds of spam, base e, for which a message is spam."""
+    def min_odds(self) -> float:
+        """The minimum log-odds, base e, for which a message is spam."""
         if self.cutoffs is not None:
             return self.cutoffs[1]
         return 0.0 if self.thresholds is None else float(self.thresholds[self.spam])
@@ -155,22 +155,22 @@ class Judging(Value):
         Raises
         ------
         Unsupported
-            If so small a difference could decide.
+            If such a small difference could change the verdict.
         """
         own = odds[self.place]
-        doubt = self._doubt(length, own)
+        doubt = self._reason_to_doubt(length, own)
         status = DOUBT if doubt else self._status(odds, own, near)
         return Verdict(status, 0.0 if math.isnan(own) else own, self.calibrated, doubt, errors,
                        self.measure, self.since_fit)
 
-    def _doubt(self, length: float, own: float) -> str:
+    def _reason_to_doubt(self, length: float, odds: float) -> str:
         """The reason to answer "unsure"; empty if there is none."""
         learned = self.learned[self.spam]
         rest = sum(self.learned.values()) - learned
         if min(learned, rest) < self.least_learned:
             return (f"too little was learned to judge: {learned:,} {self.spam} and {rest:,} "
                     f"others, and {self.least_learned:,} of each are needed")
-        if math.isnan(own):
+        if math.isnan(odds):
             return "the message is impossible under every class (l = 0)"
         return "" if length else "no word of the message was learned"
 
@@ -187,9 +187,9 @@ class Judging(Value):
         """As `Decision.decide`: the most probable of the classes that reach their thresholds."""
         accepted = []
         for place, label in enumerate(self.learned):
-            least = thresholds[label]
-            _check_apart(near, _AT_A_THRESHOLD, odds[place] - least)
-            if odds[place] >= least and least < math.inf:
+            min_odds = thresholds[label]
+            _check_apart(near, _AT_A_THRESHOLD, odds[place] - min_odds)
+            if odds[place] >= min_odds and min_odds < math.inf:
                 accepted.append((-odds[place], place, label))
         accepted.sort(key=lambda one: one[:2])
         if len(accepted) > 1:
@@ -203,7 +203,7 @@ class Judging(Value):
 def judging_of(
     name: str, learned: Mapping[Any, int], calibration: Any, decision: Any, *,
     are_log_probabilities: bool, since_fit: int, spam: Any = None,
-    least_learned: int = LEAST_LEARNED, cutoffs: Cutoffs | None = None,
+    least_learned: int = MIN_LEARNED, cutoffs: Cutoffs | None = None,
 ) -> Judging:
     """How the scores of a model become verdicts.
 
@@ -230,41 +230,41 @@ def judging_of(
     if type(least_learned) is not int or least_learned < 0:
         raise ParameterError.out_of_range("least_learned", "a count", least_learned)
     positive = None if decision is None else decision.positive
-    wanted = spam if spam is not None else default_spam(learned, positive)
-    if wanted is None:
+    spam_label = spam if spam is not None else default_spam(learned, positive)
+    if spam_label is None:
         raise ParameterError.with_advice(
             f"{name}: the model's decision was chosen for the class {positive!r}, and it has a "
             f"class {SPAM!r} too. Say which of them is filtered out",
             f" (spam={SPAM!r}), or choose the thresholds for {SPAM!r}",
             f" (--spam-class {SPAM}), or choose the thresholds for it (textnb threshold --class "
             f"{SPAM})")
-    if wanted not in learned:
-        raise ParameterError(f"{name} has no class {wanted!r}; its classes are "
+    if spam_label not in learned:
+        raise ParameterError(f"{name} has no class {spam_label!r}; its classes are "
                              f"{', '.join(map(repr, learned))}. Say which one is spam")
     calibrated = calibration is not None
     chosen = {"calibration": calibration, "decision": decision}
     return Judging(
-        learned, wanted, least_learned, cutoffs,
+        learned, spam_label, least_learned, cutoffs,
         None if decision is None else decision.thresholds, calibrated,
         "log-odds" if calibrated or are_log_probabilities else "margin", since_fit,
         {part: one.stale for part, one in chosen.items() if one is not None and one.stale})
 
 
-def _check_apart(near: float | None, what: str, *differences: float) -> None:
+def _check_apart(near: float | None, problem: str, *differences: float) -> None:
     """Raise Unsupported if rounding could change the sign of a difference."""
     if near is not None and any(abs(difference) <= near for difference in differences):
-        raise Unsupported(what)
+        raise Unsupported(problem)
 
 
 def deciding_terms(
-    found: Sequence[tuple[float, tuple[str, Weights]]], intercept: Weights, spam: int,
+    features: Sequence[tuple[float, tuple[str, Weights]]], intercept: Weights, spam: int,
     divisor: float, k: int,
 ) -> list[tuple[str, float]]:
     """The terms that move the log-odds of spam most.
 
     Parameters
     ----------
-    found : sequence of (value, (term, weights))
+    features : sequence of (value, (term, weights))
         The terms of a message that the model has, with what its feature map makes of their counts.
     intercept : sequence of float
         One per class.
@@ -286,14 +286,14 @@ def deciding_terms(
     >>> deciding_terms([(1.0, ("a", [0.5, 0.0])), (2.0, ("b", [0.0, 1.5]))], [0.0, 0.0], 0, 1.0, 9)
     [('b', -3.0), ('a', 0.5)]
     """
-    scores = [start + sum(value * weights[at] for value, (_, weights) in found)
+    scores = [start + sum(value * weights[at] for value, (_, weights) in features)
               for at, start in enumerate(intercept)]
     others = [at for at in range(len(scores)) if at != spam]
     if not others:
         return []
     other = max(others, key=scores.__getitem__)
     points = [(term, value * (weights[spam] - weights[other]) / divisor)
-              for value, (term, weights) in found]
-    # Not comparable where every class finds the term impossible (l = 0).
+              for value, (term, weights) in features]
+    # NaN if every class finds the term impossible (l = 0): not comparable.
     points = [one for one in points if one[1] == one[1]]
     return sorted(points, key=lambda one: (-abs(one[1]), one[0]))[:k]

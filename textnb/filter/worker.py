@@ -29,7 +29,7 @@ from textnb.filter.service import Counters, Settings, log, message_id
 from textnb.filter.verdict import SPAM, Verdict
 
 READY = b"ready\n"
-# The code of a worker that ends as the settings don't go with a model.
+# The exit code of a worker whose settings don't fit a model.
 BAD_SETTINGS = 2
 # Process, user and group.
 _PEER = struct.Struct("iII")
@@ -61,7 +61,7 @@ class Worker:
         self._ledgers: dict[str, Ledger] = {}
 
     async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
-        """Take connections until it is asked to stop; then answer those that are there."""
+        """Accept connections until it is asked to stop; then answer the open ones."""
         loop = asyncio.get_running_loop()
         tasks: set[asyncio.Task[None]] = set()
 
@@ -75,13 +75,13 @@ class Worker:
                 loop.remove_reader(listener)
 
         def accept(listener: socket.socket) -> None:
-            # What is accepted has a task at once, so that no stop comes between and loses it.
+            # An accepted connection has a task at once, so that a stop in between can't lose it.
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return  # Another worker was quicker, or the client is gone.
             except OSError as error:
-                # Too many open files, say: others will be closed.
+                # Too many open files, for example: others will be closed.
                 log("not accepted", reason=error.strerror)
                 ignore()
                 loop.call_later(0.1, watch)
@@ -109,7 +109,7 @@ class Worker:
         writer = None
         try:
             reader, writer = await asyncio.open_connection(
-                sock=connection, limit=protocol.LONGEST_LINE)
+                sock=connection, limit=protocol.MAX_LINE)
             try:
                 async with asyncio.timeout(self._settings.client_timeout):
                     request, message = await self._read(reader)
@@ -141,16 +141,16 @@ class Worker:
             lines: list[bytes] = []
             while line := (await _line(reader)).rstrip(b"\r\n"):
                 lines.append(line)
-                if len(lines) > protocol.MOST_HEADERS:
+                if len(lines) > protocol.MAX_HEADERS:
                     raise Refused("EX_PROTOCOL", "too many headers")
             request = protocol.parse_headers(request, lines)
         if request.command not in (*protocol.JUDGING, "TELL"):
             return request, b""
-        most = self._settings.max_bytes
-        if (request.length or 0) > most:
-            raise protocol.too_long(most)
-        body = await _body(reader, request.length, most)
-        return request, protocol.message_of(request, body, most)
+        max_bytes = self._settings.max_bytes
+        if (request.length or 0) > max_bytes:
+            raise protocol.too_long(max_bytes)
+        body = await _body(reader, request.length, max_bytes)
+        return request, protocol.message_of(request, body, max_bytes)
 
     def _reply(self, request: Request, message: bytes, connection: socket.socket) -> bytes:
         match request.command:
@@ -179,12 +179,12 @@ class Worker:
             raise Refused("EX_UNAVAILABLE", "this server does not learn")
         if _user_of(connection) not in self._settings.tellers:
             raise Refused("EX_NOPERM", "this user may not tell what a message is")
-        told, model = protocol.told_of(request), self._model_of(request)
+        name, model = protocol.class_told(request), self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
         try:
-            label = None if told is None else model.label_of(told, self._settings.ham)
-            if told is not None and label is None:
+            label = None if name is None else model.label_of(name, self._settings.ham)
+            if name is not None and label is None:
                 raise Refused("EX_UNAVAILABLE", "the model has several classes that are not spam: "
                                                 "start the server with --ham-class")
             key = message_key(*model.judged_texts(message))
@@ -192,9 +192,9 @@ class Worker:
         except TextnbError as error:
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
         self._counters.add("told")
-        log("told", told=told or "forget", changed=changed, user=request.user,
+        log("told", told=name or "forget", changed=changed, user=request.user,
             bytes=len(message), message_id=message_id(message))
-        return protocol.answer_to_tell(told, changed)
+        return protocol.answer_to_tell(name, changed)
 
     def _ledger_of(self, model: ServedModel) -> Ledger:
         if model.path not in self._ledgers:
@@ -212,10 +212,10 @@ class Worker:
         if self._settings.timeout:
             signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
         try:
-            verdict, least = model.judge(message)
+            verdict, min_odds = model.judge(message)
             terms = model.deciding_terms(message, _TERMS) if protocol.has_report(
                 request, verdict.status == SPAM) else ()
-            return verdict, mark_of(verdict, least, terms)
+            return verdict, mark_of(verdict, min_odds, terms)
         except _TooLate:
             raise Refused("EX_TIMEOUT", "the message was not judged in time") from None
         except TextnbError as error:
@@ -236,7 +236,7 @@ class Worker:
 
 
 def _user_of(connection: socket.socket) -> int | None:
-    """The number of the system's user at the other end; None where the system does not say."""
+    """The number of the system's user at the other end; None if the system does not say."""
     if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(
             socket, "SO_PEERCRED"):
         return None
@@ -260,19 +260,19 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         raise Refused("EX_PROTOCOL", "a line is too long") from None
 
 
-async def _body(reader: asyncio.StreamReader, length: int | None, most: int) -> bytes:
+async def _body(reader: asyncio.StreamReader, length: int | None, max_bytes: int) -> bytes:
     """The bytes of the message; without a length, those up to the end of the stream."""
-    blocks, left = [], most + 1 if length is None else length
+    blocks, left = [], max_bytes + 1 if length is None else length
     while left and (block := await reader.read(min(left, 1 << 16))):
         blocks.append(block)
         left -= len(block)
     if length is None and not left:
-        raise protocol.too_long(most)
+        raise protocol.too_long(max_bytes)
     return b"".join(blocks)
 
 
 def _note_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error that no request was waiting for; that of a client that is gone is none."""
+    """Log an error that no request was waiting for, unless a client has just gone."""
     error = context.get("exception")
     if not isinstance(error, OSError):
         log("error", reason=f"{context['message']}: {error}"[:500])
@@ -287,7 +287,7 @@ async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
 
     loop.set_exception_handler(_note_stray_error)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # The server writes nothing there: it is gone, however it ended.
+    # The server never writes there: the end of the stream means that it has ended.
     loop.add_reader(0, leave)
     os.write(1, READY)
     await worker.serve(listeners, stop)

@@ -78,7 +78,7 @@ def groups(
     items: Iterable[Item], size_of: Callable[[Item], int], *, max_items: int = GROUP_ITEMS,
     max_bytes: int = GROUP_BYTES,
 ) -> Iterator[list[Item]]:
-    """Items in lists that are bounded in number and bytes; at least one list, which may be empty.
+    """Divide items into lists of limited number and bytes; at least one list, which may be empty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows at a URL: checks of storage options, hidden secrets, and failures in plain words."""
+"""Rows at a URL: checks storage options, hides secrets, and explains failures in plain words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_database(path: str) -> bool:
 
 
 def hide_secrets(path: str) -> str:
-    """A path that may be shown: a URL without its password and without what follows ``?``.
+    """A path as it may be shown: a URL without its password and its query (after ``?``).
 
     Examples
     --------
@@ -99,7 +99,7 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
             except (TypeError, ValueError):
                 raise ParameterError(f"storage option {key} must be a number") from None
         elif not isinstance(value, str):
-            # Polars takes strings alone, and TOML has true and numbers.
+            # Polars takes only strings, but TOML also has booleans and numbers.
             value = str(value).lower()
         checked[key] = value
     return checked or None

@@ -33,7 +33,7 @@ from textnb.frames.sources import lazy_frame_from
 Types = dict[str, tuple[pl.DataType, str | None]]
 
 _ROWS, _BYTES = 1024, 4 << 20
-# If a driver does not tell types, they are inferred from this number of rows.
+# If a driver does not report types, they are inferred from this number of rows.
 _SAMPLE = 1000
 # PostgreSQL's types by name and number (pg_type.dat): the type of Polars, and the cast that it
 # needs. All other types are cast to text.
@@ -48,7 +48,7 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
 # A query that reads, after comments and parentheses: a driver may run any other at once.
 _READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values|table|from)\b",
                     re.IGNORECASE | re.DOTALL)
-# What has two columns of one name, and what to do about it.
+# For the error of two columns with one name: what has them, and what to do about it.
 _APART = ("the query", "name them apart with AS")
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
@@ -61,9 +61,10 @@ def scan_database(
 
     A projection, a filter and a row limit are honoured: in PostgreSQL only the columns that are
     used are sent, filters are applied to each batch, and where no more rows are needed, no more are
-    read and the connection is closed. It is closed after errors and interrupts too; but where what
-    is made of the rows fails (``fit`` meets a null label), Polars lets go of them with its next
-    query. The query runs once per pass over the rows; in which order, only its ``ORDER BY`` says.
+    read and the connection is closed. It is closed after errors and interrupts too; but if the work
+    on the rows fails (for example, ``fit`` meets a null label), Polars releases the connection only
+    with its next query. The query runs once per pass over the rows; their order is only fixed by an
+    ``ORDER BY``.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def scan_database(
     Returns
     -------
     polars.LazyFrame
-        Text of any kind, enumerations and what Polars has no type for are strings, and
-        ``numeric`` is Float64; null stays null.
+        Text of any kind, enumerations and values without a Polars type are strings, and ``numeric``
+        is Float64; null stays null.
 
     Raises
     ------
@@ -90,7 +91,8 @@ def scan_database(
         If a library is missing, or the database can't be reached or refuses the query; also when
         the frame is collected. The error has the first line of the query, and never a password.
     SchemaError
-        If two columns of the query have one name, or ``schema`` names none of them.
+        If two columns of the query have one name, or ``schema`` names a column that the query does
+        not have.
 
     Examples
     --------
@@ -116,8 +118,8 @@ def scan_database(
         columns: list[str], predicate: pl.Expr | None, left: int | None
     ) -> Iterator[pl.DataFrame]:
         names = columns or list(types)
-        wanted = {name: types[name] for name in names}
-        with reader.name_failures(), closing(reader.rows(wanted)) as rows:
+        selection = {name: types[name] for name in names}
+        with reader.name_failures(), closing(reader.rows(selection)) as rows:
             for batch in rows:
                 yield batch if left is None else batch.head(left)
                 left = None if left is None else left - batch.height
@@ -243,7 +245,8 @@ class _SqlAlchemy(_Reader):
                 while (batch := thread.submit(next, steps, None).result()) is not None:
                     yield batch
             finally:
-                # Refused at the interpreter's end, when the connection ends too.
+                # Starting a thread is refused at the interpreter's end, when the connection ends
+                # too.
                 with suppress(RuntimeError):
                     thread.submit(steps.close).result()
 
@@ -282,7 +285,7 @@ def _schema(types: Types) -> pl.Schema:
 def _frame(
     names: Sequence[str], rows: Sequence[Any], schema: Mapping[str, Any] | None
 ) -> pl.DataFrame:
-    """A frame of rows of Python objects, of the schema's columns; else of the values' types."""
+    """Make a frame of rows of Python objects, with the schema's types or those of the values."""
     columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     series = []
     for name in names if schema is None else schema:

@@ -1,4 +1,4 @@
-"""Failures of the engine's readers as errors that name the file, and its line where they can."""
+"""Turns failures of the engine's readers into errors that name the file and, if known, the line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class reading:
 
 
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
-    """What can't be read, and why: local files are read again one by one to find the one."""
+    """What can't be read, and why: local files are read again one by one to find the faulty one."""
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":

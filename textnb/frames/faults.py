@@ -23,14 +23,15 @@ from textnb.frames.stdin import shown_name
 
 # Separators of CSV files other than the comma.
 SEPARATORS = (";", "|", "\t")
-# An escape of JSON for half of a character beyond U+FFFF; the two halves of one follow each other.
+# A JSON escape of one half (surrogate) of a character beyond U+FFFF; both halves must follow each
+# other.
 _HALF = r"\\u[dD][89a-fA-F]"
-# A backslash that is no escape's beginning, and both halves of a character.
+# A backslash that begins no escape, and both halves of a character.
 _NO_HALF = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF_FAULT = (
     "has a lone surrogate, half of a character, in a string (an escape such as \\ud800 without its "
     "other half): write U+FFFD (\\ufffd) in its place, or correct what wrote the file")
-# Lines that are looked at together.
+# Lines that are checked at a time.
 _LINES = 1024
 
 
@@ -54,7 +55,7 @@ def describe_fault(path: str, format: str) -> str | None:
 
 
 class WrongSeparator(SchemaError):
-    """The fields of a CSV file were not divided, as it has another separator.
+    """The fields of a CSV file were not separated, because it uses another separator.
 
     Attributes
     ----------
@@ -79,15 +80,15 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
     return error
 
 
-def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
+def check_strings(source: str, columns: Collection[str], **options: Any) -> None:
     """Check the strings of NDJSON, which the engine would read as other ones.
 
     Parameters
     ----------
-    where : str
+    source : str
         A URL, or the path of a file.
     columns : collection of str
-        Those of strings alone that are read.
+        The columns of strings that are read.
     options
         Of Polars for URLs.
 
@@ -103,16 +104,16 @@ def check_strings(where: str, columns: Collection[str], **options: Any) -> None:
                      for name in columns for ascii in (True, False))
     nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
-        lines = pl.scan_lines(where if is_url(where) else escape_glob([where]), name="line",
+        lines = pl.scan_lines(source if is_url(source) else escape_glob([source]), name="line",
                               **options).with_row_index("number", 1)
-        # First by what is quick: nearly all lines have neither.
+        # The quick test first: nearly all lines pass it.
         lines = lines.filter(line.str.contains(_HALF) | nested).with_columns(halves=halves)
         for batch in lines.filter(pl.col("halves") | nested).collect_batches(
                 chunk_size=_LINES, maintain_order=True, lazy=True):
             for number, text, has_half in batch.rows():
                 if fault := _HALF_FAULT if has_half else _list_among_strings(text, columns):
                     raise SourceError.unreadable(
-                        hide_secrets(shown_name(where)), f"line {number} {fault}")
+                        hide_secrets(shown_name(source)), f"line {number} {fault}")
     except (*ENGINE, EOFError):
         # Its reader reports that too.
         return

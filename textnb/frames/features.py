@@ -63,7 +63,7 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
 
 
 def _advice(name: str, dtype: pl.DataType) -> str:
-    """Advice how to make a feature of a column that is not numeric."""
+    """Advice on how to make a feature of a column that is not numeric."""
     if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
         return (f"If it holds numbers, cast it: pl.col({name!r}).cast(pl.Float64); encode "
                 f"categories as numbers, for example with frame.to_dummies({name!r}); or leave "
@@ -76,9 +76,9 @@ def _advice(name: str, dtype: pl.DataType) -> str:
     return "Leave it out"
 
 
-def _no_selection(given: object) -> ParameterError:
+def _no_selection(features: object) -> ParameterError:
     return ParameterError(
-        f"features are names of columns, or a selector; got {given}. Compute columns first: "
+        f"features are names of columns, or a selector; got {features}. Compute columns first: "
         "frame.with_columns(...)")
 
 
@@ -163,7 +163,7 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
                         f"{rows.shape}")
     if rows.dtype.kind not in "buif":
         try:
-            # Objects and strings may hold numbers; a complex number or a date is none.
+            # Objects and strings may hold numbers; complex numbers and dates are refused.
             numbers = rows.astype(np.float64) if rows.dtype.kind in "OSU" else None
         except (TypeError, ValueError):
             numbers = None

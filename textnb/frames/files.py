@@ -26,25 +26,26 @@ class Cloud(Source):
 
     takes = frozenset({"format", "separator", "storage_options"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return is_url(source)
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
-        options = check_storage_options(source, how.storage_options)
-        return open_rows(source, how.format or format_of(source), how, storage_options=options)
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+        storage_options = check_storage_options(source, options.storage_options)
+        return open_rows(source, options.format or format_of(source), options,
+                         storage_options=storage_options)
 
 
 class StandardInput(Source):
-    """``-``: rows of a format that their first bytes tell."""
+    """``-``, standard input: the first bytes show the format of the rows."""
 
     takes = frozenset({"format", "on_error", "separator"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return bool(source == "-")
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         path, sniffed = spool_stdin()
-        return scan_files([path], how.format or sniffed, how)
+        return scan_files([path], options.format or sniffed, options)
 
 
 class Files(Source):
@@ -52,33 +53,33 @@ class Files(Source):
 
     takes = frozenset({"format", "on_error", "separator"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return True
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         if os.path.isdir(source):
-            return _scan_folder(source, how)
+            return _scan_folder(source, options)
         files = [source] if os.path.exists(source) else _match_glob(source)
         if not files:
             raise SourceError.not_found(source)
-        return scan_files(files, how.format or one_format(files), how)
+        return scan_files(files, options.format or one_format(files), options)
 
 
-def _scan_folder(folder: str, how: Reading) -> pl.LazyFrame:
+def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
     files = files_inside(folder)
     if files:
         regular = list(filter(os.path.isfile, files))
-        return scan_files(files, how.format or one_format(regular), how)
-    if how.format not in (None, "parquet") or not partitions_inside(folder):
+        return scan_files(files, options.format or one_format(regular), options)
+    if options.format not in (None, "parquet") or not partitions_inside(folder):
         raise SourceError.unreadable(folder, "it holds no files of rows")
-    if how.on_skip is not None:
+    if options.on_skip is not None:
         raise ParameterError.naming("{on_error} is not for a folder of partitions (name=value): "
                                     "name its files: {path}/**/*.parquet", path=folder)
     return pl.scan_parquet(globbing.escape(folder), hive_partitioning=True)
 
 
 def files_inside(folder: str) -> list[str]:
-    """Paths of what a folder of files of rows holds, sorted; none if it is not such a folder."""
+    """The sorted paths in a folder of files of rows; empty if it is not such a folder."""
     with os.scandir(folder) as entries:
         # os.path.isdir, as an entry's is_dir raises for a link that leads to itself.
         shown = sorted(entry.path for entry in entries if not entry.name.startswith((".", "_"))
@@ -95,36 +96,36 @@ def partitions_inside(folder: str) -> list[str]:
 def _match_glob(pattern: str) -> list[str]:
     """Files that match a glob, and matching folders whose files do not match, sorted."""
     matches = sorted(globbing.glob(pattern, recursive=True))
-    # A match that is neither file nor folder fails where it is read.
+    # A match that is neither file nor folder fails when it is read.
     files = [path for path in matches if not os.path.isdir(path)]
-    # A folder named as a file holds parts, which a ** has already matched.
+    # A folder that is named like a file holds parts, which a ** has already matched.
     apart = [path for path in matches if os.path.isdir(path)
              and not any(file.startswith(os.path.join(path, "")) for file in files)]
     return sorted(files + apart)
 
 
-def scan_files(files: Sequence[str], format: str, how: Reading) -> pl.LazyFrame:
+def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFrame:
     """Scan existing files: columnar files in slices, and one by one if some may be left out."""
     is_columnar = format in ("parquet", "ipc")
-    if how.on_skip is None:
+    if options.on_skip is None:
         for path in files:
             _check_path(path, format)
-    schema = (ndjson_schema(files, lenient=how.on_skip is not None)
+    schema = (ndjson_schema(files, lenient=options.on_skip is not None)
               if format == "ndjson" and len(files) > 1 else None)
-    if not is_columnar and how.on_skip is None:
-        return open_rows(files, format, how, schema=schema)
+    if not is_columnar and options.on_skip is None:
+        return open_rows(files, format, options, schema=schema)
 
     def open_one(path: str) -> pl.LazyFrame:
         _check_path(path, format)
-        return open_rows([path], format, how, schema=schema)
+        return open_rows([path], format, options, schema=schema)
 
-    return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=how.on_skip)
+    return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=options.on_skip)
 
 
 def _check_path(path: str, format: str) -> None:
-    """Raise SourceError unless a path is that of a file, without a mark of UTF-16 if it is text."""
+    """Raise SourceError unless a path is a file; a text file must not be UTF-16."""
     if os.path.isdir(path):
-        # A folder that is named as a file: the engine reads the parts in it.
+        # A folder that is named like a file: the engine reads the parts in it.
         return
     check_file(path)
     if format in TEXT_FORMATS:

@@ -31,17 +31,17 @@ class ClassFolder(Source):
 
     takes = frozenset({"format", "encoding", "on_error"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
-        if how.format is not None or not os.path.isdir(source):
-            return how.format == "folder"
+    def knows(self, source: Any, options: Reading) -> bool:
+        if options.format is not None or not os.path.isdir(source):
+            return options.format == "folder"
         return not files_inside(source) and not partitions_inside(source)
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         try:
-            "".encode(how.encoding)
+            "".encode(options.encoding)
         except LookupError:
             raise ParameterError.out_of_range(
-                "encoding", "a codec of Python", how.encoding) from None
+                "encoding", "a codec of Python", options.encoding) from None
         if not any(True for _ in _files(source)):
             raise SourceError.unreadable(
                 source, "it holds neither data files nor a folder of text files per class")
@@ -50,17 +50,17 @@ class ClassFolder(Source):
             columns: list[str], predicate: pl.Expr | None, n_rows: int | None
         ) -> Iterator[pl.DataFrame]:
             skipped: list[SourceError] = []
-            rows = islice(_rows(source, how, "text" in columns, skipped), n_rows)
+            rows = islice(_rows(source, options, "text" in columns, skipped), n_rows)
             for group in groups(rows, lambda row: len(row[1])):
                 yield pl.DataFrame(group, schema=_SCHEMA, orient="row").select(columns)
-            if how.on_skip is not None and skipped:
-                how.on_skip(skipped, sum(1 for _ in _files(source)))
+            if options.on_skip is not None and skipped:
+                options.on_skip(skipped, sum(1 for _ in _files(source)))
 
         return lazy_frame_from(read, _SCHEMA)
 
 
 def _rows(
-    root: str, how: Reading, with_text: bool, skipped: list[SourceError]
+    root: str, options: Reading, with_text: bool, skipped: list[SourceError]
 ) -> Iterator[tuple[str, str, str]]:
     for label, path in _files(root):
         try:
@@ -68,15 +68,15 @@ def _rows(
                 raise SourceError(f"the folder {label!r} of {shown_name(root)} can't be a label: "
                                   "its name is not UTF-8; rename it")
             check_file(path)
-            yield label, _text(path, how) if with_text else "", path
+            yield label, _text(path, options) if with_text else "", path
         except SourceError as error:
-            if how.on_skip is None:
+            if options.on_skip is None:
                 raise
             skipped.append(error)
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
-    """Labels and paths, also of entries that are no files, so that none is left out in silence."""
+    """Labels and paths, also of entries that are not files, so that none is silently left out."""
     for label in sorted(os.listdir(root)):
         folder = os.path.join(root, label)
         if label.startswith(".") or os.path.isfile(folder):
@@ -95,19 +95,19 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
         yield from ((label, str(error.filename)) for error in closed)
 
 
-def _text(path: str, how: Reading) -> str:
+def _text(path: str, options: Reading) -> str:
     try:
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:
         raise SourceError.unreadable(path, error.strerror or first_line(error)) from error
-    if how.is_utf8:
+    if options.is_utf8:
         check_text(path)
         content = content.removeprefix(codecs.BOM_UTF8)
     try:
-        return content.decode(how.encoding)
+        return content.decode(options.encoding)
     except UnicodeDecodeError as error:
         raise SourceError.with_advice(
             f"can't read {path}: byte 0x{content[error.start]:02x} at offset {error.start} is not "
-            f"{how.encoding}; if the files are older, try ", "encoding='latin-1'",
+            f"{options.encoding}; if the files are older, try ", "encoding='latin-1'",
             "--read encoding=latin-1") from None

@@ -1,4 +1,4 @@
-"""Formats of rows: which one a file has by its name, and how its rows are opened lazily."""
+"""Formats of rows: finds a file's format by its name, and opens its rows lazily."""
 
 from __future__ import annotations
 
@@ -48,65 +48,65 @@ def one_format(paths: Sequence[str]) -> str:
 
 
 def open_rows(
-    where: str | Sequence[str], format: str, how: Reading, *, schema: pl.Schema | None = None,
-    **options: Any,
+    source: str | Sequence[str], format: str, options: Reading, *, schema: pl.Schema | None = None,
+    **storage_options: Any,
 ) -> pl.LazyFrame:
     """Open rows of a format lazily.
 
     Parameters
     ----------
-    where : str or sequence of str
+    source : str or sequence of str
         A URL, or the paths of existing files.
     format : str
-    how : Reading
+    options : Reading
     schema : Schema, optional
         Of NDJSON: see `ndjson_schema`.
-    options
+    storage_options
         Options of Polars for URLs.
     """
-    if how.separator is not None and format not in ("csv", "tsv"):
+    if options.separator is not None and format not in ("csv", "tsv"):
         raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
                                     format_name=format)
-    files = [] if isinstance(where, str) else where
-    given: Any = where if isinstance(where, str) else escape_glob(where)
+    files = [] if isinstance(source, str) else source
+    paths: Any = source if isinstance(source, str) else escape_glob(source)
     match format:
         case "parquet":
-            return pl.scan_parquet(given, **options)
+            return pl.scan_parquet(paths, **storage_options)
         case "ipc":
-            return pl.scan_ipc(given, **options)
+            return pl.scan_ipc(paths, **storage_options)
         case "csv" | "tsv":
-            separator = how.separator or ("," if format == "csv" else "\t")
-            return _scan_csv(given, how.numbers, separator=separator, **options)
+            separator = options.separator or ("," if format == "csv" else "\t")
+            return _scan_csv(paths, options.numbers, separator=separator, **storage_options)
         case "ndjson":
-            schema = ndjson_schema(where, **options) if schema is None else schema
-            strings = [name for name in how.chosen if schema.get(name) == pl.String]
-            for place in [where] if isinstance(where, str) else where:
-                check_strings(place, strings, **options)
-            return pl.scan_ndjson(_unmarked(where), schema=schema, **options)
+            schema = ndjson_schema(source, **storage_options) if schema is None else schema
+            strings = [name for name in options.chosen if schema.get(name) == pl.String]
+            for place in [source] if isinstance(source, str) else source:
+                check_strings(place, strings, **storage_options)
+            return pl.scan_ndjson(_unmarked(source), schema=schema, **storage_options)
         case "lines":
-            frame = pl.scan_lines(given, name="text", **options)
+            frame = pl.scan_lines(paths, name="text", **storage_options)
             if not any(map(is_marked, files)):
                 return frame
             return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
     raise ParameterError.unknown_choice("format", format, [*ROWS, "folder", "mail", *LAKES])
 
 
-def _unmarked(where: str | Sequence[str]) -> Any:
-    """What the engine opens: of NDJSON, it does not read files with a byte-order mark."""
-    return where if isinstance(where, str) else escape_glob(map(without_mark, where))
+def _unmarked(source: str | Sequence[str]) -> Any:
+    """The paths as globs; NDJSON with a byte-order mark, which the engine can't read, is copied."""
+    return source if isinstance(source, str) else escape_glob(map(without_mark, source))
 
 
 def ndjson_schema(
-    where: str | Sequence[str], *, lenient: bool = False, **options: Any
+    source: str | Sequence[str], *, lenient: bool = False, **options: Any
 ) -> pl.Schema:
-    """The keys of all rows, each in a type for all its values.
+    """The schema of all rows: every key, with a type that fits all its values.
 
     The engine would drop a key that is first seen after the rows from which it infers a schema, and
     take keys and types from the first of several files. ``lenient`` leaves out files that can't be
     read.
     """
     schemas = []
-    for place in [where] if isinstance(where, str) else [[path] for path in where]:
+    for place in [source] if isinstance(source, str) else [[path] for path in source]:
         try:
             schemas.append(_schema_of_one(_unmarked(place), **options))
         except (*ENGINE, ValueError):
@@ -116,27 +116,27 @@ def ndjson_schema(
                      how="diagonal_relaxed").schema
 
 
-def _schema_of_one(where: Any, **options: Any) -> pl.Schema:
-    schema = pl.scan_ndjson(where, infer_schema_length=None, **options).collect_schema()
+def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
+    schema = pl.scan_ndjson(source, infer_schema_length=None, **options).collect_schema()
     if len(schema) <= _IN_ORDER:
         return schema
     # The engine puts many columns in an order that differs from one process to the next: that of
     # the first line is the file's own.
-    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
+    first = pl.scan_lines(source, name="line", **options).head(1).collect().item()
     keys = [name for name in json.loads(first) if name in schema]
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
 
 
-def _scan_csv(where: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
-    """Scan a CSV file: with types inferred from all rows, or as strings except for ``numbers``."""
+def _scan_csv(source: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
+    """Scan a CSV file with types inferred from all rows, or with strings except for ``numbers``."""
     if numbers is None:
-        return pl.scan_csv(where, infer_schema_length=None, **options)
-    strings = pl.scan_csv(where, infer_schema=False, **options)
+        return pl.scan_csv(source, infer_schema_length=None, **options)
+    strings = pl.scan_csv(source, infer_schema=False, **options)
     if numbers is no_numbers:
         return strings
 
     def inferred() -> pl.Schema:
-        return pl.scan_csv(where, infer_schema_length=None, **options).collect_schema()
+        return pl.scan_csv(source, infer_schema_length=None, **options).collect_schema()
 
     return strings.with_columns(
         pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),

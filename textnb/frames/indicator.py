@@ -22,7 +22,7 @@ class Indicator:
     labels : list
         Names of the columns of a table, else 0, 1, 2 ...
     is_sparse : bool
-        Whether the matrix was one of SciPy's sparse ones.
+        Whether it was a SciPy sparse matrix.
     """
 
     labels: list[Any]
@@ -49,7 +49,7 @@ class Indicator:
 
 
 def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
-    """Lists of labels of a matrix of 0 and 1, and its columns; other labels as they are.
+    """Convert a matrix of 0 and 1 to lists of labels, and its columns; keep other labels.
 
     Raises
     ------
@@ -88,34 +88,34 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
         raise DataError(
             f"y is a matrix of labels, of 0 and 1, and holds {values[at]} in row {row[at]}, column "
             f"{labels[column[at]]!r} (counted from 0): give y != 0 if it shall mean 1")
-    kept = values != 0
-    order = np.lexsort((column[kept], row[kept]))
-    found = pl.DataFrame({"row": row[kept][order].astype(np.int64), "label": pl.Series(
-        labels).gather(pl.Series(column[kept][order].astype(np.int64)))})
+    is_set = values != 0
+    order = np.lexsort((column[is_set], row[is_set]))
+    pairs = pl.DataFrame({"row": row[is_set][order].astype(np.int64), "label": pl.Series(
+        labels).gather(pl.Series(column[is_set][order].astype(np.int64)))})
     every = pl.DataFrame({"row": np.arange(y.shape[0], dtype=np.int64)})
-    lists = every.join(found.group_by("row").agg("label"), on="row", how="left",
+    lists = every.join(pairs.group_by("row").agg("label"), on="row", how="left",
                        maintain_order="left")["label"]
     return lists.fill_null(pl.Series([[]], dtype=lists.dtype)), Indicator(labels, is_sparse)
 
 
 def check_indicator(before: Indicator | None, y: Any) -> tuple[Any, Indicator | None]:
-    """`split_indicator`, of the columns that a model has learned.
+    """As `split_indicator`, after a check that the columns are those that the model has learned.
 
     Raises
     ------
     ParameterError
-        If the model has learned labels, and no matrix, or y is no matrix.
+        If the model has learned a matrix of labels and y is not one, or the reverse.
     DataError
-        If the columns are others.
+        If the columns differ.
     """
-    lists, found = split_indicator(y)
-    if (before is None) != (found is None) and y is not None:
+    lists, indicator = split_indicator(y)
+    if (before is None) != (indicator is None) and y is not None:
         raise ParameterError("the model has learned " + (
             "lists of labels, and y is a matrix of them: give lists" if before is None else
             "a matrix of labels, and y is none: give a matrix with the same columns"))
-    if before is not None and found is not None:
-        before.check_same(found)
-    return lists, found or before
+    if before is not None and indicator is not None:
+        before.check_same(indicator)
+    return lists, indicator or before
 
 
 def _is_table_of_labels(y: Any) -> bool:

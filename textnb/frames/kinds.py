@@ -24,7 +24,7 @@ from textnb.runtime.forks import check_fork
 # A document's tokens or labels.
 LISTS = (list, tuple, set, frozenset)
 INSTALL_PYARROW = "install it: pip install pyarrow"
-# pandas' types that NumPy holds as they are, by the letter of their kind.
+# pandas' types that NumPy holds without conversion, by the letter of their kind.
 _NUMPY_KINDS = "biufMm"
 
 
@@ -108,7 +108,7 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
     Parameters
     ----------
     X : table
-        Of a kind that `kind_of` knows.
+        A table of a kind that `kind_of` knows.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
     DataError
         If columns differ in length, or rows can't be read.
     ParameterError
-        If X is no table, or its library needs PyArrow, which is not installed.
+        If X is not a table, or its library needs PyArrow, which is not installed.
     """
     check_fork()
     kind = kind_of(X)
@@ -196,7 +196,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
     if not (isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
             kind == "StringDtype" and dtype.storage == "python")):
         return _series_by_arrow(column, name)
-    # Not by PyArrow, which pandas does not need for plain strings.
+    # Without PyArrow, which pandas does not need for plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
     # A column of lists that comes from Parquet holds arrays, of which Polars makes no lists.
@@ -233,7 +233,7 @@ def _check_names(table: Any) -> list[str]:
 def check_distinct(
     names: list[str], what: str = "the table", advice: str = "rename or drop one"
 ) -> list[str]:
-    """Names of columns, if each is another one; SchemaError otherwise."""
+    """Names of columns, if all are different; SchemaError otherwise."""
     name, times = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
     if times > 1:
         raise SchemaError(f"{what} has two columns called {name!r}: {advice}")
@@ -353,8 +353,8 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
             return _to_arrow(predicted.collect()).to_reader()
         case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
             added = [name for name in predicted.collect_schema().names() if name not in read]
-            if taken := [name for name in added if name in names_of(X)]:
-                raise SchemaError.column_exists(taken[0])
+            if duplicates := [name for name in added if name in names_of(X)]:
+                raise SchemaError.column_exists(duplicates[0])
             answers = predicted.select(added).collect()
             if kind is Kind.PANDAS:
                 return X.assign(**{name: _pandas_values(answers[name]) for name in added})
@@ -369,19 +369,19 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
 
 
 def rows_in_kind_of(
-    X: Any, judged: pl.LazyFrame, keep: pl.Expr, columns: Mapping[str, pl.Expr]
+    X: Any, rows: pl.LazyFrame, condition: pl.Expr, columns: Mapping[str, pl.Expr]
 ) -> Any:
-    """Some rows of a table in their order, in its own kind.
+    """Select rows of a table, in their order, as a table of the same kind.
 
     Parameters
     ----------
     X : table or path
-    judged : LazyFrame
+    rows : LazyFrame
         A row per row of X, in their order.
-    keep : Expr
-        True for the rows that are wanted, over ``judged``.
+    condition : Expr
+        An expression over ``rows`` that is true for the rows to keep.
     columns : dict of str to Expr
-        Names of columns of X, and each of them as an expression over ``judged``.
+        By the name of a column of X, the expression over ``rows`` that gives it.
 
     Returns
     -------
@@ -389,12 +389,12 @@ def rows_in_kind_of(
     """
     kind = kind_of(X)
     if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
-        wanted = judged.filter(keep).select(
+        selection = rows.filter(condition).select(
             expression.alias(name) for name, expression in columns.items())
-        return to_kind_of(X, wanted, [])
-    mask = judged.select(keep).collect().to_series().fill_null(False)
-    own = select_columns(X, list(columns))
-    return own[mask.to_numpy()] if kind is Kind.PANDAS else own.filter(mask.to_arrow())
+        return to_kind_of(X, selection, [])
+    mask = rows.select(condition).collect().to_series().fill_null(False)
+    table = select_columns(X, list(columns))
+    return table[mask.to_numpy()] if kind is Kind.PANDAS else table.filter(mask.to_arrow())
 
 
 def _pandas_values(values: pl.Series) -> Any:

@@ -10,11 +10,11 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, suggestion
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-_SAID = {"1": True, "true": True, "0": False, "false": False}
+_BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 
 def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.LazyFrame:
-    """The rows with lists in place of texts of several labels.
+    """Replace texts of several labels by lists of labels.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.L
 
 
 def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Frame:
-    """Add a column of lists of labels: the names of the columns that say so in a row.
+    """Add a column of lists of labels: the names of the columns that are true in a row.
 
     Parameters
     ----------
@@ -95,24 +95,25 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
         dtype = schema[column]
         if not (dtype in (pl.Boolean, pl.String) or dtype.is_integer()):
             raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)
-    said = [_said(column, schema[column]) for column in names]
-    lists = pl.concat_list([pl.when(has).then(pl.lit(column))
-                            for has, column in zip(said, names, strict=True)]).list.drop_nulls()
-    whole = pl.all_horizontal(has.is_not_null() for has in said)
+    conditions = [_has_label(column, schema[column]) for column in names]
+    lists = pl.concat_list([
+        pl.when(has).then(pl.lit(column))
+        for has, column in zip(conditions, names, strict=True)]).list.drop_nulls()
+    whole = pl.all_horizontal(has.is_not_null() for has in conditions)
     return frame.with_columns(pl.when(whole).then(lists).alias(name))
 
 
-def _said(column: str, dtype: pl.DataType) -> pl.Expr:
-    """Whether a row has the label; null where the column is."""
+def _has_label(column: str, dtype: pl.DataType) -> pl.Expr:
+    """Whether a row has the label; null if the column is null."""
     if dtype == pl.Boolean:
         return pl.col(column)
 
     def read(values: pl.Series) -> pl.Series:
-        said = values.cast(pl.String).str.strip_chars().str.to_lowercase().replace_strict(
-            _SAID, default=None, return_dtype=pl.Boolean)
-        if (wrong := values.filter(said.is_null() & values.is_not_null())).len():
+        answers = values.cast(pl.String).str.strip_chars().str.to_lowercase().replace_strict(
+            _BOOLEANS, default=None, return_dtype=pl.Boolean)
+        if (wrong := values.filter(answers.is_null() & values.is_not_null())).len():
             raise DataError(f"the column {column!r} of a label holds {wrong[0]!r}: it says by 1 or "
                             "true that a row has the label, and by 0 or false that it has not")
-        return said
+        return answers
 
     return pl.col(column).map_batches(read, return_dtype=pl.Boolean, is_elementwise=True)

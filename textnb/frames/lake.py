@@ -34,16 +34,16 @@ class Lake(Source):
 
     takes = frozenset({"format", "storage_options"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
-        return (how.format or table_format(source)) in LAKES
+    def knows(self, source: Any, options: Reading) -> bool:
+        return (options.format or table_format(source)) in LAKES
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
-        options = check_storage_options(source, how.storage_options)
-        name = how.format or table_format(source)
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+        storage_options = check_storage_options(source, options.storage_options)
+        name = options.format or table_format(source)
         scan: Callable[[str, Options], pl.LazyFrame] = (
             _scan_delta if name == "delta" else _scan_iceberg)
         try:
-            frame = scan(source, options)
+            frame = scan(source, storage_options)
             frame.collect_schema()
         except ImportError:
             raise SourceError.unreadable(
@@ -81,7 +81,8 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
 
     whole = path if is_url(path) else os.path.abspath(path)
     if not is_url(path) and quote(whole) != whole:
-        # Both treat a path as a URL: one of them encodes it, and the other does not decode it.
+        # Polars and deltalake treat a path as a URL: one of them encodes it, and the other does not
+        # decode it.
         raise SourceError.unreadable(
             path, "Polars and deltalake read Delta tables where the path has only ASCII letters, "
                   f"digits and ._-~/; it is {whole!r}. Rename it")
@@ -99,12 +100,13 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
 def _scan_iceberg(path: str, options: Options) -> pl.LazyFrame:
     import pyiceberg.exceptions  # noqa: F401  # Polars would import it when rows are read.
 
-    where = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
-    # PyIceberg reads the metadata, and has names of its own: s3.endpoint for aws_endpoint_url.
-    own = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
-           for key, value in (options or {}).items()}
+    source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
+    # PyIceberg reads the metadata, and has its own names of options: s3.endpoint for
+    # aws_endpoint_url.
+    names = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
+             for key, value in (options or {}).items()}
     try:
-        frame = pl.scan_iceberg(where, storage_options={**options, **own} if options else None)
+        frame = pl.scan_iceberg(source, storage_options={**options, **names} if options else None)
         frame.collect_schema()
     except FileNotFoundError as error:
         if "version-hint" not in str(error):

@@ -37,7 +37,7 @@ _SCHEMA = {
     "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
-# Columns that are known before a message is parsed.
+# Columns whose values are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
 
 
@@ -58,8 +58,8 @@ def scan_mail(
         A message file, an mbox file, a Maildir (its ``cur`` and ``new``), a folder of these
         and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
         on standard input. Files and archives may be compressed by gzip, bzip2 or xz. A folder that
-        holds folders alone has one class in each. Of files without an ending ``.eml`` or
-        ``.mbox``, those that begin with ``From`` and a space are mbox.
+        holds only folders has one class in each. Of files without an ending ``.eml`` or ``.mbox``,
+        those that begin with ``From`` and a space are mbox.
     headers : sequence of str
         Names of further headers, in any case; each becomes a String column.
     label : bool, optional
@@ -84,7 +84,7 @@ def scan_mail(
         parts' links and images, one per line); ``attachments`` (List of String); ``flags``
         (String, the letters of a Maildir's file name; null for other sources); ``path`` (String:
         the file, ``mbox#2``, ``archive:member``); ``errors`` (List of String: what was malformed,
-        empty where nothing was); ``tokens`` (List of String) if asked for; and a String column per
+        empty if nothing was); ``tokens`` (List of String) if asked for; and a String column per
         header asked for. Where all columns asked for are among ``label``, ``path`` and ``flags``,
         no message is parsed.
 
@@ -108,11 +108,11 @@ def scan_mail(
     check_fork()
     names, on_skip = check_headers(headers), Reading(on_error=on_error).on_skip
     own = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
-    taken = [name for name in names if name == "label" or name in own]
-    if taken:
+    duplicates = [name for name in names if name == "label" or name in own]
+    if duplicates:
         raise ParameterError.out_of_range(
             "headers", "other than the columns that are there anyway "
-            f"({', '.join(['label', *own])})", taken[0])
+            f"({', '.join(['label', *own])})", duplicates[0])
     roots = _find_roots(source, subfolders)
     labelled = _have_labels(roots) if label is None else label
     if label and not _have_labels(roots):
@@ -124,25 +124,25 @@ def scan_mail(
     def read(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = pl.Schema({name: schema[name] for name in columns})
+        selection = pl.Schema({name: schema[name] for name in columns})
         items = _readable(_read_items(roots, subfolders), on_skip)
         for group in groups(islice(items, n_rows), lambda item: len(item.raw)):
-            yield _frame_of_items(group, wanted, names, predicate)
+            yield _frame_of_items(group, selection, names, predicate)
 
     return lazy_frame_from(read, schema)
 
 
-def scan_with_texts(source: str, how: Reading) -> pl.LazyFrame:
+def scan_with_texts(source: str, options: Reading) -> pl.LazyFrame:
     """Scan mail with the columns that are read as texts.
 
     Names that are not columns of mail are headers, but ``text``, which is subject and body, and
     ``tokens``.
     """
     headers = check_headers(
-        [name for name in how.text if name not in (*COLUMNS, TOKENS, "text")], "text")
-    frame = scan_mail(source, headers=headers, subfolders=how.subfolders, tokens=TOKENS in how.text,
-                      on_error=how.on_error)
-    if "text" not in how.text:
+        [name for name in options.text if name not in (*COLUMNS, TOKENS, "text")], "text")
+    frame = scan_mail(source, headers=headers, subfolders=options.subfolders,
+                      tokens=TOKENS in options.text, on_error=options.on_error)
+    if "text" not in options.text:
         return frame
     return frame.with_columns(
         text=pl.concat_str(pl.col("subject").fill_null(""), "body", separator="\n"))
@@ -197,9 +197,9 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
     """Paths of a source, with their names: existing paths, and what matches a glob."""
-    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     found: dict[str, str] = {}
-    for path in [os.fspath(one) for one in given]:
+    for path in [os.fspath(one) for one in sources]:
         if path == "-":
             found[spool_stdin()[0]] = "-"
         elif "://" in path:
@@ -236,7 +236,7 @@ def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessa
 
 
 def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
-    """The messages; with ``on_skip``, which gets the errors, only those that can be read."""
+    """The messages; ``on_skip`` gets the errors of unreadable ones, which are then left out."""
     if on_skip is None:
         yield from items
         return
@@ -255,24 +255,24 @@ def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[R
 
 
 def _frame_of_items(
-    items: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
+    items: list[RawMessage], schema: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
-    if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(wanted):
+    if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(schema):
         # Filter before messages are parsed.
-        known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
+        known = pl.Schema({name: dtype for name, dtype in schema.items() if name in _UNPARSED})
         unparsed = pl.DataFrame(map(_unparsed_row, items), schema=known, orient="row")
         chosen = unparsed.with_row_index("row").filter(predicate)["row"]
         items = [items[row] for row in chosen]
-    is_parsed = not set(wanted) <= _UNPARSED
-    with_tokens = TOKENS in wanted and TOKENS not in headers
+    is_parsed = not set(schema) <= _UNPARSED
+    with_tokens = TOKENS in schema and TOKENS not in headers
     rows = [_parsed_row(item, headers, with_tokens) if is_parsed else _unparsed_row(item)
             for item in items]
     return pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
-                         for name, dtype in wanted.items()}, schema=wanted)
+                         for name, dtype in schema.items()}, schema=schema)
 
 
 def _unparsed_row(item: RawMessage) -> dict[str, Any]:
-    # Python puts surrogates for the bytes of a name that is not UTF-8.
+    # Python replaces the bytes of a name that is not UTF-8 by surrogates.
     return {"label": None if item.label is None else replace_surrogates(item.label),
             "flags": item.flags, "path": replace_surrogates(item.path)}
 

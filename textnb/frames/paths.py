@@ -1,4 +1,4 @@
-"""Whether rows can be read from a path, and what its text begins with."""
+"""Checks of the paths that rows are read from, and of byte-order marks at the start of texts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from textnb.frames.stdin import shown_name
 
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
           (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
-# The longer ones first: that of UTF-16 begins that of UTF-32.
+# The longer ones first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
           (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _GZIP = b"\x1f\x8b"
 # The names of formats that are text.
 TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
-# What readers raise for a file that they can't read.
+# The errors that readers raise for a file that they can't read.
 ENGINE = (*ENGINE_ERRORS, OSError)
 
 
 def escape_glob(paths: Iterable[str]) -> list[str]:
-    """Escape brackets and stars in the paths of existing files, which are no globs."""
+    """Escape brackets and stars in the paths of existing files, which are not globs."""
     return [globbing.escape(path) for path in paths]
 
 
@@ -40,7 +40,7 @@ def check_file(path: str) -> None:
     Raises
     ------
     SourceError
-        If it is not. A pipe, for example, could be waited for without end.
+        If it is not. Reading a pipe, for example, could wait for ever.
     """
     reason = _why_no_file(path)
     if reason is not None:
@@ -107,7 +107,7 @@ def without_mark(path: str) -> str:
 
 @cache
 def _copy_without_mark(path: str, changed: int, size: int) -> str:
-    """Once per state of a file: a table is opened several times."""
+    """Cached for each state of a file, because a table is opened several times."""
     with open_text(path) as source:
         source.read(len(codecs.BOM_UTF8))
         return temporary_copy(source, os.path.splitext(path.removesuffix(".gz"))[1])

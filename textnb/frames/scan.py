@@ -66,7 +66,7 @@ def scan(
         lists of them.
     format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta", \
 "iceberg"}, optional
-        Needed if the name does not tell.
+        Needed if the name does not show it.
     encoding : str
         Encoding of the text files in a folder per class; other formats are UTF-8.
     storage_options : mapping, optional
@@ -113,11 +113,11 @@ def scan(
     textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
 columns are 'text', 'label'. Say which with text=...
     """
-    how = Reading(
+    options = Reading(
         format=format, encoding=encoding, storage_options=storage_options, on_error=on_error,
         subfolders=subfolders, separator=separator, query=query, text=_columns_of(text),
         label=label, numbers=None if text is None else no_numbers)
-    frame = open_source(source, how)
+    frame = open_source(source, options)
     with reading(source):
         return check_columns(frame, text=text, label=label, tokens=tokens)
 
@@ -139,58 +139,58 @@ def scan_table(
             return [features]
         return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
 
-    how = Reading(format=format, encoding=encoding, storage_options=storage_options,
-                  on_error=on_error, separator=separator, query=query, label=label,
-                  numbers=numbers)
-    frame = open_source(source, how)
+    options = Reading(format=format, encoding=encoding, storage_options=storage_options,
+                      on_error=on_error, separator=separator, query=query, label=label,
+                      numbers=numbers)
+    frame = open_source(source, options)
     with reading(source):
         check_columns(frame, label=label)
         return frame if label is None else check_kind_of_labels(frame, label, lists=False)
 
 
 class TableInMemory(SourceOfRows):
-    """A table of Polars or of another library, and a LazyFrame."""
+    """A table in memory, of Polars or another library, or a LazyFrame."""
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return not isinstance(source, str)
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         return as_polars(source).lazy()
 
 
 class Mail(SourceOfRows):
-    """Mail: what `scan_mail` reads, with subject and body as ``text`` if that is asked for."""
+    """Mail, as `scan_mail` reads it; ``text`` is subject and body, if that column is requested."""
 
     takes = frozenset({"format", "on_error", "subfolders"})
 
     # Readers of mail are many modules, which a table in memory does not need.
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         from textnb.mail.mailboxes import looks_like_mail
 
-        return how.format == "mail" or (how.format is None and looks_like_mail(source))
+        return options.format == "mail" or (options.format is None and looks_like_mail(source))
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         from textnb.frames.mail import scan_with_texts
 
-        return scan_with_texts(source, how)
+        return scan_with_texts(source, options)
 
 
 class Database(SourceOfRows):
-    """A database's URL: which rows, a query says."""
+    """A database's URL, with a query for its rows."""
 
     takes = frozenset({"query"})
 
-    def knows(self, source: Any, how: Reading) -> bool:
+    def knows(self, source: Any, options: Reading) -> bool:
         return is_database(source)
 
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         from textnb.frames.database import scan_database
 
-        if how.query is None:
+        if options.query is None:
             raise ParameterError.with_advice(
                 f"{hide_secrets(source)} is a database: say which rows with ",
                 "textnb.scan(url, query='SELECT ...')", "--read 'query=SELECT ...'")
-        return scan_database(how.query, source)
+        return scan_database(options.query, source)
 
 
 # A source is read by the first of these that knows it.
@@ -198,7 +198,7 @@ SOURCES: tuple[SourceOfRows, ...] = (
     TableInMemory(), Mail(), StandardInput(), Lake(), Database(), Cloud(), ClassFolder(), Files())
 
 
-def open_source(source: Any, how: Reading) -> pl.LazyFrame:
+def open_source(source: Any, options: Reading) -> pl.LazyFrame:
     """Open a source lazily, by the first kind of sources that knows it.
 
     Raises
@@ -210,14 +210,14 @@ def open_source(source: Any, how: Reading) -> pl.LazyFrame:
     """
     check_fork()
     with reading(source):
-        given = _path_of(source)
-        kind = _kind_of(given, how)
-        kind.check_taken(how, hide_secrets(given) if isinstance(given, str) else "a table")
-        return kind.open(given, how)
+        path = _path_of(source)
+        kind = _kind_of(path, options)
+        kind.check_settings(options, hide_secrets(path) if isinstance(path, str) else "a table")
+        return kind.open(path, options)
 
 
-def _kind_of(source: Any, how: Reading) -> SourceOfRows:
-    return next(kind for kind in SOURCES if kind.knows(source, how))
+def _kind_of(source: Any, options: Reading) -> SourceOfRows:
+    return next(kind for kind in SOURCES if kind.knows(source, options))
 
 
 def is_mail(source: Any, format: str | None = None) -> bool:

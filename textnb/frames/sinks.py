@@ -1,4 +1,4 @@
-"""Writes predictions in batches, to a file that is whole or absent or to standard output."""
+"""Writes predictions in batches, to standard output or to a file that is complete or absent."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def output_format(path: str, format: str | None) -> str:
 
 def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
     batches = frame.collect_batches(chunk_size=_ROWS, maintain_order=True, lazy=True)
-    # Where there are no rows, there is a header.
+    # Without rows, at least a header is written.
     first = next(batches, None)
     if first is None:
         first = pl.DataFrame(schema=frame.collect_schema())

@@ -23,8 +23,8 @@ from textnb.frames.stdin import shown_name
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
-# Bytes and rows of a slice; the first slice of a file shows how large its rows are.
-_BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
+# The most bytes of a slice, its first and its most rows: the first slice shows how large rows are.
+_MAX_BYTES, _FIRST_ROWS, _MAX_ROWS = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
@@ -111,7 +111,7 @@ def _check_frame(
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """A context in which errors name the file, unless the system is behind them."""
+    """A context in which errors name the file, except errors of the system."""
     try:
         yield
     except ENGINE as error:
@@ -129,14 +129,15 @@ def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFra
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     total = frame.select(pl.len()).collect().item()
-    at, step = 0, _FIRST
+    at, step = 0, _FIRST_ROWS
     while at < total:
         part = frame.slice(at, step).collect()
         if not part.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
         at += part.height
         # Grow at most eightfold, as later rows may be longer.
-        step = max(1, min(step * _BYTES // max(1, int(part.estimated_size())), 8 * step, _MOST))
+        fitting = step * _MAX_BYTES // max(1, int(part.estimated_size()))
+        step = max(1, min(fitting, 8 * step, _MAX_ROWS))
         yield part
 
 

@@ -1,4 +1,4 @@
-"""What rows can come from: the interface of a source, and the settings with which it is read.
+"""The interface of a source of rows, and the options with which it is read.
 
     Source.knows(what was given) -> Source.open(it) -> LazyFrame, nothing read yet
 
@@ -32,13 +32,13 @@ _SECONDS_TO_END = 2.0
 
 
 def no_numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
-    """All columns of a CSV file are read as strings."""
+    """Read all columns of a CSV file as strings."""
     return []
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How rows are read: the settings of `scan`, checked, and what its caller reads them for.
+    """Options of reading: the checked settings of `scan`, and what its caller needs.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Reading:
 
     @property
     def on_skip(self) -> OnSkip | None:
-        """What is called with the files that were left out; None if none may be."""
+        """Called with the errors of files that were left out; None if none may be left out."""
         if self.on_error == "raise":
             return None
         return self.on_error if callable(self.on_error) else _warn
@@ -111,19 +111,19 @@ class Source(ABC):
     takes: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def knows(self, source: Any, how: Reading) -> bool:
-        """Whether rows are read from this kind of source: by ``how.format``, or by what it is."""
+    def knows(self, source: Any, options: Reading) -> bool:
+        """Whether a source is of this kind, by ``options.format`` or by itself."""
 
     @abstractmethod
-    def open(self, source: Any, how: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         """Open the source lazily."""
 
-    def check_taken(self, how: Reading, name: str) -> None:
-        """Raise ParameterError for a setting that the source, whose name is given, does not take"""
+    def check_settings(self, options: Reading, name: str) -> None:
+        """Raise ParameterError for a setting that this kind of source does not take"""
         for setting, purpose in _PURPOSES.items():
-            value = getattr(how, setting)
+            value = getattr(options, setting)
             if setting in self.takes or value in (getattr(Reading, setting), None, {}) or (
-                    setting == "encoding" and how.is_utf8):
+                    setting == "encoding" and options.is_utf8):
                 continue
             raise ParameterError.naming(
                 f"{{{setting}}} is for {purpose}, and {{source}} is not one"

@@ -40,8 +40,7 @@ def spooled_stdin() -> tuple[str, str] | None:
 
 
 def shown_name(path: str) -> str:
-    """A path as errors name it: the copy of standard input as that, bytes that are not UTF-8 as
-    U+FFFD."""
+    """A path for error messages: "standard input" for its copy; invalid UTF-8 as U+FFFD."""
     if _spooled is not None and path == _spooled[0]:
         return STDIN
     return os.fsencode(path).decode("utf-8", "replace")

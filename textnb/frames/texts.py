@@ -18,7 +18,7 @@ _EXPECTED = "labels of one type: strings, integers or booleans"
 
 
 def is_table(X: Any) -> bool:
-    """Whether X is a frame or names a file, and not a sequence of texts."""
+    """Whether X is a table or the path of one, and not a sequence of texts."""
     return isinstance(X, (str, os.PathLike)) or kind_of(X) is not None
 
 
@@ -59,13 +59,13 @@ def table_of_texts(
             texts = texts.cast(pl.String)
         check_texts(pl.Schema({texts.name: texts.dtype}), [texts.name],
                     [texts.name] if columns[0] in tokens else ())
-        named: pl.Series = texts if columns[0] in tokens else texts.cast(pl.String)
-        return named.alias(columns[0]).to_frame()
+        column: pl.Series = texts if columns[0] in tokens else texts.cast(pl.String)
+        return column.alias(columns[0]).to_frame()
     if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
         raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     first = next((item for item in items if item is not None), None)
-    # The rows of a table of two dimensions are no lists of tokens.
+    # The rows of a two-dimensional array are not lists of tokens.
     if getattr(texts, "ndim", 1) == 1 and (
             columns[0] in tokens or isinstance(first, (list, tuple))):
         frame = _table_of_tokens(items, columns[0])
@@ -145,7 +145,7 @@ def _series_of_labels(y: Any) -> pl.Series:
         raise ParameterError.out_of_range("y", "a sequence of labels", y)
     if isinstance(y, np.ndarray) and y.ndim != 1:
         raise DataError(f"labels must be one-dimensional; got shape {y.shape}")
-    # Take a list's own items: NumPy would turn the integer 1 into the string "1".
+    # Use the list's own items: NumPy would turn the integer 1 into the string "1".
     items = [list(map(_plain, item)) if isinstance(item, LISTS) else _plain(item)
              for item in (y.tolist() if hasattr(y, "tolist") else y)]
     are_lists = any(isinstance(item, list) for item in items)
@@ -176,11 +176,11 @@ def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
     """A label column in the type that a model predicts: a CSV file's "1" is the integer 1."""
     own = frame.collect_schema()[column]
     if isinstance(dtype, pl.List):
-        # In order, as those that are predicted, so that equal sets are equal lists.
+        # Sorted like predicted lists, so that equal sets of labels are equal lists.
         return pl.col(column).cast(dtype).list.unique().list.sort()
     if dtype == pl.Boolean and own == pl.String:
         lower = pl.col(column).str.to_lowercase()
-        # Any other string fails in the cast, which names it.
+        # The cast fails for any other string, and names it.
         return (pl.when(lower == "true").then(True).when(lower == "false").then(False)
                 .otherwise(pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
                            .cast(pl.Int64).cast(pl.Boolean)).alias(column))

@@ -13,7 +13,7 @@ _TEXT = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
 
 class ListOfTokens(SchemaError):
-    """A text column holds lists of tokens, and texts were expected.
+    """A text column holds lists of tokens where texts were expected.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ def is_list_of_tokens(dtype: Any) -> bool:
 
 
 def as_text(schema: pl.Schema, column: str) -> pl.Expr:
-    """A text column to look at: tokens of lists are joined by spaces; null stays null."""
+    """A text column for display: tokens of lists are joined by spaces; null stays null."""
     if isinstance(schema[column], pl.List):
         return pl.col(column).list.join(" ", ignore_nulls=True)
     return pl.col(column).cast(pl.String)

@@ -12,18 +12,18 @@ from textnb.errors import DataError, Mention, ParameterError, SchemaError, quant
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
-# The column of weights that are an array: no table has a column of this name.
+# The name of the column for weights that come as an array: no table has it.
 BESIDE = "\0weight"
 
 
-def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
+def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
     """The column that will hold the weights; None without weights.
 
     Parameters
     ----------
     X : table, path, or sequence of str
     sample_weight : str, array (n_documents,) or None
-    taken : list of str
+    columns : list of str
         The text and label columns.
 
     Raises
@@ -38,7 +38,7 @@ def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
         if not is_table(X):
             raise ParameterError(f"sample_weight={sample_weight!r} names a column, and a list of "
                                  "texts has none: pass one weight per text")
-        if sample_weight in taken:
+        if sample_weight in columns:
             raise ParameterError.naming("{setting} is also a text or label column",
                                         setting=Mention("sample_weight", repr(sample_weight)))
         return sample_weight
@@ -81,7 +81,7 @@ def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If one is missing, no number, infinite or below 0; its row is named.
+        If one is missing, not a number, infinite or below 0; its row is named.
     """
     name = "sample_weight" if weights.name == BESIDE else f"the weight column {weights.name!r}"
     if weights.dtype == pl.Boolean:

@@ -16,7 +16,7 @@ from functools import cached_property
 from textnb.mail.charset_names import codecs_of
 
 WESTERN = "cp1252"
-# Charsets of undeclared mail in other scripts, with the script and its least share of letters:
+# Charsets of undeclared mail in other scripts, with the script and the share of letters it needs:
 # a charset of two-byte characters decodes nearly all bytes to something. With more charsets here,
 # more guesses would be wrong.
 _CYRILLIC, _KANA, _IDEOGRAPHS = "\u0400-\u04ff", "\u3040-\u30ff", "\u3007\u4e00-\u9fff"
@@ -32,11 +32,11 @@ _SHOWN = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
 _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
                     *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
 # Statistics of a few thousand letters are as good as those of a whole text.
-_SAMPLE, _LEAST = 8 << 10, 512
+_SAMPLE_BYTES, _MIN_BYTES = 8 << 10, 512
 # At most this number of texts per message are guessed; its other texts get the same charsets.
 _MAX_GUESSES = 4
 _DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
-# Fewer bytes beyond ASCII are too few to decide: "\xe7\xe3" may be in a Portuguese word.
+# With fewer bytes beyond ASCII there is no decision: "\xe7\xe3" may be in a Portuguese word.
 _FEWEST = 6
 _FEWEST_LETTERS = 3
 
@@ -64,7 +64,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def decode_strictly(raw: bytes, codec: str) -> str | None:
-    """The text; None where the bytes are invalid in this charset."""
+    """The text; None if the bytes are invalid in this charset."""
     try:
         text = raw.decode(codec)
         if not text.isascii():
@@ -76,9 +76,9 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
 
 
 def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
-    """The text with U+FFFD for what is invalid in this charset, and whether that is little.
+    """The text with U+FFFD for invalid bytes, and whether there are few of them.
 
-    It is little where at most a fourth of the characters beyond ASCII are U+FFFD.
+    Few means that at most a fourth of the characters beyond ASCII are U+FFFD.
     """
     try:
         text = replace_surrogates(raw.decode(codec, "replace"))
@@ -107,7 +107,7 @@ def without_latin_script(raw: bytes, fewest: int = _FEWEST) -> bool:
     return 10 * together >= 4 * high and 10 * high >= 6 * within
 
 
-def take_sample(raw: bytes, size: int = _SAMPLE) -> bytes:
+def take_sample(raw: bytes, size: int = _SAMPLE_BYTES) -> bytes:
     """Take each line from its first byte beyond ASCII on, without HTML tags.
 
     A character of several bytes begins with such a byte, so no character is cut.
@@ -131,16 +131,16 @@ def take_sample(raw: bytes, size: int = _SAMPLE) -> bytes:
 
 def guess_codec(sample: bytes) -> str | None:
     """Guess the codec of a sample without Latin script by statistics; None if none fits."""
-    # Imported here, as most processes never need it.
+    # Imported here because most processes never need it.
     from charset_normalizer import from_bytes
 
     for match in from_bytes(sample, cp_isolation=list(_LETTERS), preemptive_behaviour=False,
                             enable_fallback=False):
         codec = match.encoding
-        script, least = _LETTERS[codec]
+        script, min_share = _LETTERS[codec]
         letters = [letter for letter in str(match) if letter > "\x7f" and letter.isalpha()]
         of_script = len(re.findall(f"[{script}]", "".join(letters)))
-        if of_script >= max(_FEWEST_LETTERS, least * len(letters)):
+        if of_script >= max(_FEWEST_LETTERS, min_share * len(letters)):
             return codec
     return None
 
@@ -151,7 +151,7 @@ class Guess:
     Parameters
     ----------
     message : bytes
-        The whole message: where a text is short, the other texts help.
+        The whole message: its other texts help to guess the charset of a short one.
     """
 
     def __init__(self, message: bytes = b"") -> None:
@@ -175,7 +175,7 @@ class Guess:
     def read(self, raw: bytes) -> tuple[str, str] | None:
         """The text of bytes that are not UTF-8, and how it was found, in words.
 
-        None where the script is not Latin and no charset fits.
+        None if the script is not Latin and no charset fits.
         """
         own = take_sample(raw)
         latin = self._is_latin(own)
@@ -200,9 +200,9 @@ class Guess:
 
     def _candidates(self, own: bytes) -> list[str]:
         """Codecs that were guessed for earlier texts, after a guess for this one."""
-        if self._guesses < _MAX_GUESSES and (not self._known or len(own) >= _LEAST):
+        if self._guesses < _MAX_GUESSES and (not self._known or len(own) >= _MIN_BYTES):
             self._guesses += 1
-            more = self._sample if len(own) < _LEAST else b""
+            more = self._sample if len(own) < _MIN_BYTES else b""
             # The last character of a cut sample may be incomplete.
             samples = (own + b"\n" + more, own, own[:-1])
             codec = next(filter(None, map(guess_codec, samples)), None)

@@ -34,7 +34,7 @@ _LARGER = {
     "shift_jis": ("cp932",), "big5": ("big5", "cp950", "big5hkscs"),
     "euc_jp": ("euc_jp", "euc_jis_2004"),
 }
-# Codecs of Python that are no charsets of mail: slow (quadratic), or for programs' own texts.
+# Codecs of Python that are not charsets of mail: slow (quadratic), or for programs' own texts.
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined",
                           "mbcs", "oem"})
 # Names that say that nobody knows the charset (RFC 1428).
@@ -59,8 +59,7 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
     Returns
     -------
     tuple of str or None
-        Empty where the name says that the text is ASCII, or that its charset is not known; None
-        where nothing is known of such a name.
+        Empty if the name means ASCII or an unknown charset; None if the name itself is unknown.
 
     Examples
     --------
@@ -84,11 +83,11 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
 def _python_codec(name: str) -> str | None:
     try:
         found = codecs.lookup(name).name if _PLAIN.fullmatch(name) else None
-        # Refuses what is a codec but not one of text, such as zip.
+        # Refuse codecs that are not for text, such as zip.
         b" ".decode("ascii" if found is None else name, "replace")
     except LookupError:
         return None
     except UnicodeError:
-        # A space is no whole character of it.
+        # A single space is not a complete character of this charset.
         pass
     return None if found in _NO_CHARSETS else found

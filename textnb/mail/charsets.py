@@ -1,4 +1,4 @@
-"""Text out of a message's bytes: charsets and encoded words, whatever the bytes are.
+"""Decodes the bytes of a message to text: charsets and encoded words, whatever the bytes are.
 
     bytes, charset  ->  text        and what was wrong with them, as short notes: "kind: detail"
 
@@ -26,8 +26,8 @@ Notes = list[str]
 # A hostile message could cause one note for each of its lines.
 _MAX_NOTES, _MAX_DETAIL = 50, 100
 _LINE_ENDS = re.compile(r"[\r\n]+")
-# RFC 2047; raw question marks, which it forbids, are let through, but few, so that an opening
-# without an end is given up soon.
+# RFC 2047. A few raw question marks, which it forbids, are accepted; the limit ends the search for
+# the end of an encoded word soon.
 _WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:\?(?!=)[^?]*+){0,8})\?=")
 
 
@@ -40,7 +40,7 @@ def note(notes: Notes, kind: str, detail: object = "") -> None:
 
 
 def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
-    """Decode bytes by the declared charset, or by a guess where that does not fit."""
+    """Decode bytes by the declared charset, or by a guess if that does not fit."""
     names = codecs_of(charset or "")
     if names is None:
         note(notes, "unknown charset", charset)
@@ -135,7 +135,7 @@ def header_text(value: str, notes: Notes, guess: Guess) -> str:
         if waiting and (between.strip() or own != charset):
             parts.append(decode_text(waiting, charset, notes, guess))
             waiting = b""
-        # White space between two encoded words is no part of the text (RFC 2047).
+        # White space between two encoded words is not part of the text (RFC 2047).
         if between.strip() or not end:
             parts.append(_plain(between, notes, guess))
         charset, waiting, end = own, waiting + data, word.end()

@@ -23,9 +23,9 @@ def message_columns(
     Parameters
     ----------
     message : bytes
-        What is beyond 64 MiB is not read.
+        At most 64 MiB of it are read.
     columns : sequence of str
-        Other names than those of columns are names of headers.
+        Names that are not columns of mail are names of headers.
     tokens : collection of str
         The columns that hold lists of tokens.
 

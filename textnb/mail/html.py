@@ -39,7 +39,7 @@ _MARKUP = re.compile(r"(<!--|--!?>|</?(?:script|style)\b[^<>]*+>|<[/!?a-zA-Z][^<
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 
 
-# What attributes hold, by tag: the target of a link, an image that the page loads, or words.
+# By tag, its attributes and what they hold: the target of a link, an image, or words.
 _LINK, _IMAGE, _WORDS = "L", "I", "W"
 _TARGETS = {
     "a": {"href": _LINK}, "area": {"href": _LINK, "alt": _WORDS}, "form": {"action": _LINK},
@@ -55,7 +55,7 @@ _ODD_TARGETS = re.compile(rf"<(?:{'|'.join(_TARGETS)})[\s/]", re.I)
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 _MARKED = re.compile(f"{_OPEN}([{_LINK}{_IMAGE}])([^{_OPEN}{_CLOSE}]*+){_CLOSE}")
 _MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
-# Browsers take no longer addresses; a page of more targets is none that a person reads.
+# Browsers take no longer addresses, and nobody reads a page of more targets.
 MAX_TARGETS, MAX_TARGET = 2000, 2048
 
 
@@ -95,7 +95,7 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
     shown: list[tuple[str, str]] = []
     if _OPEN in text or _CLOSE in text:
         shown = _MARKED.findall(text)
-        # Those that are left were written as entities, or cut out with a part of their tag.
+        # The remaining marks were written as entities, or were cut out with a part of their tag.
         text = _MARKS.sub("", _MARKED.sub("", text))
     if len(shown) > targets:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
@@ -122,7 +122,8 @@ def _simplify_tag(tag: re.Match[str]) -> str:
     if name in _FORMATTING:
         return before
     line = "" if name in _INLINE else "\n"
-    # Text between the tags of a page or of a table would change what they are part of.
+    # Before these tags, marks would be text outside of the body or of a cell, which changes the
+    # tree.
     return (f"{line}<{closing}{name}>{before}{after}" if name in ("body", "td") else
             f"{before}{line}<{closing}{name}>{after}")
 
@@ -153,7 +154,7 @@ def _mark_targets(
 
 
 def _target(value: str) -> str:
-    """A target without what browsers ignore in it, and without the data of a ``data:`` URL."""
+    """A target without characters that browsers ignore and without the data of a ``data:`` URL."""
     # Cut it generously, so that no entity within the limit is cut in half.
     target = entities.unescape(value[:4 * MAX_TARGET]) if "&" in value else value
     if not target.isprintable():
@@ -186,12 +187,12 @@ def _mark_odd(tree: LexborHTMLParser) -> None:
 
 def _text_between_tags(html: str) -> str:
     """The text between tags, in one pass."""
-    kept, inside = [], ""
+    texts, inside = [], ""
     for place, piece in enumerate(_MARKUP.split(html)):
         markup = place % 2 == 1
         if not markup:
             if not inside:
-                kept.append(piece)
+                texts.append(piece)
         elif inside == "<!--":
             inside = "" if piece.startswith("--") else inside
         elif inside:
@@ -200,4 +201,4 @@ def _text_between_tags(html: str) -> str:
             inside = piece
         elif opened := re.match(r"<(script|style)\b", piece, re.I):
             inside = opened[1].lower()
-    return entities.unescape(_LONG_NUMBER.sub("\ufffd", "".join(kept)))
+    return entities.unescape(_LONG_NUMBER.sub("\ufffd", "".join(texts)))

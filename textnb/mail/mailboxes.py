@@ -23,7 +23,7 @@ from textnb.mail.charsets import Notes, note
 from textnb.mail.mbox import BYTE_ORDER_MARK, PIECE, failure_note, split_mailbox
 from textnb.mail.message import BEYOND, MAX_MESSAGE
 
-# Limit of one member's description in an archive: of long names and extended attributes.
+# Most bytes of a member's description in an archive: long names and extended attributes.
 _MAX_DESCRIPTION = 4 << 20
 _ARCHIVE = re.compile(r"\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2?|txz)$", re.I)
 _MAILBOX = re.compile(r"\.(?:mbox|mbx)(?:\.(?:gz|bz2|xz))?$", re.I)
@@ -103,7 +103,7 @@ def list_mail_files(
     try:
         files, folders = _list_folder(path, hidden=maildir)
     except OSError:
-        # Reading it will fail too, with the reason.
+        # Reading the folder will fail too, and gives the reason.
         yield MailFile(path, "unknown", label)
         return
     for name in folders if maildir else sorted([*files, *folders]):
@@ -188,7 +188,7 @@ def _decompress(file: Any) -> Any:
 
 
 def _read_content(file: Any, notes: Notes) -> bytes:
-    """Read content up to the limit; up to the failure, where reading fails."""
+    """Read content up to the limit, or up to the point where reading fails."""
     pieces, size = [], 0
     try:
         # One read at a time, so that a broken file gives all bytes before the break.

@@ -16,7 +16,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DATE = [re.compile(part) for part in (
     rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", rb"\b\d{1,2}:\d\d\b",
     rb"\b(?:19|20)\d\d\b")]
-# A whole line: no text that people write has this form.
+# A complete envelope line: no text that people write has this form.
 _ENVELOPE = re.compile(
     rb"From +\S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +"
     rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{1,2}:\d\d(?::\d\d)?"
@@ -34,7 +34,7 @@ _EMPTY = (b"\n", b"\r\n", b"")
 _QUOTED = re.compile(rb">+From ")
 
 
-# How the error of a message begins that could not be read, or not to its end.
+# The beginning of the error of a message that could not be read completely.
 UNREADABLE = "unreadable"
 
 
@@ -97,7 +97,7 @@ def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
     number = size = 0
     before, whole, in_body = b"\n", True, False
     for line in lines:
-        # The first byte shows for nearly all lines that they are text.
+        # For nearly all lines, the first byte shows that they are text.
         if whole and line[0] in b"F>":
             if _QUOTED.match(line):
                 line = line[1:]
@@ -128,7 +128,7 @@ def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
 
 def _message_of(pieces: list[bytes]) -> bytes:
     raw = b"".join(pieces)
-    # The empty line before the next message is no part of this one.
+    # The empty line before the next message is not part of this one.
     for ending in (b"\r\n\r\n", b"\n\n"):
         if raw.endswith(ending):
             raw = raw[:-len(ending) // 2]

@@ -67,7 +67,7 @@ class MailMessage(Value):
 
 
 class MessageStructure(Value):
-    """What the columns of a message leave out, and its features need.
+    """The structure of a message that its columns leave out, and its features need.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class MessageStructure(Value):
     parts : tuple of PartHeaders
         All MIME parts, the message itself first.
     alternatives : tuple of str
-        Texts that are no part of the body, as another alternative was chosen.
+        Texts that are not part of the body, because another alternative was chosen.
     """
 
     fields: tuple[tuple[str, str], ...]
@@ -110,14 +110,14 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     raw : bytes
         The message; a first line ``From ...``, as in mbox files, is left out.
     headers : sequence of str
-        Names of further headers that are wanted, in any case.
+        Names of further headers to return, in upper or lower case.
 
     Returns
     -------
     MailMessage
         ``message_id``, ``from_``, ``to``, ``subject`` (str, decoded; None if absent; several
         headers of a name, one per line); ``date`` (datetime in UTC, or None); ``headers`` (str, all
-        header lines, unfolded and decoded); ``body`` (str: the text parts that are no attachments;
+        header lines, unfolded and decoded); ``body`` (str: the text parts that are not attachments;
         of alternatives the plain one, or the HTML one where the plain one is a stub); ``html``
         (bool: whether some of the body came from HTML); ``links`` and ``images`` (targets of links
         and forms, and sources of images, of all HTML parts, as they stand there, in order, with
@@ -188,7 +188,7 @@ def read_message(
 
 def _date(text: str, notes: Notes) -> datetime | None:
     try:
-        # A longer value is no date.
+        # A longer value is not a date.
         date = parsedate_to_datetime(text[:200])
         if date.year < 1000:
             # RFC 5322, section 4.3: three digits count from 1900, and mailers have written 0102.

@@ -49,7 +49,7 @@ class PartText(NamedTuple):
 
 
 class PartHeaders(NamedTuple):
-    """How a part's headers describe it: each in lower case but the name, and empty if absent."""
+    """A part as its headers describe it: in lower case except for the name, and empty if absent."""
 
     content_type: str
     charset: str
@@ -115,7 +115,7 @@ class PartReader:
         self._notes = notes
         self._guess = guess
         self._parts = 0
-        # In all HTML parts together.
+        # The number of tags in all HTML parts together.
         self._tags = 0
 
     def text(self, mime: Message, body: bytes, depth: int) -> PartText:
@@ -179,7 +179,7 @@ class PartReader:
         return header_text(raw, self._notes, self._guess)[:255]
 
     def _split_parts(self, body: bytes, boundary: bytes) -> list[bytes] | None:
-        """The parts between boundaries; None where there is no boundary."""
+        """The parts between boundaries; None if there is no boundary."""
         if not boundary:
             note(self._notes, "multipart without a boundary")
             return None
@@ -245,7 +245,7 @@ def _first_word(mime: Message, header: str) -> str:
 def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]:
     """The parts of a multipart body (RFC 2046, section 5.1.1), and whether its end was found.
 
-    What comes before the first boundary and after the last is no part.
+    Text before the first boundary and after the last one is not part of it.
 
     Examples
     --------

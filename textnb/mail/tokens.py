@@ -1,9 +1,9 @@
-"""What a message is judged by, as tokens: words, and what headers, links and parts say.
+"""The tokens of a message that a filter judges: words, headers, links and parts.
 
     bytes ─> message, structure ─> tokens of each kind, by one function per kind ─> each token once
 
-A kind is here because it makes errors fewer on two corpora of mail, by folds and in the order of
-time; the documentation has the figures. A token says what it is of: ``subject:offer``,
+Each kind of token is here because it reduces the errors on two corpora of mail, in folds and in
+order of time; the documentation has the figures. A token names its kind: ``subject:offer``,
 ``link:host:example.org``, ``mime:text/html``. Words of the text have no colon, so no text can pass
 for a header. All tokens are in lower case, so that a tokenizer's lower-casing changes none of them.
 """
@@ -43,7 +43,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def mail_tokens(message: bytes) -> list[str]:
-    """The tokens of one mail message: what a filter of mail judges it by.
+    """The tokens of one mail message, by which a filter of mail judges it.
 
     Other filters' headers (``X-Spam-Status``), their marks in the subject (``[SPAM]``), those of
     mailing lists (``List-Id``) and those of mail programs (``X-UID``) are left out.
@@ -52,7 +52,7 @@ def mail_tokens(message: bytes) -> list[str]:
     ----------
     message : bytes
         As received: headers, an empty line, the body. A first line ``From ...``, as in mbox files,
-        is left out, and so is what is beyond 64 MiB. No bytes make it fail.
+        is left out, and so is everything beyond 64 MiB. No bytes make it fail.
 
     Returns
     -------

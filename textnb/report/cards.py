@@ -13,10 +13,10 @@ from scipy.special import expit
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
 from textnb.report.charts import INK, MUTED, RIGHT, WRONG
-from textnb.report.data import MOST_LABELS, Scored, histogram, rows_at, wrong_answers
+from textnb.report.data import MAX_LABELS, Scored, histogram, rows_at, wrong_answers
 from textnb.report.text import names_of, number, percent, shorten, visible
 
-# Of at most six labels, terms are shown with their weights; of more, by name alone.
+# Terms are shown with their weights for at most six labels; for more, only their names.
 _WITH_WEIGHTS = 6
 _TERMS, _NAMED, _EXPLAINED, _CONFUSED = 12, 10, 6, 5
 _LONGEST_TERM = 40
@@ -42,7 +42,7 @@ class Card:
 
     ``place`` is its row in `Scored.labels`; ``chart`` is drawn with
     the lowest and the highest score; ``bars`` are its terms with their weights, by
-    ``measure``, and ``terms`` their names alone.
+    ``measure``, and ``terms`` are only their names.
     """
 
     place: int
@@ -62,12 +62,12 @@ class Card:
 class Mistake:
     """One wrong answer, or a label that was missed: the text, and the terms that decided it.
 
-    ``what`` stands between the label and the ``other`` one.
+    ``relation`` stands between the label and the ``other`` one.
     """
 
     row: str
     label: str
-    what: str
+    relation: str
     other: str
     sure: str
     texts: Sequence[tuple[str, str, int]]
@@ -78,7 +78,7 @@ class Mistake:
 
 
 def cards_of(scored: Scored) -> list[Card]:
-    """The labels in their order: of more than `MOST_LABELS`, those of most documents."""
+    """The labels in their order: of more than `MAX_LABELS`, those of most documents."""
     labels, known = scored.labels, {label: k for k, label in enumerate(scored.classes)}
     names = names_of(labels["label"])
     name_of = dict(zip(labels["label"].to_list(), names, strict=True))
@@ -94,7 +94,7 @@ def cards_of(scored: Scored) -> list[Card]:
         terms = {label: own.to_dicts() for (label,), own in table.group_by("class")}
     documents = labels["documents"].to_numpy()
     cards = []
-    for i in sorted(np.argsort(-documents, kind="stable")[:MOST_LABELS].tolist()):
+    for i in sorted(np.argsort(-documents, kind="stable")[:MAX_LABELS].tolist()):
         row = labels.row(i, named=True)
         own, k = terms.get(row["label"], []), known.get(row["label"])
         cards.append(Card(
@@ -130,7 +130,7 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
             f"M{i * step:.4g} {middle:g}v{sign * max(n / max(counts) * (middle - 3), 0.8):.1f}"
             f"h{step - 1:.4g}V{middle:g}z" for i, n in enumerate(counts) if n)
         parts.append(f'<path fill="{colour}" d="{path}"/>')
-    # Of numbers alone.
+    # Only for columns of numbers.
     svg = Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'aria-hidden="true" focusable="false">{"".join(parts)}'
@@ -150,7 +150,7 @@ def bars_of(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
 
 
 def shown_term(term: str) -> str:
-    """A term, of which the end is left out where it is long."""
+    """A term without the end, if it is long."""
     text, left = shorten(term, _LONGEST_TERM)
     return visible(text) + ("…" if left else "")
 
@@ -177,13 +177,13 @@ def _mistake(
     if scored.of_lists:
         assert table is not None
         own = names_of(scored.held.classes[scored.held.actual[row]])
-        what, other = "missed" if missed else "predicted wrongly", ""
+        relation, other = "missed" if missed else "predicted wrongly", ""
         sure = (f"Score {number(table['score'][0], 2)}, threshold "
                 f"{number(table['threshold'][0], 2)}; labels of the document: "
                 f"{', '.join(own) or 'none'}")
         against, of = "", f"score of “{name}”, not calibrated"
     else:
-        what, other = "instead of", names_of([scored.classes[scored.held.actual[row]]])[0]
+        relation, other = "instead of", names_of([scored.classes[scored.held.actual[row]]])[0]
         sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
                 if scored.has_probabilities else f"margin {number(log_odds, 1)}")
         runner_up = None if table is None else table["runner_up"][0]
@@ -191,11 +191,11 @@ def _mistake(
         of = f"{difference} of the answer" + (
             ", base e, not calibrated" if difference == "log-odds" else "")
     if table is None:
-        return Mistake(f"{row:,}", name, what, other, sure, texts)
+        return Mistake(f"{row:,}", name, relation, other, sure, texts)
     known = table.filter(pl.col("part") == "term").height
     note = "" if known else ("No term of this text is known: the answer rests on "
                              f"{scored.estimator.without_terms}.")
-    return Mistake(f"{row:,}", name, what, other, sure, texts, _contributions(table), against,
+    return Mistake(f"{row:,}", name, relation, other, sure, texts, _contributions(table), against,
                    f"What each term added to the {of}", note)
 
 

@@ -38,7 +38,7 @@ _SHAPES = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
 
 
 def check_installed() -> None:
-    """Raises ParameterError where the libraries of a report are missing."""
+    """Raises ParameterError if libraries for a report are missing."""
     try:
         import altair
         import jinja2
@@ -119,7 +119,7 @@ def curve_chart(
         align, away = ("left", 9) if chance else ("right", -9)
         for i in range(len(points)):
             mark = alt.Chart(_data(f"mark {i}")).encode(x=horizontal, y=vertical)
-            # Names are one below the other, as points may be close.
+            # Names are placed one below the other, because points may be close.
             layers += [mark.mark_point(filled=True, size=70, color=WRONG, opacity=1),
                        mark.mark_text(color=INK, fontSize=11, align=align, dx=away,
                                         dy=13 + 14 * i).encode(text="name:N")]

@@ -30,14 +30,14 @@ from textnb.frames.failures import reading
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
-# Labels that are shown one by one: those of most documents.
-MOST_LABELS = 1000
+# The most labels that are shown one by one: those with the most documents.
+MAX_LABELS = 1000
 # At most this many classes have curves, those with the most rows: each curve sorts all rows.
-MOST_CURVES = 250
+MAX_CURVES = 250
 # Points of a curve that its chart draws. Areas are computed from all points.
 POINTS = 400
 BINS = 40
-# Mistakes of one kind that a report shows.
+# The most mistakes of one kind that a report shows.
 MISTAKES = 12
 UNCALIBRATED = "not calibrated"
 _ROW = "\0row"
@@ -52,7 +52,7 @@ class Scored:
     model : TextClassifier or TableClassifier
     evaluation : Evaluation or LabelEvaluation
     held : HeldOut
-        Not calibrated. Of lists of labels, of at most `MOST_LABELS` that the model knows.
+        Not calibrated. For lists of labels, those of at most `MAX_LABELS` known labels.
     posterior : HeldOut
         The same documents, calibrated if the model is. The decision about one label compares these
         scores; that about lists of labels those of ``held``.
@@ -129,7 +129,7 @@ class Scored:
 
     @cached_property
     def thresholds(self) -> Floats | None:
-        """The least log-odds of each label; None if the most probable class is the answer."""
+        """The minimum log-odds of each label; None if the most probable class is the answer."""
         if self.decision is not None:
             return np.array([self.decision.thresholds[label] for label in self.classes])
         return np.zeros(len(self.classes)) if self.of_lists else None
@@ -138,18 +138,19 @@ class Scored:
         """Which documents have the label: (n_documents,)."""
         return _of_label(self.held.actual, k)
 
-    def gets(self, k: int) -> NDArray[np.bool_]:
+    def has_answer(self, k: int) -> NDArray[np.bool_]:
         """Which documents get the label as an answer: (n_documents,)."""
         return _of_label(self.answers, k)
 
     def rates(self, k: int) -> Rates:
         """The counts and rates of a label's answers."""
-        return rates_of(self.has(k), self.gets(k))
+        return rates_of(self.has(k), self.has_answer(k))
 
     @cached_property
     def odds(self) -> Floats:
-        """What thresholds are compared with: log-odds of classes, of which impossible rows favour
-        none, or scores of labels that are not calibrated; (n_documents, n_labels).
+        """The values that thresholds are compared with: (n_documents, n_labels).
+
+        Log-odds of classes, of which impossible rows favour none, or uncalibrated scores of labels.
         """
         return self.held.scores if self.of_lists else self.posterior.fair_odds
 
@@ -185,7 +186,7 @@ class Scored:
     def confused(self) -> pl.DataFrame:
         """``label``, ``predicted``, ``documents``: the most frequent confusions first.
 
-        ``predicted`` is null where no wrong label is predicted.
+        ``predicted`` is null if no wrong label is predicted.
         """
         if isinstance(self.evaluation, LabelEvaluation):
             return self.evaluation.confused
@@ -236,7 +237,7 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
     result = lists.evaluation
     documents = dict(result.labels.select("label", "documents").iter_rows())
     sizes = np.array([documents[label] for label in fitted.labels])
-    shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_LABELS])
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:MAX_LABELS])
     held = HeldOut(
         fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
         known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
@@ -292,7 +293,7 @@ def wrong_answers(scored: Scored, missed: bool = False) -> list[tuple[int, int, 
     Returns
     -------
     list of (row, k, sure)
-        The place of the wrong or missed label. How sure the model is: the log-odds (base e) of a
+        The index of the wrong or missed label. How sure the model is: the log-odds (base e) of a
         wrong class; how far the score of a label of several is from its threshold.
     """
     held, thresholds = scored.held, scored.thresholds
@@ -336,7 +337,7 @@ class Curve:
 
 
 def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[Curve]:
-    """Compute the curves of the labels with the most rows, at most `MOST_CURVES`.
+    """Compute the curves of the labels with the most rows, at most `MAX_CURVES`.
 
     A label needs rows of its own and other rows. Labels that the model does not know count as
     others.
@@ -353,25 +354,25 @@ def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[C
     truth = [_of_label(actual, k) for k in range(len(classes))]
     rows = np.array([int(own.sum()) for own in truth])
     possible = np.flatnonzero((rows > 0) & (rows < len(actual)))
-    most = possible[np.argsort(-rows[possible], kind="stable")[:MOST_CURVES]]
-    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(most.tolist())]
+    largest = possible[np.argsort(-rows[possible], kind="stable")[:MAX_CURVES]]
+    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(largest.tolist())]
 
 
 def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
     _, wrong, hits = errors_by_threshold(truth, odds)
     false, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
     x, y = np.append(0.0, false), np.append(0.0, recall)
-    return Curve(label, int(hits[-1]), thin(x, y), thin(recall, precision),
+    return Curve(label, int(hits[-1]), thin_points(x, y), thin_points(recall, precision),
                  float(np.trapezoid(y, x)),
                  float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 
-def thin(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
+def thin_points(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
     """Select points of a curve at about equal distances along it, with both ends.
 
     Examples
     --------
-    >>> thin(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
+    >>> thin_points(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
     [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
     """
     along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])

@@ -25,13 +25,13 @@ UNBALANCED = 10.0
 MANY = 0.01
 # From this calibration error on, probabilities are said to need calibration.
 MISCALIBRATED = 0.05
-# Labels that a finding names.
+# The most labels that a finding names.
 _NAMED = 5
 
 
 # A warning says that figures may be misleading.
 Finding = tuple[Literal["warning", "note"], str]
-Found = Iterator[Finding]
+Findings = Iterator[Finding]
 
 
 def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
@@ -51,7 +51,7 @@ def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
     return sorted(found, key=lambda finding: finding[0] == "note")
 
 
-def _learned(scored: Scored) -> Found:
+def _learned(scored: Scored) -> Findings:
     """Check whether the model has learned the rows."""
     novelty = scored.held.novelty
     if novelty is not None and novelty.message:
@@ -59,14 +59,14 @@ def _learned(scored: Scored) -> Found:
                f"{novelty.message[0].upper()}{novelty.message[1:]}.")
 
 
-def _stale(scored: Scored) -> Found:
+def _stale(scored: Scored) -> Findings:
     for name, value in (("calibration", scored.calibration), ("decision", scored.decision)):
         if value is not None and value.stale:
             yield "warning", (f"The model's {name} is stale: {value.stale}. Choose it again for "
                               "the model as it is now.")
 
 
-def _labels(scored: Scored) -> Found:
+def _labels(scored: Scored) -> Findings:
     unit, result, held = scored.unit, scored.evaluation, scored.held
     if result.unknown_labels:
         counted = "missed" if scored.of_lists else "errors, and in no figure of probabilities"
@@ -92,7 +92,7 @@ def _labels(scored: Scored) -> Found:
                        f"{int((sizes == 0).sum()):,} have none.")
 
 
-def _texts(scored: Scored) -> Found:
+def _texts(scored: Scored) -> Findings:
     coverage = scored.coverage
     if coverage is None:
         return
@@ -108,7 +108,7 @@ def _texts(scored: Scored) -> Found:
         yield "warning", f"{coverage.message}."
 
 
-def _sizes(scored: Scored) -> Found:
+def _sizes(scored: Scored) -> Findings:
     noun, unit = scored.noun, scored.unit
     tested = np.array([int(scored.has(k).sum()) for k in range(len(scored.classes))])
     present = tested[tested > 0]
@@ -130,8 +130,8 @@ def _sizes(scored: Scored) -> Found:
                           f"{unit}s ({_listed(rare)}): learn more of them.")
 
 
-def _copies(scored: Scored, frame: Any, train: Any) -> Found:
-    """Documents with the very words of others: of the test, and of the training rows if given."""
+def _copies(scored: Scored, frame: Any, train: Any) -> Findings:
+    """Check for copies: among the test documents, and of training rows if these are given."""
     model = scored.model
     if not isinstance(model, TextClassifier):
         yield "note", "Duplicates are looked for in texts, not in feature tables."
@@ -161,14 +161,15 @@ def _copies(scored: Scored, frame: Any, train: Any) -> Found:
                       f"learned by heart.{rest}")
 
 
-def _repeats(found: Duplicates, what: str) -> str:
-    conflicts = f", {found.conflicts:,} of them with another label" if found.conflicts else ""
-    repeats = quantity(found.exact, "test document", "repeats", "repeat")
-    return f"{repeats} {what} word for word ({percent(found.share)}){conflicts}"
+def _repeats(duplicates: Duplicates, row: str) -> str:
+    conflicts = (f", {duplicates.conflicts:,} of them with another label"
+                 if duplicates.conflicts else "")
+    repeats = quantity(duplicates.exact, "test document", "repeats", "repeat")
+    return f"{repeats} {row} word for word ({percent(duplicates.share)}){conflicts}"
 
 
-def _next_steps(scored: Scored) -> Found:
-    """What would make the answers better or easier to use."""
+def _next_steps(scored: Scored) -> Findings:
+    """Suggest what would make the answers better or easier to use."""
     table = scored.reliability.get(UNCALIBRATED)
     if scored.calibration is None and table is not None and (
             table.expected_calibration_error > MISCALIBRATED):
@@ -176,7 +177,7 @@ def _next_steps(scored: Scored) -> Found:
                        "average: calibrate the model (textnb calibrate) before you rely on them.")
     if scored.of_lists and scored.decision is None:
         never = [label for k, label in enumerate(scored.classes)
-                 if scored.has(k).any() and not scored.gets(k).any()]
+                 if scored.has(k).any() and not scored.has_answer(k).any()]
         if never:
             yield "note", (f"{quantity(len(never), 'label')} of documents are never predicted "
                            f"({_listed(never)}): a threshold for each label (textnb threshold --by "

@@ -61,8 +61,8 @@ def write_report(
     Raises
     ------
     ParameterError
-        If ``positive`` is no class of the model, or the libraries of a report are missing
-        (``pip install 'textnb[report]'``).
+        If ``positive`` is not a class of the model, or the libraries of a report are missing (``pip
+        install 'textnb[report]'``).
     SourceError
         If the page can't be written to ``path``.
     DataError

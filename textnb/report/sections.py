@@ -1,6 +1,6 @@
-"""The sections of a report: each says itself whether it has something to say.
+"""The sections of a report: each decides itself whether it has something to show.
 
-What it says of the data is made here, and what explains it stands in the templates.
+Its words about the data are made here, and explanations are in the templates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from textnb.report.findings import Finding, findings
 from textnb.report.text import names_of, number, percent
 
 # A heat map of more classes can't be read cell by cell.
-_MOST_CELLS = 30
+_MAX_CLASSES = 30
 _CONFUSED, _CONFUSED_LABELS = 12, 40
 _LOWEST = 15
 _ROWS = 20
@@ -68,7 +68,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under one heading."""
+    """The tables and charts under one heading."""
 
     key: str
     title: str
@@ -119,12 +119,12 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
         return Table(caption, header, [rows[i] for i in chosen], note, folded=folded,
                      links=[cards[i].anchor for i in chosen])
 
-    most = sorted(range(len(rows)), key=lambda i: -labels[i]["documents"])
-    lowest = sorted((i for i in most if labels[i]["documents"]),
+    largest = sorted(range(len(rows)), key=lambda i: -labels[i]["documents"])
+    lowest = sorted((i for i in largest if labels[i]["documents"]),
                     key=lambda i: labels[i]["f1"] or 0.0)
     left = scored.labels.height - len(rows)
     tables = [table(f"Each {scored.noun} against the rest, those of most {scored.unit}s first",
-                    most, "" if not left else
+                    largest, "" if not left else
                     f"{quantity(left, f'more {scored.noun}')} left out here: {_ALL}")]
     if len(lowest) > _LOWEST:
         tables += [
@@ -139,7 +139,7 @@ def _confusion_section(scored: Scored) -> Section:
     names = dict(zip(scored.labels["label"], names_of(scored.labels["label"]), strict=True))
     names[None] = "(no answer)"
     figures, tables = [], []
-    if isinstance(result, Evaluation) and result.per_class.height <= _MOST_CELLS:
+    if isinstance(result, Evaluation) and result.per_class.height <= _MAX_CLASSES:
         figures = [_confusion_figure(result)]
     pairs = scored.confused.drop_nulls("predicted") if lists else scored.confused
     documents = dict(scored.labels.select("label", "documents").iter_rows())
@@ -188,7 +188,7 @@ def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:
 
 
 def _decision_table(scored: Scored, decision: Decision) -> Table:
-    """What the decision about one label makes of each class's rows."""
+    """The answers of the decision to the rows of each class."""
     unsure, rows = scored.answers == UNKNOWN, []
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
         own, rates, threshold = scored.has(k), scored.rates(k), decision.thresholds[label]
@@ -245,7 +245,7 @@ def _range(values: Iterable[float]) -> str:
 
 
 def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
-    """The least log-odds and the rates of the most probable class and of the model's decision."""
+    """Thresholds and rates for the most probable class, and for the model's decision."""
     cut = 0.0 if len(scored.classes) == 2 else np.nan
     marks = {"most probable": (cut, rates_of(scored.has(k), scored.held.predicted == k))}
     if scored.thresholds is not None:

@@ -43,7 +43,7 @@ def fit_by_search(
     if changed:
         raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")
-    # Rows are read by the names of columns alone; the search chooses all other settings.
+    # Only the names of columns are settings of reading; the search chooses all others.
     settings = TextSettings.of(MultinomialNB(), text=text, label=label)
     labels_beside = labels_beside_table(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]

@@ -62,7 +62,7 @@ class Candidate:
             tokenizer=self.tokenizer, min_df=self.min_df)
 
     def changes(self) -> dict[str, dict[str, Any]]:
-        """What differs from the defaults: of the tokenizer, of the limits, of the model."""
+        """The settings that differ from the defaults: of the tokenizer, limits and model."""
         return {
             "tokenizer": _changed_fields(self.tokenizer, Tokenizer()),
             "limits": {} if self.min_df == 1 else {"min_df": self.min_df},
@@ -121,7 +121,7 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
 
 
 def for_lists(candidate: Candidate) -> Candidate:
-    """The settings where documents have lists of labels.
+    """The settings for documents with lists of labels.
 
     A search chooses the labels' thresholds by itself, so that the fit need not.
     """
@@ -147,7 +147,7 @@ def neighbours(best: Candidate, columns: int) -> list[Candidate]:
 
 
 def is_spaceless(texts: pl.Series) -> bool:
-    """Whether a fifth of the letters or more are of scripts that are written without spaces."""
+    """Whether at least a fifth of the letters are of scripts that are written without spaces."""
     sample = texts.head(1_000)
     letters = int(sample.str.count_matches(r"\p{L}").sum() or 0)
     spaceless = int(sample.str.count_matches(f"[{UNSPACED}]").sum() or 0)

@@ -95,7 +95,7 @@ class Metric:
 
     @property
     def goal(self) -> str:
-        """What thresholds of labels are chosen by: "f1" of each, or "micro-f1" of all."""
+        """The goal of thresholds of labels: "f1" of each, or "micro-f1" of all."""
         return "f1" if self.name == "macro-f1" else "micro-f1"
 
     def gain(self, value: float) -> float:
@@ -142,12 +142,12 @@ class Metric:
         precision, recall, _ = precision_recall_curve(positive, odds)
         return float(precision[recall >= self.at].max())
 
-    def _of_labels(self, actual: NDArray[np.bool_], said: NDArray[np.bool_]) -> float:
+    def _of_labels(self, actual: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
         if self.name == "subset-accuracy":
-            return float((actual == said).all(axis=1).mean())
-        # As `textnb.evaluate` measures: a label that is neither had nor predicted is left out, and
-        # a document without labels is right where none is predicted.
+            return float((actual == predictions).all(axis=1).mean())
+        # As `textnb.evaluate` measures: a label that no document has and that is never predicted is
+        # left out, and a document without labels is right if none is predicted.
         average, empty = {"micro-f1": ("micro", np.nan), "macro-f1": ("macro", np.nan),
                           "example-f1": ("samples", 1.0)}[self.name]
-        return float(f1_score(csr_array(actual), csr_array(said), average=average,
+        return float(f1_score(csr_array(actual), csr_array(predictions), average=average,
                               zero_division=empty))

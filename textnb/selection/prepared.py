@@ -1,6 +1,6 @@
 """What trials share: counts of terms, and the rows that the folds of `Linear` are learned from.
 
-A trial has the same bits with it as without it: nothing that was learned is kept. So a solver
+A trial has the same result, to the bit, with or without it: nothing learned is kept. So a solver
 begins anew in each trial, and not from the weights of the trial before. Its weights would be others
 within the tolerance, and a result would depend on the trials before it.
 """
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.linear import PreparedRows
 
-# Most bytes to keep.
-_MOST_BYTES = 1 << 30
+# The most bytes to keep in memory.
+_MAX_BYTES = 1 << 30
 Item = TypeVar("Item")
 
 
@@ -29,20 +29,20 @@ class PreparedFold:
     Attributes
     ----------
     rows : PreparedRows
-    kept : bool (n_terms,)
+    columns : bool (n_terms,)
     """
 
     rows: PreparedRows
-    kept: NDArray[np.bool_]
+    columns: NDArray[np.bool_]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
-        return self.rows.nbytes + self.kept.nbytes
+        """Size in bytes."""
+        return self.rows.nbytes + self.columns.nbytes
 
 
 class Recent(Generic[Item]):
-    """The items that were used last, as far as they fit in memory.
+    """A cache of the items that were used last, of limited size.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class Recent(Generic[Item]):
         The bytes of an item.
     """
 
-    def __init__(self, size: Callable[[Item], int], most_bytes: int = _MOST_BYTES) -> None:
-        self._size, self._most_bytes = size, most_bytes
+    def __init__(self, size: Callable[[Item], int], max_bytes: int = _MAX_BYTES) -> None:
+        self._size, self._max_bytes = size, max_bytes
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
-        """The item of a key; it is made where it is not kept. Threads may call it at once."""
+        """Return the item of a key, and make it if it is missing. Threads may call it at once."""
         item = self._items.get(key)
         if item is None:
             item = make()
@@ -64,10 +64,10 @@ class Recent(Generic[Item]):
         return item
 
     def drop_oldest(self) -> None:
-        """Drop what was used least recently until the rest fits, or is one item.
+        """Drop the least recently used items until the others fit, or one is left.
 
-        Call it from one thread alone.
+        Call it from one thread only.
         """
         while len(self._items) > 1 and sum(
-                map(self._size, self._items.values())) > self._most_bytes:
+                map(self._size, self._items.values())) > self._max_bytes:
             self._items.popitem(last=False)

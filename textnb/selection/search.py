@@ -60,7 +60,7 @@ from textnb.selection.trials import TrialResult, Trials
 
 TRIALS = 40
 FOLDS = 3
-# Of the thresholds of labels, as `cross_validate` has by default.
+# Folds for thresholds of labels: the default of `cross_validate`.
 THRESHOLD_FOLDS = 5
 # The rows are divided into this number of parts; the last one is the test part.
 _PARTS = 5
@@ -106,7 +106,7 @@ class Lead:
     settings : str
         Of the best trial.
     value : float
-        Difference of the metric, above 0 where the best trial is better.
+        Difference of the metric, above 0 if the best trial is better.
     low, high : float
         Bounds that hold with 95 % for all trials together: of many that are equally good, one is
         ahead by chance. The standard error is that of 500 bootstrap samples of the documents, on
@@ -385,7 +385,7 @@ def _best(candidates: list[Candidate], gain: Callable[[Candidate], float]) -> li
     number = max(1, math.ceil(len(ordered) / _REDUCTION))
     best, others = ordered[:number], ordered[number:]
     if not any(each.has_word_ngrams for each in best):
-        # n-grams of words gain most by further rows: what is behind on few may be ahead on all.
+        # n-grams of words gain most from more rows: settings that are behind on few may win on all.
         best += [each for each in others if each.has_word_ngrams][:1]
     return best
 
@@ -410,7 +410,7 @@ def _estimate(
     scores = np.full((test.height, len(names)), -np.inf)
     scores[:, classes.search_sorted(fitted.labels).to_numpy()] = own
     if chosen.result.thresholds is not None:
-        # Labels of the test part alone have no score.
+        # Labels that only the test part has get no score.
         scores[:, classes.search_sorted(judge.classes).to_numpy()] -= chosen.result.thresholds
     value = metric.value(scores, actual, names)
     return Estimate(value, *_interval(metric, scores, actual, names), len(actual))

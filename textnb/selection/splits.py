@@ -21,7 +21,7 @@ from textnb.runtime.settings import is_whole
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
 Ints = NDArray[np.int64]
-# The fold of documents that all models learn and none scores.
+# The fold of documents that all models learn, and none scores.
 LEARNED_ONLY = -1
 _SEEDS = 2**32
 
@@ -122,7 +122,7 @@ def split(
         _check_class_sizes(np.zeros_like(strata), folds)
         assigned = stratified_folds(strata, folds, seed)
     partition = Split(labels, strata, assigned, folds, method)
-    # Of many labels some are in one fold alone: such a score is -inf, and the label is missed.
+    # Of many labels, some are in one fold only: such a score is -inf, and the label is missed.
     if exclusive:
         _warn_unlearned(partition)
     return partition
@@ -143,7 +143,7 @@ def _rarest_labels(labels: Labels) -> Ints:
 
 
 def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
-    """Raises ParameterError for settings of `split` that no rows allow."""
+    """Raises ParameterError for settings of `split` that are wrong for any rows."""
     if not is_whole(folds) or folds < 2:
         raise ParameterError.out_of_range("folds", "an int >= 2", folds)
     for name, value in (("groups", groups), ("time", time)):
@@ -222,7 +222,7 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
         raise ParameterError.naming(
             "{folds} needs {times} different times; {name!r} has {found}",
             folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
-    # Those of scikit-learn's TimeSeriesSplit: the parts after the first have one size.
+    # As scikit-learn's TimeSeriesSplit: all parts but the first have the same size.
     cuts = len(ranks) - len(ranks) // (folds + 1) * np.arange(folds, 0, -1)
     # A cut between equal times moves behind the last of them. Each part keeps at least one time.
     step = np.arange(folds)

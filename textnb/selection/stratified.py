@@ -89,12 +89,12 @@ def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> 
 
 
 def _best_fold(fold_counts: Floats, group: Floats, classes: Ints) -> int:
-    best, least, fewest = 0, np.inf, np.inf
+    best, lowest, fewest = 0, np.inf, np.inf
     for fold in range(len(fold_counts)):
         fold_counts[fold] += group
         unevenness = float(np.mean(np.std(fold_counts / classes, axis=0)))
         fold_counts[fold] -= group
         rows = float(fold_counts[fold].sum())
-        if unevenness < least or (np.isclose(unevenness, least) and rows < fewest):
-            best, least, fewest = fold, unevenness, rows
+        if unevenness < lowest or (np.isclose(unevenness, lowest) and rows < fewest):
+            best, lowest, fewest = fold, unevenness, rows
     return best

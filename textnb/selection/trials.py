@@ -183,7 +183,7 @@ class Trials:
                        model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
                     model, counts[training], own, candidate.min_df))
-                kept = prepared.kept
+                kept = prepared.columns
                 model.check(int(kept.sum()), 2)
                 learned = prepared.rows.learn(model, own)
             else:
@@ -216,13 +216,13 @@ def learn(
     model: Model, counts: CountMatrix, labels: Labels, min_df: int
 ) -> tuple[Learned, NDArray[np.bool_]]:
     """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
-    columns, kept = _frequent_columns(counts, min_df)
+    columns, mask = _frequent_columns(counts, min_df)
     if not model.from_counts:
-        return model.learn_rows(columns, labels), kept
+        return model.learn_rows(columns, labels), mask
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
     model.check(features.shape[1], 2)
-    return model.learn_counts(Counts.from_labels(features, labels)), kept
+    return model.learn_counts(Counts.from_labels(features, labels)), mask
 
 
 def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) -> Floats:
@@ -251,24 +251,24 @@ def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) 
 def _frequent_columns(
     counts: CountMatrix, min_df: int
 ) -> tuple[CountMatrix, NDArray[np.bool_]]:
-    kept = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
-    if not kept.any():
+    mask = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
+    if not mask.any():
         raise VocabularyError("no term is left")
-    return counts if kept.all() else counts[:, kept], kept
+    return counts if mask.all() else counts[:, mask], mask
 
 
 def _prepare(
     model: NBLinear, counts: CountMatrix, labels: Labels, min_df: int
 ) -> PreparedFold:
-    columns, kept = _frequent_columns(counts, min_df)
-    return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), kept)
+    columns, mask = _frequent_columns(counts, min_df)
+    return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), mask)
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
     # The fit needs finite scores: a class that the model of a fold has not learned gets the lowest
     # score of the other classes.
-    least = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
-    finite = np.where(np.isneginf(scores), np.where(np.isposinf(least), 0.0, least), scores)
+    lowest = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
+    finite = np.where(np.isneginf(scores), np.where(np.isposinf(lowest), 0.0, lowest), scores)
     temperature = float(np.clip(best_temperature(finite, codes), 1e-9, 1e9))
     return Calibration(temperature, 0.0, len(codes), method)
 

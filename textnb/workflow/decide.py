@@ -29,7 +29,7 @@ from textnb.workflow.models import check_one_label, class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
-# What evidence says of how thresholds of labels were chosen.
+# The words of the evidence for how thresholds of labels were chosen.
 _REQUEST = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
@@ -37,7 +37,7 @@ def scores_of(
     fitted: Fitted, frame: pl.LazyFrame, scored: str | None,
     folds: ValidateOptions | None = None, progress: Progress | None = None,
 ) -> Any:
-    """Score rows, by other models if this one has learned them.
+    """Score rows; if the model has learned them, by models that have not.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
 
 
 def check_decision(fitted: Fitted, options: DecideOptions) -> None:
-    """Raises ParameterError for a goal that can't be, before rows are scored."""
+    """Raises ParameterError for an impossible goal, before rows are scored."""
     options.check_labels(is_multilabel=fitted.is_multilabel)
     if options.min_probability is not None:
         check_share("min_probability", options.min_probability)
@@ -134,7 +134,7 @@ def _goal(options: DecideOptions) -> Goal:
 
 
 def _positive(fitted: Fitted, options: DecideOptions) -> Any:
-    """The class whose threshold is chosen; None where all have one."""
+    """The class whose threshold is chosen; None if all have one."""
     if fitted.is_multilabel or options.min_precision is not None:
         return None
     return class_named(options.positive, fitted.classes, "positive")
@@ -143,7 +143,7 @@ def _positive(fitted: Fitted, options: DecideOptions) -> Any:
 def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
     """The thresholds that the model has, with other numbers of labels."""
     before = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
-    # What was measured was with other numbers of labels.
+    # Earlier measures are of other numbers of labels.
     request = {name: value for name, value in before.evidence.items() if name in _REQUEST}
     changes: dict[str, Any] = {"evidence": request, **options.ranks}
     return replace(before, **changes)

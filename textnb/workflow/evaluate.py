@@ -33,7 +33,7 @@ class Tested:
     roc_auc : float or None
         The area under its curve.
     probabilities : dict
-        How well the model's probabilities hold, if that was asked.
+        Measures of the model's probabilities, if requested.
     """
 
     result: Evaluation | LabelEvaluation
@@ -74,7 +74,7 @@ def evaluate_model(
     title, date
         Of the report.
     with_probabilities : bool
-        Whether log loss and the like are measured too, for which rows are read once more.
+        Whether log loss and similar measures are computed, for which rows are read once more.
     """
     positive = check_test(model, options)
     if options.report is None:
@@ -93,7 +93,7 @@ def evaluate_model(
 def drift(
     model: AnyModel, reference: Rows, recent: Rows, progress: Progress | None = None
 ) -> Drift:
-    """Tell whether recent rows are of another kind than those of a choice: see `textnb.drift`."""
+    """Tell whether recent rows have drifted from the rows of a reference: see `textnb.drift`."""
     from textnb.evaluation.drift import check_model, compare, sample_of
 
     fitted, samples = check_model(model), []
@@ -104,7 +104,7 @@ def drift(
 
 
 def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
-    """How well a model's probabilities hold; empty for feature tables, and for one class."""
+    """Measures of a model's probabilities; empty for feature tables, and for a single class."""
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
     # Imported here, as it takes SciPy.

@@ -156,7 +156,7 @@ class Job:
     exports: tuple[Export, ...] = ()
 
 
-# By section: the options that it holds.
+# The options of each section.
 SECTIONS: dict[str, type] = {
     "input": Input, "model": TrainOptions, "validation": ValidateOptions,
     "calibration": CalibrateOptions, "decision": DecideOptions, "test": Test, "terms": Terms,
@@ -233,10 +233,10 @@ def _exports(table: Table, values: Any) -> Any:
 
 
 def _model(table: Table, values: Any, input: Input | None) -> Any:
-    """[model]: settings of columns, limits and learning, and beside them those of its kind."""
+    """[model]: settings of columns, limits and learning, together with those of its kind."""
     key: Key = ("model",)
     if not isinstance(values, dict):
-        return table.given(values, key)
+        return table.read_settings(values, key)
     kind = values.get("kind", "multinomial")
     model = table.check((*key, "kind"), lambda: known_kind(kind))
     if model is None:
@@ -244,21 +244,22 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     for name in values:
         table.check((*key, name), partial(check_belongs, kind, name))
     apart = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
-    given = table.given({name: value for name, value in values.items() if name not in apart},
-                        key, *_OF_TRAINING, model)
-    tokens = table.given(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
-    if given is None or tokens is None or input is None or table.faults:
+    settings = table.read_settings(
+        {name: value for name, value in values.items() if name not in apart},
+        key, *_OF_TRAINING, model)
+    tokens = table.read_settings(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
+    if settings is None or tokens is None or input is None or table.faults:
         return None
-    named = {name: value for name, value in {**given, "tokenizer": tokens}.items()
-             if name in values}
-    options = for_mail(training_of(kind, named), {*values}, input.train, input.format)
+    settings = {name: value for name, value in {**settings, "tokenizer": tokens}.items()
+                if name in values}
+    options = for_mail(training_of(kind, settings), {*values}, input.train, input.format)
     table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
                 *((key, group) for group in (*_OF_TRAINING, model)))
     return options
 
 
 def _check(job: Job, table: Table) -> None:
-    """Note what can't be together."""
+    """Note keys that exclude each other."""
     if not job.model.is_texts:
         for name in ("validation", "calibration", "decision", "terms"):
             if getattr(job, name) is not None:
@@ -268,9 +269,9 @@ def _check(job: Job, table: Table) -> None:
             name = "label_separator" if job.input.label_columns is None else "label_columns"
             table.fault(("input", name), "it is for models of texts; model.kind is "
                                          f"{job.model.kind!r}")
-    places = [job.input.train, job.input.test,
-              None if job.predictions is None else job.predictions.input]
-    table.check(("input",), lambda: check_storage(job.input, *places), (("input",), Input))
+    sources = [job.input.train, job.input.test,
+               None if job.predictions is None else job.predictions.input]
+    table.check(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
     _check_left_out(job, table)
     names = [name.casefold() for export in job.exports
              for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]
@@ -286,7 +287,7 @@ def _check_left_out(job: Job, table: Table) -> None:
     """Note a section that leaves rows out by subtraction, if the model does not allow it."""
     by = None if job.decision is None else job.decision.by
     if not job.model.is_texts or job.input.of_lists or by is not None:
-        return  # lists of labels are scored by folds
+        return  # Lists of labels are scored by folds.
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, asks in (
         ("calibration", job.calibration is not None and model.from_counts),
@@ -309,7 +310,7 @@ def settings_of(options: Any) -> dict[str, Any]:
         for group in (options.columns, options.limits, options.learning):
             own |= settings_of(group)
         return own | ({"tokenizer": options.tokenizer} if options.tokenizer else {})
-    found = {}
+    settings = {}
     for each in fields(options):
         value = getattr(options, each.name)
         if each.name == "exports" and isinstance(value, tuple):
@@ -317,5 +318,5 @@ def settings_of(options: Any) -> dict[str, Any]:
         elif is_dataclass(value):
             value = settings_of(value)
         if value != each.default and value not in ({}, [], ()):
-            found[each.name] = value
-    return found
+            settings[each.name] = value
+    return settings

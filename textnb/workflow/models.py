@@ -61,7 +61,7 @@ def holds_lists(model: AnyModel) -> bool:
 
 
 def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
-    """The class that a setting names; a text that was typed may stand for a number.
+    """The class that a setting names; a typed text may mean a number.
 
     Raises
     ------
@@ -69,11 +69,11 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
         If there is no such class.
     """
     names = {str(name): name for name in classes.tolist()}
-    found = names.get(value) if isinstance(value, str) else next(
+    label = names.get(value) if isinstance(value, str) else next(
         (name for name in names.values() if name == value and type(name) is type(value)), None)
-    if found is None:
+    if label is None:
         raise ParameterError.unknown_choice(setting, value, names)
-    return found
+    return label
 
 
 def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
@@ -85,12 +85,12 @@ def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
     kind : type
         bool, int, or str for all others.
     what : str
-        What the text is, for errors.
+        A name of the text, for errors.
 
     Raises
     ------
     ParameterError
-        If the text is no value of the type.
+        If the text is not a value of the type.
     """
     if kind is bool:
         if name.lower() in ("true", "false"):

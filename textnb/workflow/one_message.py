@@ -24,10 +24,10 @@ _LISTS = frozenset(["tokens"])
 _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "errors"])
 
 
-def uses_ledger(model: str, output: str | None, wanted: bool) -> bool:
-    """Whether a change of a model goes by its ledger; ParameterError where that is not clear."""
+def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
+    """Whether a model is changed by its ledger; raises ParameterError if that is not clear."""
     if output is not None and os.path.realpath(output) != os.path.realpath(model):
-        if wanted:
+        if is_required:
             raise ParameterError.naming(
                 "a ledger belongs to a model file that is changed: leave out {output}, or {ledger}")
         if has_ledger(output):
@@ -35,7 +35,7 @@ def uses_ledger(model: str, output: str | None, wanted: bool) -> bool:
                 "{place} has a ledger, which says what that model has learned: name another "
                 "{output}, or remove {place}.ledger", place=output, output=Mention("output"))
         return False
-    return wanted or has_ledger(model)
+    return is_required or has_ledger(model)
 
 
 def has_ledger(model: str) -> bool:
@@ -61,8 +61,8 @@ def learn_message(
     as_class : str
         The class of the message, as text.
     by_ledger : bool
-        Whether the model file and its ledger both change, or none of them. The message is "known",
-        and nothing changes, if the model has learned it as this class.
+        Whether the model file and its ledger both change, or none of them. The result is "known",
+        and nothing changes, if the model has already learned it as this class.
     """
     if not _may_be_one_message(input, source):
         return None
@@ -90,14 +90,14 @@ def learn_message(
         with Ledger(model) as ledger:
             ledger.finish()
             if ledger.pending(1):
-                # What users have told a server comes first.
+                # Messages that users have told a server come first.
                 return None
             before = ledger.learned_label(key)
             if before is not None:
                 return "known" if before == label else None
             updated = known.add(columns, label, ledger.next_model)
             ledger.replace_model(0, {key: label})
-            ledger.keep()
+            ledger.drop_oldest()
         return updated
     except Unsupported:
         return None
@@ -123,6 +123,7 @@ def _message(path: str) -> bytes | None:
         path = spool_stdin()[0]
         # The full step may have to read it again.
         sys.stdin = open(path, encoding="utf-8")  # noqa: SIM115 - it is open while the process is
-    found = [item for place in list_mail_files(path) for item in read_messages(place)]
-    one = found[0] if len(found) == 1 and "#" not in found[0].path.removeprefix(path) else None
-    return None if one is None or one.errors else one.raw
+    messages = [item for place in list_mail_files(path) for item in read_messages(place)]
+    if len(messages) != 1 or "#" in messages[0].path.removeprefix(path) or messages[0].errors:
+        return None
+    return messages[0].raw

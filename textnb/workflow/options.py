@@ -1,8 +1,7 @@
-"""What each step of work can be asked for: the options of its verb, and the keys of a job.
+"""The options of each step of work: of its verb, and keys of a job.
 
-A field is said once, with its type, default and help; its name is the key of a job, and the option
-where `names` says no other. This module imports neither Polars nor NumPy, so that ``--help`` starts
-at once.
+A field says the type, default and help; its name is the key of a job, and the option unless `names`
+says another. This module imports neither Polars nor NumPy, so that ``--help`` starts at once.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class LabelledOptions(ReadOptions):
 
     @property
     def of_lists(self) -> bool:
-        """Whether they say how a row has several labels."""
+        """Whether an option says that rows have lists of labels."""
         return self.label_separator is not None or self.label_columns is not None
 
     def check(self) -> None:
@@ -142,9 +141,9 @@ class TrainOptions:
     tokenizer : dict
         Settings of the tokenizer, by name; ``sklearn`` for the tokens of `Tokenizer.sklearn`.
     columns, limits, learning
-        Where texts and labels are; which terms are kept; what else a training is asked for.
+        The columns of texts and labels, the limits of terms, and options of training.
     is_for_mail : bool
-        Whether they are those by which mail is learned where nobody asks for others.
+        Whether they are the default recipe for mail.
     """
 
     kind: str = "multinomial"
@@ -169,8 +168,8 @@ class TrainOptions:
     @property
     def false_positives(self) -> float:
         """The share of false positives for which the training chooses a threshold; 0 for none."""
-        asked = self.learning.false_positives
-        return (FALSE_POSITIVES if self.is_for_mail else 0.0) if asked is None else asked
+        rate = self.learning.false_positives
+        return (FALSE_POSITIVES if self.is_for_mail else 0.0) if rate is None else rate
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -317,7 +316,7 @@ class DecideOptions:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """How many labels each row gets, as far as it is said."""
+        """The limits on how many labels each row gets, if set."""
         ranks = {"at_least": self.at_least, "at_most": self.at_most}
         return {name: value for name, value in ranks.items() if value is not None}
 
@@ -327,7 +326,7 @@ class DecideOptions:
         return self.min_probability is None
 
     def check(self) -> None:
-        """Raises ParameterError unless they name one goal, and only what belongs to it."""
+        """Raises ParameterError unless they name one goal, and only options that belong to it."""
         ranks = {"at_least", "at_most"}
         of_goals = {
             "max_false_positive_rate": {"positive", "max_false_negative_rate"},
@@ -350,7 +349,7 @@ class DecideOptions:
                 "{goal} needs {positive}: the class whose errors are counted", goal=Mention(goal))
 
     def check_labels(self, *, is_multilabel: bool) -> None:
-        """Raises ParameterError for what is for lists of labels, or for one label per row."""
+        """Raises ParameterError for options that are for the other kind of labels."""
         of_one = ("positive", "max_false_positive_rate", "max_false_negative_rate",
                   "min_probability")
         for name in of_one if is_multilabel else ("by", "at_least", "at_most"):

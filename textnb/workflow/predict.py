@@ -18,12 +18,12 @@ from textnb.workflow.options import PredictOptions
 
 @dataclass(eq=False)
 class Predicted:
-    """What was noticed while rows got their answers.
+    """Facts about rows that were noted while they got their answers.
 
     Attributes
     ----------
     output : str
-        Where they are written.
+        The path they are written to.
     rows : int
     impossible : int
         Rows without an answer, as no class can have produced them (l = 0).
@@ -56,7 +56,7 @@ def predict(
     output : str
         File to write, or ``-`` for standard output.
     format : str, optional
-        Its format, where its name does not tell.
+        Its format, if its name does not show it.
     """
     check_answers(model, options)
     seen = Predicted(output)

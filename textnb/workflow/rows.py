@@ -1,6 +1,6 @@
-"""The rows of a place, as every step reads them, and what is noticed in them.
+"""The rows of a source, as every step reads them, and what is noticed in them.
 
-    place, options -> rows with their columns checked -> Rows: read by a step, which counts texts
+    source, options -> rows with their columns checked -> Rows: read by a step, which counts texts
                                                          that are missing and mail that is malformed
 """
 
@@ -43,34 +43,34 @@ Options = TypeVar("Options", bound=ReadOptions)
 
 
 class Rows:
-    """The rows of a place, and what is noticed while they are read.
+    """The rows of a source, and what is noticed while they are read.
 
     Parameters
     ----------
-    place : str
+    source : str
     frame : LazyFrame
     text : str or list of str, optional
         The text columns; without them, it is a feature table.
     where : str, optional
         The condition that chose the rows.
     option : str
-        What gave the condition, for errors.
+        The name of the option with the condition, for errors.
     counts_texts : bool
         Whether rows without a text, and columns without any, are counted.
 
     Attributes
     ----------
-    place, frame
+    source, frame
         Reading the frame counts.
     malformed : dict of str to list of str
         What is malformed in messages, by their paths, as rows may be read more than once.
     """
 
     def __init__(
-        self, place: str, frame: pl.LazyFrame, text: Any = None, *, where: str | None = None,
+        self, source: str, frame: pl.LazyFrame, text: Any = None, *, where: str | None = None,
         option: str = "--where", counts_texts: bool = False,
     ) -> None:
-        self.place, self.frame, self._where, self._option = place, frame, where, option
+        self.source, self.frame, self._where, self._option = source, frame, where, option
         self.malformed: dict[str, list[str]] = {}
         self._columns: list[str] = []
         # For each batch that was read its rows, and those without a text. Batches come from
@@ -106,22 +106,22 @@ class Rows:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """A context in which errors name the place, and a condition that leaves no rows of it."""
+        """A context in which errors name the source, and a condition that leaves no rows."""
         try:
-            with reading(self.place):
+            with reading(self.source):
                 yield
         except DataError:
-            # Read again only where the work fails in any case.
+            # The rows are read again only if the work fails anyway.
             if (empty := self.empty_choice()) is None:
                 raise
             raise DataError(empty) from None
 
     def empty_choice(self) -> str | None:
-        """The message where a condition leaves no rows; None where it leaves some."""
-        return empty_choice(self.frame, self._where, self._option, self.place)
+        """The message if a condition leaves no rows; None if it leaves some."""
+        return empty_choice(self.frame, self._where, self._option, self.source)
 
     def refuse_unreadable(self) -> None:
-        """Raises SourceError for a message that can't be read: it must not be learned as no text.
+        """Raises SourceError for an unreadable message: it must not be learned as an empty text.
 
         Call it after the rows were read.
         """
@@ -135,7 +135,7 @@ class Rows:
                         "with {on_unreadable=skip}", path=printable(path), why=printable(why))
 
     def textless(self, rows: int) -> int:
-        """How many of ``rows`` rows, which are all, hold no text."""
+        """How many of all ``rows`` rows hold no text."""
         return sum(blank for _, blank in self._batches) * rows // max(
             1, sum(height for height, _ in self._batches))
 
@@ -152,15 +152,15 @@ class Rows:
 
 
 def open_rows(
-    place: str, options: ReadOptions, text: Any, label: str | None = None, features: Any = None,
+    source: str, options: ReadOptions, text: Any, label: str | None = None, features: Any = None,
     *, where: str | None = None, option: str = "--where", counts_texts: bool = False,
     note: Callable[[str], None] = lambda line: None,
 ) -> Rows:
-    """The rows of a place, with their columns checked: of texts, or without ``text`` a table's.
+    """Open the rows of a source and check their columns: texts, or features without ``text``.
 
     Parameters
     ----------
-    place : str
+    source : str
         Path, glob, URL of a file or a database, or ``-``.
     options : ReadOptions
     text, label, features
@@ -168,7 +168,7 @@ def open_rows(
     where : str, optional
         The condition that chooses rows.
     option : str
-        What gave the condition, for errors.
+        The name of the option with the condition, for errors.
     counts_texts : bool
         Whether rows without a text, and columns without any, are counted.
     note : callable
@@ -179,51 +179,51 @@ def open_rows(
         "format": options.format, "encoding": options.encoding, "separator": options.separator,
         "storage_options": options.storage_options,
         "on_error": _on_error(note) if options.on_unreadable == "skip" else "raise"}
-    source: Any = place
-    if _reads_database(place, options):
+    table: Any = source
+    if _reads_database(source, options):
         from textnb.frames.database import scan_database
 
-        source, settings = scan_database(options.query or "", place), {}
+        table, settings = scan_database(options.query or "", source), {}
     if text is None:
         _check_table(options, labels)
-        frame = scan_table(source, features, label, **settings)
-        return Rows(place, rows_where(frame, where, option), where=where, option=option)
+        frame = scan_table(table, features, label, **settings)
+        return Rows(source, rows_where(frame, where, option), where=where, option=option)
     labels.check()
     # What learns or scores checks which columns hold lists of tokens.
     columns = labels.label_columns
-    frame = scan(source, text=text, label=None if columns else label,
+    frame = scan(table, text=text, label=None if columns else label,
                  subfolders=options.subfolders, tokens=None, **settings)
     if label is not None and columns is not None:
         frame = list_labels(frame, columns, label)
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
-    return Rows(place, rows_where(frame, where, option), text, where=where, option=option,
+    return Rows(source, rows_where(frame, where, option), text, where=where, option=option,
                 counts_texts=counts_texts)
 
 
-def check_storage(options: ReadOptions, *places: str | None) -> None:
-    """ParameterError for storage options where no place that is read or written is a URL."""
-    if options.storage_options and not any(place and is_url(place) for place in places):
+def check_storage(options: ReadOptions, *sources: str | None) -> None:
+    """Raises ParameterError for storage options if no source is a URL."""
+    if options.storage_options and not any(source and is_url(source) for source in sources):
         raise ParameterError.naming("{storage_options} is for URLs, such as s3://bucket/key; none "
                                     "is given")
 
 
-def for_place(place: str | None, options: Options) -> Options:
-    """The options for one of several places: storage options are for URLs alone."""
-    return options if place and is_url(place) else replace(options, storage_options=None)
+def options_for(source: str | None, options: Options) -> Options:
+    """The options for one of several sources: storage options are for URLs only."""
+    return options if source and is_url(source) else replace(options, storage_options=None)
 
 
 def labelled_rows(
-    model: AnyModel, place: str, options: LabelledOptions, as_class: str | None, *,
+    model: AnyModel, source: str, options: LabelledOptions, as_class: str | None, *,
     where: str | None = None, may_lack_labels: bool = False,
     note: Callable[[str], None] = lambda line: None,
 ) -> Rows:
-    """Rows with labels of a model's type: their own, or a class for all of them.
+    """Open rows with labels of a model's type: their own, or one class for all of them.
 
     Parameters
     ----------
     model : Fitted or TableClassifier
-    place, options, where, note
+    source, options, where, note
         As for `open_rows`.
     as_class : str, optional
         The class of rows that have no label column.
@@ -231,7 +231,7 @@ def labelled_rows(
         Whether rows may have neither.
     """
     def open_with(label: str | None) -> Rows:
-        return open_rows(place, options, text_columns(model), label, features_of(model),
+        return open_rows(source, options, text_columns(model), label, features_of(model),
                          where=where, note=note)
 
     column = model.label
@@ -289,21 +289,21 @@ def _on_error(note: Callable[[str], None]) -> Any:
     return report
 
 
-def _reads_database(place: str, options: ReadOptions) -> bool:
-    """Whether the place is a database; ParameterError for options that do not go with that."""
-    if not is_database(place):
+def _reads_database(source: str, options: ReadOptions) -> bool:
+    """Whether a source is a database; raises ParameterError for options that do not fit."""
+    if not is_database(source):
         if options.query is not None:
             raise ParameterError.naming(
                 "{query} is for a database, such as postgresql://user@host/name; {place!r} is "
-                "none", place=hide_secrets(place))
+                "none", place=hide_secrets(source))
         return False
     if options.query is None:
         raise ParameterError.naming(
             "{place} is a database: say which rows with {query}",
-            place=hide_secrets(place))
+            place=hide_secrets(source))
     for name in ("format", "encoding", "separator", "storage_options", "on_unreadable"):
         if getattr(options, name) != getattr(type(options), name):
             raise ParameterError.naming(
                 "{one} and the like are for files; {place} is a database", one=Mention(name),
-                place=hide_secrets(place))
+                place=hide_secrets(source))
     return True

@@ -59,10 +59,10 @@ class Observer(Protocol):
     """Receives the progress of a job."""
 
     def step(self, name: str) -> Callable[[int], None]:
-        """Begin a step; return what is called with each number of rows that the job has read."""
+        """Begin a step; return a function that is called with each number of rows that was read."""
 
-    def result(self, found: Any) -> None:
-        """Receive the result of the current step: what the function of that step returns."""
+    def result(self, result: Any) -> None:
+        """Receive the result of the current step, as the function of that step returns it."""
 
 
 class Silent:
@@ -71,7 +71,7 @@ class Silent:
     def step(self, name: str) -> Callable[[int], None]:
         return lambda rows: None
 
-    def result(self, found: Any) -> None:
+    def result(self, result: Any) -> None:
         pass
 
 
@@ -85,7 +85,7 @@ class Written:
 
 
 class _Work:
-    """A job at work: its rows, and the model as far as it is."""
+    """A running job: its rows, and the model after the steps so far."""
 
     def __init__(self, job: Job, folder: Path, observer: Observer, rows: RowFiles) -> None:
         self.job, self.folder, self.observer, self.rows = job, folder, observer, rows
@@ -144,7 +144,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.mkdir()
         observer.step("reading rows")
         with rows_to_predict(job):
-            # Before hours of learning, and not after them.
+            # Checked before hours of learning, and not after them.
             pass
         rows = read_rows(job, cache)
         observer.result(rows)
@@ -156,9 +156,9 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
                 continue
             advance = observer.step(title)
             with at_key(section):
-                found = step(work, options, advance)
-            if found is not None:
-                observer.result(found)
+                result = step(work, options, advance)
+            if result is not None:
+                observer.result(result)
         _export(work)
         for path in cache.iterdir():
             path.unlink()
@@ -175,9 +175,9 @@ def _record_of_job(job: Job) -> Any:
     """The settings of the job, without secrets."""
     settings = to_json_value(settings_of(job))
     for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
-        place = settings.get(section, {}).get(key)
-        if place is not None:
-            settings[section][key] = hide_secrets(place)
+        source = settings.get(section, {}).get(key)
+        if source is not None:
+            settings[section][key] = hide_secrets(source)
     options = settings["input"].get("storage_options")
     if options:
         settings["input"]["storage_options"] = dict.fromkeys(options, "***")
@@ -230,13 +230,13 @@ def _list_terms(work: _Work, options: Terms, advance: Progress) -> None:
 
 
 def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
-    place = str(work.folder / options.file)
+    source = str(work.folder / options.file)
     with rows_to_predict(work.job) as rows:
         if rows is not None:
-            return predict(work.model, rows.frame, options, place, None, advance)
+            return predict(work.model, rows.frame, options, source, None, advance)
     with reading(work.job.input.train):
         chosen = rows_where(work.test, options.where, "predictions.where")
-        return predict(work.model, chosen, options, place, None, advance)
+        return predict(work.model, chosen, options, source, None, advance)
 
 
 def _export(work: _Work) -> None:
@@ -254,7 +254,7 @@ def _export(work: _Work) -> None:
         work.observer.result(Written(exported, work.model, settings.verify))
 
 
-# The section of a step, its title, and what does it.
+# The section of a step, its title, and its function.
 _STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("model", "training", _train), ("validation", "validating", _validate),
     ("calibration", "calibrating", _calibrate), ("decision", "choosing thresholds", _decide),

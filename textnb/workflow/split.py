@@ -29,7 +29,7 @@ from textnb.workflow.options import (
     TrainOptions,
     ValidateOptions,
 )
-from textnb.workflow.rows import Rows, for_place, open_rows
+from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train
 
@@ -139,13 +139,13 @@ def at_key(section: str) -> Iterator[None]:
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
-    """Scan a file that this job has written; brackets and stars in its name are no glob."""
+    """Scan a file that this job has written; brackets and stars in its name are not a glob."""
     return pl.scan_parquet(path, glob=False)
 
 
 @contextmanager
 def train_rows(job: Job) -> Iterator[Rows]:
-    """The rows to learn from, or all rows, of which some are held out."""
+    """The rows to learn from; or all rows, if some of them are held out."""
     with _rows(job, "input.train", job.input.train, job.input.train_where,
                "input.train_where") as rows:
         yield rows
@@ -154,15 +154,15 @@ def train_rows(job: Job) -> Iterator[Rows]:
 @contextmanager
 def test_rows(job: Job) -> Iterator[Rows]:
     """The rows to test on, if they are not held out."""
-    key, place = ("input.train", job.input.train) if job.input.test is None else (
+    key, source = ("input.train", job.input.train) if job.input.test is None else (
         "input.test", job.input.test)
-    with _rows(job, key, place, job.input.test_where, "input.test_where") as rows:
+    with _rows(job, key, source, job.input.test_where, "input.test_where") as rows:
         yield rows
 
 
 @contextmanager
 def rows_to_predict(job: Job) -> Iterator[Rows | None]:
-    """The rows of a place of their own; None if the test rows are predicted, or none."""
+    """The rows to predict; None if they are the test rows, or there are none."""
     settings = job.predictions
     if settings is None or settings.input is None:
         yield None
@@ -176,15 +176,15 @@ def rows_to_predict(job: Job) -> Iterator[Rows | None]:
 
 @contextmanager
 def _rows(
-    job: Job, key: str, place: str, where: str | None, option: str,
+    job: Job, key: str, source: str, where: str | None, option: str,
     options: LabelledOptions | None = None,
 ) -> Iterator[Rows]:
-    """The rows of a place, in a context in which errors name its key; with labels or without."""
+    """The rows of a source, with or without labels, in a context in which errors name its key."""
     model = job.model
     text, features = model.text_columns if model.is_texts else None, model.learning.features
-    with at_source(key), reading(place):
+    with at_source(key), reading(source):
         yield open_rows(
-            place, for_place(place, options or job.input), text,
+            source, options_for(source, options or job.input), text,
             model.columns.label if options is None else None, features, where=where, option=option)
 
 

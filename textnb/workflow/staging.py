@@ -39,7 +39,7 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_output(target: Path) -> None:
-    """Raise SourceError where an output can't be written, or holds files that no job wrote."""
+    """Raise SourceError if an output can't be written, or has files that no job wrote."""
     there = next((folder for folder in target.parents if folder.exists()), target)
     if not there.is_dir():
         raise SourceError.unwritable(
@@ -63,7 +63,7 @@ def check_output(target: Path) -> None:
 
 @contextmanager
 def _make_parents(target: Path) -> Iterator[None]:
-    """Make the folders above an output; remove them again where the run fails."""
+    """Make the folders above an output; remove them again if the run fails."""
     missing = [folder for folder in target.parents if not folder.exists()]
     with report_write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)

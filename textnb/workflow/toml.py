@@ -26,7 +26,7 @@ _TABLE = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
 # A database in a file, whose path is relative.
 _DATABASE = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|file:)(.+)", re.I)
-# Names that are as similar as this are meant.
+# Names of at least this similarity are suggested.
 _NEAR = 0.75
 
 
@@ -63,14 +63,14 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
 
 @dataclass
 class Table:
-    """The values of a file, and what is wrong with them.
+    """The values of a file, and their faults.
 
     Attributes
     ----------
     name : str
     values : dict
     lines : dict of tuple of str to int
-        Where keys stand.
+        The lines of keys.
     set_keys : set of tuple of str
         Keys that were set from outside.
     folder : Path, optional
@@ -93,9 +93,9 @@ class Table:
         self.faults.append((key, words))
 
     def check(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
-        """Call, and note an error: at a setting that it names in one of some groups, or at a key.
+        """Call a function, and note its error at the setting that it names, or else at a key.
 
-        Groups are types of options, each with the key where its settings stand.
+        ``within`` has types of options, each with the key of the table that has its settings.
         """
         try:
             return call()
@@ -125,23 +125,23 @@ class Table:
     def fill(self, group: type[T], values: Any, key: Key) -> T | None:
         """Options of a group from a table of the file; faults are noted."""
         before = len(self.faults)
-        given = self.given(values, key, group)
-        if given is None and not isinstance(values, dict):
+        settings = self.read_settings(values, key, group)
+        if settings is None and not isinstance(values, dict):
             return None
         for each, _ in declared(group):
             if each.default is MISSING and each.default_factory is MISSING and (
                     each.name not in values):
                 self.fault((*key, each.name), "it is missing")
-        if given is None or len(self.faults) > before:
+        if settings is None or len(self.faults) > before:
             return None
-        options = group(**given)
-        checked = getattr(options, "check", None)
-        if checked is not None:
-            self.check(key, checked, (key, group))
+        options = group(**settings)
+        check = getattr(options, "check", None)
+        if check is not None:
+            self.check(key, check, (key, group))
         return options
 
-    def given(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
-        """The settings of groups that a table of the file gives; None if a fault was noted."""
+    def read_settings(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
+        """The settings of groups in a table of the file; None if a fault was noted."""
         if not isinstance(values, dict):
             # Its contents are not shown, as they may be secrets.
             self.fault(key, f"it must be a table, and it is {_KINDS.get(type(values), 'a value')}")
@@ -183,7 +183,7 @@ _KINDS = {str: "a text", list: "a list", int: "a number", float: "a number", boo
 
 
 def _similar(name: str, keys: Mapping[str, Sequence[str]]) -> list[str]:
-    """The keys that are meant most likely: by their options, a part of the name, or its letters."""
+    """The keys that were probably meant: by their options, a part of the name, or its letters."""
     return [key for key, options in keys.items()
             if name in options or name.removesuffix("s") in key.split("_")][:3] or (
         get_close_matches(name, keys, n=1, cutoff=_NEAR))
@@ -287,7 +287,7 @@ def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
 
 
 def _lines_of(text: str) -> dict[Key, int]:
-    """Where the keys of a file stand, as far as each has a line of its own."""
+    """The lines of the keys of a file, as far as each has its own line."""
     lines: dict[Key, int] = {}
     table: Key = ()
     entries: dict[str, int] = {}
@@ -308,7 +308,7 @@ def _parts(key: str) -> Key:
 
 
 def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
-    """Set a key of nested tables to a value, both from ``key=value``; the key.
+    """Set a key of nested tables to a value, both from ``key=value``; return the key.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
 
 
 def _parts_of(key: str) -> Key:
-    """The parts of a key as TOML reads it, with quotes around what has dots; none if it is none."""
+    """The parts of a key as TOML reads it, with quotes around parts with dots; empty if invalid."""
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except (ValueError, RecursionError):

@@ -38,7 +38,7 @@ class Trained:
     ----------
     model : Fitted or TableClassifier
     without_threshold : TextnbError or None
-        Why a threshold was not chosen, where mail has one by default.
+        Why the threshold that mail has by default was not chosen.
     """
 
     model: AnyModel
@@ -46,24 +46,24 @@ class Trained:
 
 
 def for_mail(
-    options: TrainOptions, named: Collection[str], place: str, format: str | None
+    options: TrainOptions, names: Collection[str], source: str, format: str | None
 ) -> TrainOptions:
-    """The options by which mail is learned, if the rows are mail and none of them is named."""
-    recipe = mail_recipe(named)
-    if not recipe or not is_mail(place, format):
+    """The options that suit mail, if the rows are mail and ``names`` has none of these options."""
+    recipe = mail_recipe(names)
+    if not recipe or not is_mail(source, format):
         return options
     columns = ColumnSettings(label=options.columns.label, text=recipe.pop("text"))
     return replace(options, kind=recipe.pop("model"), parameters=recipe, columns=columns,
                    is_for_mail=True)
 
 
-def training_of(kind: str, given: Mapping[str, Any]) -> TrainOptions:
-    """The options of a training, from the settings that are given by name.
+def training_of(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
+    """The options of a training, from its settings by name.
 
     Parameters
     ----------
     kind : str
-    given : mapping
+    settings : mapping
         Settings of columns, limits, learning, the model, and the tokenizer: beside the others, or
         as ``tokenizer``. Names of other things are left out.
 
@@ -73,17 +73,19 @@ def training_of(kind: str, given: Mapping[str, Any]) -> TrainOptions:
         If the kind is not known, or has no such setting.
     """
     model = known_kind(kind)
-    for name in given:
+    for name in settings:
         check_belongs(kind, name)
 
-    def own(group: type) -> dict[str, Any]:
-        return {each.name: given[each.name] for each, _ in declared(group) if each.name in given}
+    def of_group(group: type) -> dict[str, Any]:
+        return {field.name: settings[field.name] for field, _ in declared(group)
+                if field.name in settings}
 
     return TrainOptions(
-        kind=kind, parameters=own(model),
-        tokenizer={**own(TokenOptions), **given.get("tokenizer", {})},
-        columns=ColumnSettings(**own(ColumnSettings)), limits=LimitSettings(**own(LimitSettings)),
-        learning=LearnOptions(**own(LearnOptions)))
+        kind=kind, parameters=of_group(model),
+        tokenizer={**of_group(TokenOptions), **settings.get("tokenizer", {})},
+        columns=ColumnSettings(**of_group(ColumnSettings)),
+        limits=LimitSettings(**of_group(LimitSettings)),
+        learning=LearnOptions(**of_group(LearnOptions)))
 
 
 def known_kind(kind: Any) -> type[Any]:
@@ -135,7 +137,7 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def check_training(options: TrainOptions) -> None:
-    """Raises ParameterError for options that can't be, before rows are read."""
+    """Raises ParameterError for impossible options, before rows are read."""
     model, columns, limits = model_of(options.kind, options.parameters), options.columns, (
         options.limits)
     names = options.text_columns if model.of_terms else list(options.learning.features or ())
@@ -154,18 +156,18 @@ def check_training(options: TrainOptions) -> None:
 
 
 def _check_learning(options: TrainOptions) -> None:
-    """Check a threshold that is to be chosen, and what solvers alone know."""
-    asked = options.learning
+    """Check the options of a threshold, and those that only solvers have."""
+    learning = options.learning
     if not options.is_texts:
         for name in ("warm_start", "keep_sample"):
-            if getattr(asked, name) is not None:
+            if getattr(learning, name) is not None:
                 raise ParameterError.naming("{one} is for {model}", one=Mention(name),
                                             model=Mention("model", "nblinear"))
-    elif asked.keep_sample is not None:
-        check_keep_sample(text_settings(options), asked.keep_sample, asked.weight is not None)
+    elif learning.keep_sample is not None:
+        check_keep_sample(text_settings(options), learning.keep_sample, learning.weight is not None)
     rate = options.false_positives
-    if asked.false_positives is None and not options.is_for_mail and (
-            asked.spam_class is not None or asked.confidence != type(asked).confidence):
+    if learning.false_positives is None and not options.is_for_mail and (
+            learning.spam_class is not None or learning.confidence != type(learning).confidence):
         raise ParameterError.naming(
             "{spam_class} and {confidence} go with {false_positives}")
     kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
@@ -174,8 +176,8 @@ def _check_learning(options: TrainOptions) -> None:
             "{false_positives} is for {model}, which scores documents by models of others as it "
             "learns; for other models, use textnb threshold",
             model=Mention("model", ", ".join(kinds)))
-    if not 0 < asked.confidence < 1:
-        raise ParameterError.out_of_range("confidence", "above 0 and below 1", asked.confidence)
+    if not 0 < learning.confidence < 1:
+        raise ParameterError.out_of_range("confidence", "above 0 and below 1", learning.confidence)
     if not 0 <= rate < 1:
         raise ParameterError.out_of_range("false_positives", "a share from 0 to 1", rate)
 
@@ -183,7 +185,7 @@ def _check_learning(options: TrainOptions) -> None:
 def train(
     options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None
 ) -> Trained:
-    """Learn a model from labelled rows, and its threshold if it is a filter's."""
+    """Learn a model from labelled rows, and choose its threshold if it is for a filter."""
     check_training(options)
     if not options.is_texts:
         from textnb.classifiers.table import TableClassifier
@@ -193,13 +195,13 @@ def train(
             model_of(options.kind, options.parameters),
             features=None if features is None else list(features), label=options.columns.label,
         ).fit(frame, progress=progress))
-    settings, asked = text_settings(options), options.learning
+    settings, learning = text_settings(options), options.learning
     start = None
-    if asked.warm_start is not None:
-        start = load_fitted(asked.warm_start)
+    if learning.warm_start is not None:
+        start = load_fitted(learning.warm_start)
         check_start(settings, start)
-    fitted = fit(settings, frame, sample_weight=asked.weight, start=start,
-                 left_out=options.false_positives > 0, keep_sample=asked.keep_sample,
+    fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
+                 left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
                  progress=progress)
     return _with_threshold(fitted, options) if options.false_positives else Trained(fitted)
 
@@ -218,12 +220,12 @@ def _with_threshold(fitted: Any, options: TrainOptions) -> Trained:
     from textnb.evaluation.decisions import decide_by_fit
     from textnb.filter.verdict import SPAM
 
-    asked = options.learning
+    learning = options.learning
     try:
-        spam = class_named(asked.spam_class or SPAM, fitted.classes, "spam_class")
+        spam = class_named(learning.spam_class or SPAM, fitted.classes, "spam_class")
         return Trained(decide_by_fit(fitted, spam, options.false_positives,
-                                     confidence=asked.confidence))
+                                     confidence=learning.confidence))
     except TextnbError as error:
-        if asked.false_positives is not None or asked.spam_class is not None:
+        if learning.false_positives is not None or learning.spam_class is not None:
             raise
         return Trained(fitted, error)

@@ -42,7 +42,7 @@ def change_model(
     model: str, target: str, change: Callable[[AnyModel, Ledger | None], Changes], *,
     has_own_ledger: bool, of_texts: bool = False,
 ) -> Changes:
-    """Replace a model file by what a step makes of it; nobody else writes it meanwhile.
+    """Replace a model file by the result of a step; its lock keeps others from writing it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def change_model(
         Whether models of feature tables are refused.
     """
     if has_own_ledger:
-        # What users have told a server comes first.
+        # Messages that users have told a server come first.
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (
             Ledger(model) if has_own_ledger else nullcontext()) as ledger:
@@ -73,7 +73,7 @@ def change_model(
         if done.labels:
             save_fitted(done.fitted, ledger.next_model)
             ledger.replace_model(0, done.labels)
-        ledger.keep()
+        ledger.drop_oldest()
     return done
 
 
@@ -125,8 +125,8 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
-        found: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
-    return found
+        mistaken: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
+    return mistaken
 
 
 def forget(
@@ -145,12 +145,12 @@ def forget(
 
 def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     """The rows, with the columns that a ledger needs."""
-    parts, wanted = [], (*fitted.columns, fitted.label, MESSAGE_ID)
+    parts, columns = [], (*fitted.columns, fitted.label, MESSAGE_ID)
     for each in rows:
         schema = each.frame.collect_schema()
         with each.reading():
             parts.append(each.frame.select(
-                *dict.fromkeys(name for name in wanted if name in schema)).collect())
+                *dict.fromkeys(name for name in columns if name in schema)).collect())
         each.refuse_unreadable()
     return pl.concat(parts, how="diagonal")
 

@@ -30,7 +30,7 @@ class Validated:
     ----------
     held : HeldOut
     copies : int
-        Documents with exactly the words of one that their model has learned.
+        Documents with exactly the same words as one that their model has learned.
     positive : label or None
         The class whose errors are measured too.
     result : Evaluation or LabelEvaluation
@@ -127,6 +127,6 @@ def rate_of(fitted: Fitted, positive: Any) -> float | None:
 
 
 def folds_of(options: FoldOptions, folds: int = 5) -> dict[str, Any]:
-    """How rows are divided into folds, of which there are some if the options do not say."""
+    """The options of folds, with a default number of them."""
     return {"folds": options.folds or folds, "groups": options.groups, "time": options.time,
             "seed": options.seed}

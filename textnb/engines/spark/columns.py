@@ -65,7 +65,7 @@ def check_frame(frame: Any) -> None:
 def check_columns(
     frame: DataFrame, text: Sequence[str], label: str | None = None, lists: bool = False
 ) -> None:
-    """Raises SchemaError if a text or label column is missing, double, or of another type.
+    """Raises SchemaError if a text or label column is missing, repeated, or of another type.
 
     ``lists`` is whether the label column may hold arrays of labels.
     """
@@ -217,7 +217,7 @@ def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
 def map_rows(
     frame: DataFrame, run: Callable[[Batches], Iterator[pl.DataFrame]], columns: Columns
 ) -> DataFrame:
-    """Run a task on each partition of a frame; what it gives are rows with some of the columns.
+    """Run a task on each partition of a frame; it returns rows with some of the columns.
 
     Its DataError becomes a row with an ``error``, as Spark would retry after an exception.
     """
@@ -261,7 +261,7 @@ def collect(rows: DataFrame) -> pl.DataFrame:
     return collected
 
 
-def typed_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
+def cast_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
     """Convert labels from strings to the type that a local `fit` gives them."""
     kind = _kind(_label_type(frame, column))
     if kind == "boolean":

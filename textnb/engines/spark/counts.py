@@ -1,9 +1,9 @@
 """Counts of texts per partition, and their sums in Spark.
 
     partition  ->  label, term, count                       one row per class and term
-                   (null), term, count, occurrences         its documents, where they are kept
-                   label, (null), count                     documents of the class
-                   (null), (null), count                    rows without a label
+                   (null), term, count, occurrences         its documents, if they are counted
+                   label, (null), count                     documents of the class (null), (null),
+                   count                    rows without a label
     (null), term, count, whole               all documents, if these have lists of labels
     (null), (null), count, whole             their number
     shuffle    ->  the same, once for each (label, term, whole)
@@ -26,13 +26,13 @@ from textnb.bayes.counts import Counts
 from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
+    cast_labels,
     collect,
     has_lists,
     map_rows,
     polars_rows,
     reference,
     select_numbered,
-    typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches as bounded
@@ -88,11 +88,11 @@ def term_statistics(
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
                                     F.sum("occurrences").alias("occurrences"))
     if prune and vocabulary is None:
-        # The sums are used twice: to choose the terms that are kept, and to collect their counts.
+        # The sums are used twice: to choose terms, and to collect their counts.
         sums.persist()
         try:
             collected = collect(_apply_limits(sums, model, lists))
-            _check_kept(collected, sums, model)
+            _check_collected(collected, sums, model)
         finally:
             sums.unpersist()
     else:
@@ -134,11 +134,11 @@ def _statistics_rows(counts: Counts) -> Iterator[pl.DataFrame]:
     yield pl.DataFrame({"label": labels, "count": counts.class_count})
     yield pl.DataFrame({"label": labels.gather(counts.codes),
                         "term": counts.terms.gather(counts.columns), "count": counts.values})
-    kept = {name: values for name, values in (
+    of_all = {name: values for name, values in (
         ("count", counts.document_frequency), ("occurrences", counts.occurrences))
         if values is not None}
-    if kept:
-        yield pl.DataFrame({"term": counts.terms, **kept})
+    if of_all:
+        yield pl.DataFrame({"term": counts.terms, **of_all})
     if counts.is_multilabel:
         yield pl.DataFrame({"count": [counts.rows], "whole": [True]})
         yield pl.DataFrame({"term": counts.terms, "count": counts.total}).with_columns(whole=True)
@@ -161,17 +161,18 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
         F.sum(F.when(F.expr("label IS NULL AND whole IS NULL"), F.col("count"))
               ).alias("documents"),
         F.coalesce(F.sum("occurrences"), per_class).alias("total"))
-    kept = terms
+    selection = terms
     if limits.need_document_frequency:
         min_documents, max_documents = limits.bounds(documents)
-        kept = kept.where(F.col("documents").between(min_documents, max_documents))
+        selection = selection.where(F.col("documents").between(min_documents, max_documents))
     if limits.max_features is not None:
         # Spark compares strings byte by byte, which in UTF-8 is by code point, as Polars does.
-        kept = kept.orderBy(F.desc("total"), F.asc("term")).limit(int(limits.max_features))
-    return other_rows.unionByName(of_terms.join(kept.select("term"), "term", "left_semi"))
+        selection = selection.orderBy(F.desc("total"), F.asc("term")).limit(
+            int(limits.max_features))
+    return other_rows.unionByName(of_terms.join(selection.select("term"), "term", "left_semi"))
 
 
-def _check_kept(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
+def _check_collected(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
     """Raises VocabularyError if there are terms, and the limits leave none of them."""
     # A row without a label and a term is an error or counts null labels, which `_assemble` raises.
     whole = collected.filter(pl.col("whole"))
@@ -201,7 +202,7 @@ def _assemble(
     documents = collected.filter(label.is_not_null() & term.is_null())
     if not documents.height and not whole.height:
         raise DataError.no_rows("the Spark frame")
-    names = typed_labels(documents["label"], frame, model.label)
+    names = cast_labels(documents["label"], frame, model.label)
     order = names.arg_sort()
     terms = pl.concat([collected["term"], whole["term"]]).drop_nulls().unique().sort()
     cells = collected.filter(label.is_not_null() & term.is_not_null())

@@ -120,7 +120,7 @@ def _check_rows(frame: DataFrame) -> None:
 
 
 def _check_estimator(model: TextClassifier) -> CountModel:
-    """The model's estimator; ParameterError if it does not learn from counts alone."""
+    """The model's estimator; ParameterError if it does not learn only from counts."""
     estimator = MultinomialNB() if model.estimator is None else model.estimator
     if isinstance(estimator, str):
         raise ParameterError(f"estimator={estimator!r} compares models on all documents, and no "

@@ -22,12 +22,12 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.engines.spark.columns import (
     Batches,
     arrow_rows,
+    cast_labels,
     collect,
     map_rows,
     polars_rows,
     select_numbered,
     spark_schema,
-    typed_labels,
 )
 from textnb.engines.spark.counts import missing_labels
 from textnb.errors import DataError
@@ -80,7 +80,7 @@ def moment_statistics(
         raise missing_labels(label, sum(unlabelled["rows"].to_list()))
     if not rows.height:
         raise DataError.no_rows("the Spark frame")
-    labels = typed_labels(rows["label"], frame, label)
+    labels = cast_labels(rows["label"], frame, label)
     return _add_up(rows.with_columns(labels.alias("label")), diagonal)
 
 

@@ -22,7 +22,7 @@ from textnb.text.tokens import Tokenizer
 # SIMPLE: counts or presence, and features less a center. EVERY: all steps of feature maps.
 SIMPLE: tuple[type[Step], ...] = (Presence, Center)
 EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
-# What a target may decide: one class, or the labels above their thresholds.
+# The decisions of a target: one class, or the labels above their thresholds.
 ONE: tuple[str, ...] = ("class",)
 LISTS: tuple[str, ...] = (*ONE, "labels")
 RANKS: tuple[str, ...] = (*LISTS, "ranks")
@@ -68,7 +68,7 @@ class TargetAnswers:
     probabilities : float64 (n_rows, n_classes) or None
         None if the bundle's ``answers`` don't have them; so for decisions.
     decisions : list of list or None
-        The label that the decision gives, in a list, which is empty where it is unsure.
+        The label that the decision gives, in a list, which is empty if it is unsure.
     """
 
     scores: Floats
@@ -81,7 +81,7 @@ class TargetAnswers:
         cls, bundle: Bundle, scores: ArrayLike, labels: Sequence[Any],
         probabilities: ArrayLike | None, decisions: Iterable[Any] | None,
     ) -> TargetAnswers:
-        """What an engine answers, without what the bundle's ``answers`` don't have.
+        """Make the answers of an engine, without those that the bundle's ``answers`` don't have.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Target(ABC):
         What it decides: `ONE` class, or also `LISTS` of labels, of a bundle that
         ``is_multilabel``; with `RANKS`, also by ``at_least`` and ``at_most`` of a decision.
     answers : tuple of {"scores", "probability", "decision"}
-        What it answers with, labels aside.
+        Its answers, apart from labels.
     needs : str
         The engine: a program, or a package with its ``pip install``.
     """
@@ -168,7 +168,7 @@ class Program(Target):
 
 
 def check_target_knows(target: Target, bundle: Bundle) -> None:
-    """Raises ExportError if a target knows not all steps of the feature map, or no such answers."""
+    """Raises ExportError if a target lacks a step of the feature map, or an answer."""
     if bundle.is_multilabel and "labels" not in target.decides:
         raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
                           "labels; export to another target, such as json")

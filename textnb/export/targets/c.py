@@ -40,7 +40,7 @@ from textnb.export.targets.packed import Cells, find_table
 from textnb.export.targets.program import run_program
 from textnb.text.characters import TURKIC
 
-# Larger data are a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
+# Larger data are in a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
 _EMBEDDED = 4 << 20
 _HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
 _READS = {"text": 0, "terms": 1, "features": 2}
@@ -49,12 +49,12 @@ _LOWERCASE, _TURKIC = 1, 2
 _PREFIXES, _ESCAPES = 64, 512
 _ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
 _KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
-# Bits of the kind of a character.
+# Bits that say the kind of a character.
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
     1 << bit for bit in range(8))
 _ODD, _FOLD = 0x9E3779B97F4A7C15, 0x9E3779B1
 _32_BITS, _64_BITS = 2**32 - 1, 2**64 - 1
-_MOST, _MOST_WORDS = 2**31 - 2, 2**16 - 1
+_MAX_ITEMS, _MAX_WORDS = 2**31 - 2, 2**16 - 1
 _SMALLER = 0.75
 
 
@@ -144,7 +144,7 @@ def _data(data: bytes) -> str:
     head = "const void *textnb_embedded(size_t *size) {\n"
     if not data:
         return f"{head}    *size = 0;\n    return NULL;\n}}"
-    # A machine whose numbers are big-endian finds no model here, and reads a file.
+    # Big-endian machines find no model here, and read a file.
     numbers = [f"0x{value:x}" for value in np.frombuffer(data, "<u8").tolist()]
     lines = ",\n".join(",".join(numbers[at:at + 8]) for at in range(0, len(numbers), 8))
     return (f"static const uint64_t embedded[] = {{\n{lines}\n}};\n\n{head}"
@@ -201,7 +201,7 @@ def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
 
 
 def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
-    """All weights term by term, or three parts that say them in fewer bytes; and bits of an output.
+    """All weights term by term, or three parts that take fewer bytes; and the bits of an output.
 
     The parts are the weight of each output that most terms have and then a table of others; where
     the cells of each term end; and the cells, of four bytes: the low bits are the output, the
@@ -225,7 +225,7 @@ def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
         rows[ends[whole] - 1] = True
         listed[rows] = (len(table) + outputs * np.arange(len(whole))) << bits | outputs
         listed[~rows] = places << bits | cells.outputs[few]
-        if len(listed) <= _MOST and listed.max(initial=0) <= _32_BITS:
+        if len(listed) <= _MAX_ITEMS and listed.max(initial=0) <= _32_BITS:
             parts = [_doubles(np.concatenate([cells.default, table, weights[whole].ravel()])),
                      ends.astype("<u4").tobytes(), listed.astype("<u4").tobytes()]
             # Cells take more steps than a row of weights.
@@ -235,20 +235,20 @@ def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
 
 
 def _answers(bundle: Bundle) -> list[bytes]:
-    """The calibration, the least log-odds of each class, and the ranks of lists of labels."""
+    """The calibration, the minimum log-odds of each class, and the ranks of lists of labels."""
     calibration, decision = bundle.calibration, bundle.decision
     numbers: list[float] = []
     if calibration is not None:
         numbers = [LINKS.index(calibration.link), calibration.temperature,
                    calibration.length_exponent, calibration.shift,
                    *(number for pair in calibration.sigmoids for number in pair)]
-    least: list[float] = []
+    min_odds: list[float] = []
     ranks = b""
     if decision is not None and bundle.is_multilabel:
         ranks = struct.pack("<2I", decision.at_least, decision.at_most or len(bundle.labels))
     elif decision is not None:
-        least = bundle.least_odds
-    return [_doubles(np.array(numbers)), _doubles(np.array(least)), ranks]
+        min_odds = bundle.min_odds
+    return [_doubles(np.array(numbers)), _doubles(np.array(min_odds)), ranks]
 
 
 def _string(label: object) -> bytes:
@@ -261,7 +261,7 @@ def _doubles(values: NDArray[np.float64]) -> bytes:
 
 def _steps(bundle: Bundle) -> bytes:
     if bundle.reads == "features":
-        # The center is a part of its own.
+        # The center is a separate part.
         return b"" if bundle.above is None else struct.pack("<Qd", _STEPS[Presence], bundle.above)
     return b"".join(
         struct.pack("<Qd", _STEPS[type(step)], step.above if isinstance(step, Presence) else 0.0)
@@ -270,7 +270,7 @@ def _steps(bundle: Bundle) -> bytes:
 
 def _ends(strings: Sequence[bytes]) -> bytes:
     ends = list(accumulate(map(len, strings)))
-    if len(ends) > _MOST or (ends and ends[-1] >= 2**32):
+    if len(ends) > _MAX_ITEMS or (ends and ends[-1] >= 2**32):
         raise ExportError(f"{quantity(len(ends), 'term')} of {ends[-1]:,} bytes are more than the "
                           "program holds; keep fewer (--top), or use --to json")
     return np.array(ends, dtype="<u4").tobytes()
@@ -333,9 +333,9 @@ def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]
 
 
 def _flags(words: Words) -> int:
-    if words.ngram_range[1] > _MOST_WORDS:
+    if words.ngram_range[1] > _MAX_WORDS:
         raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: a program holds "
-                                        f"{_MOST_WORDS:,} words of an n-gram at most")
+                                        f"{_MAX_WORDS:,} words of an n-gram at most")
     unknown = set(words.kept) - set(_KEPT)
     if unknown or words.replacements not in ((), TURKIC):
         what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
@@ -368,15 +368,16 @@ def _changes(words: Words) -> list[bytes]:
             growth = max(growth, len(becomes.encode()) / len(character.encode()))
         maps.append(np.array(rows, "<u4").tobytes())
     # Lower case makes three bytes of two, and a byte that is no UTF-8 becomes three.
-    most = max(3, ceil(1.5 * growth))
+    max_growth = max(3, ceil(1.5 * growth))
     classes = next((table.class_ranges for table in (normal, stripping) if table), ())
     pairs = sorted((*map(ord, pair), ord(whole)) for pair, whole in normal.pairs.items()
                    ) if normal else []
     sizes = words.ngram_range if chars else (1, 1)
     prefixes = [prefix.encode() for prefix in words.prefixes]
-    return [struct.pack("<4I", most, *sizes, len(prefixes)), _ends(prefixes), b"".join(prefixes),
-            *maps, np.array(codes, "<u4").tobytes(), np.array(classes, "<u4").tobytes(),
-            np.array(pairs, "<u4").tobytes(), np.array(words.dropped, "<u4").tobytes()]
+    return [struct.pack("<4I", max_growth, *sizes, len(prefixes)), _ends(prefixes),
+            b"".join(prefixes), *maps, np.array(codes, "<u4").tobytes(),
+            np.array(classes, "<u4").tobytes(), np.array(pairs, "<u4").tobytes(),
+            np.array(words.dropped, "<u4").tobytes()]
 
 
 def _characters(words: Words) -> list[bytes]:

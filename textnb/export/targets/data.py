@@ -45,7 +45,7 @@ class Json(_Weights):
     needs = "a JSON reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        # A reader that knows classes alone must not take labels for them.
+        # A reader that only knows classes must not take labels for them.
         answers = ({"labels": bundle.labels, "thresholds": bundle.thresholds.tolist()}
                    if bundle.is_multilabel else {"classes": bundle.labels})
         document = {

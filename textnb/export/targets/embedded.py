@@ -61,11 +61,11 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         fields = len(bundle.columns) > 1 or bundle.tokenizer.field_prefix
         words = bundle.tokenizer.analyzer == "word"
         own |= {"fields", "fieldwords" if words else "fieldcharacters"} if fields else {"field"}
-    kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
-                           if own & set(tags.split()))
+    source = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
+                             if own & set(tags.split()))
     texts |= {"VERSION": __version__,
               "UNPACK": templates.joinpath("unpack.txt").read_text("utf-8").rstrip("\n")}
-    pieces = _MARK.split(kept)
+    pieces = _MARK.split(source)
     pieces[1::2] = [texts[mark] for mark in pieces[1::2]]
     return "".join(pieces)
 
@@ -106,9 +106,9 @@ def embed_json(
         name: getattr(bundle.calibration, name)
         for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}
     if bundle.decision is not None and not bundle.is_multilabel:
-        # Null where a class is never an answer.
+        # Null if a class is never an answer.
         head["least"] = [None if value == inf else float(max(value, -_LARGEST))
-                         for value in bundle.least_odds]
+                         for value in bundle.min_odds]
     if columns is not None:
         head["columns"] = list(columns)
     if words:

@@ -28,7 +28,7 @@ _ALL: list[Target] = [
     ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
-# Names that people use for a target's system.
+# Other names that people use for a target's system.
 _SYNONYMS = {
     "c99": "c", "js": "javascript", "node": "javascript", "mjs": "javascript", "py": "python",
     "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",

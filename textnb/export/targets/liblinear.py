@@ -33,7 +33,7 @@ PROGRAM = "liblinear-predict"
 SOLVER = "L2R_LR"
 # A regression solver: the program prints the sum itself.
 _REGRESSION = "L2R_L2LOSS_SVR"
-_MOST_WEIGHTS = 2**31 - 1
+_MAX_WEIGHTS = 2**31 - 1
 _SMALLEST = np.finfo(np.float64).tiny
 _CHUNK = 4096
 
@@ -65,7 +65,7 @@ class Liblinear(Target):
             raise ExportError("LIBLINEAR keeps one weight per term of two classes; say which class "
                               f"wins above 0 (--positive {bundle.labels[1]!r}); labels stay the "
                               "same")
-        if (len(weights) + 1) * len(intercept) > _MOST_WEIGHTS:
+        if (len(weights) + 1) * len(intercept) > _MAX_WEIGHTS:
             raise ExportError(f"{len(weights):,} terms of {len(intercept)} classes: LIBLINEAR "
                               "counts weights in 32 bits; keep fewer terms (--top)")
         with path.open("w", encoding="ascii", newline="\n") as file:

@@ -49,7 +49,7 @@ from textnb.text.tokens import Tokenizer
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
 FORMAT = "textnb-onnx 1"
 # A protobuf message must be smaller than 2 GiB; the margin of 1 MiB is for the graph itself.
-MOST_BYTES = 2**31 - 2**20
+MAX_BYTES = 2**31 - 2**20
 INSTALL = "pip install 'textnb[onnx]'"
 # `[^x]+`: one character separates words. StringSplit can match no other pattern.
 _SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
@@ -65,7 +65,7 @@ class Onnx(Program):
     outputs) and ``label`` (string, int64 or bool, N); of lists of labels, ``labels`` (bool, N x
     outputs): whether a row has each of the classes. ``probability`` (double, N x classes) is
     calibrated if the model is; ``decision`` (int64, N), of a model with one, is the place of its
-    answer among the classes, or -1 where it is unsure.
+    answer among the classes, or -1 if it is unsure.
 
     Texts can be split if one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
     lowercase=False)``. ONNX has no regular expression that finds words, and not Unicode's
@@ -92,7 +92,7 @@ class Onnx(Program):
             separator = unused_character(bundle.terms)
         size = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
                 + sum(len(term.encode()) for term in bundle.terms))
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise ExportError(f"weights and terms take {size:,} bytes, and an ONNX file holds less "
                               "than 2 GiB; keep fewer terms (--top)")
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
@@ -243,20 +243,20 @@ class _Graph:
         words = nodes.add("StringSplit", document, to=["pieces", "pieces_number"],
                           delimiter=self.separator)
         if split is None or split.ngram_range == (1, 1):
-            # Empty pieces and stop words are no terms, so they need not be dropped.
+            # Empty pieces and stop words are not terms, so they need not be dropped.
             return words
-        least, most = split.ngram_range
+        min_n, max_n = split.ngram_range
         dropped = ["", *sorted(split.stops)]
-        kept = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
-                         keys_strings=[word.encode() for word in dropped],
-                         values_int64s=[0] * len(dropped), default_int64=1)
-        words = nodes.add("Compress", words, nodes.cast(kept, "BOOL"), axis=0)
+        is_term = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
+                            keys_strings=[word.encode() for word in dropped],
+                            values_int64s=[0] * len(dropped), default_int64=1)
+        words = nodes.add("Compress", words, nodes.cast(is_term, "BOOL"), axis=0)
         between, grams = nodes.strings([self.separator or ""]), [words]
-        for n in range(1, most):
+        for n in range(1, max_n):
             begun = nodes.add("StringConcat", nodes.add("Slice", grams[-1], [0], [-1]), between)
             grams.append(nodes.add(
                 "StringConcat", begun, nodes.add("Slice", words, [n], [2**62])))
-        return nodes.add("Concat", *grams[least - 1:], axis=0)
+        return nodes.add("Concat", *grams[min_n - 1:], axis=0)
 
     def keys(self) -> dict[str, Any]:
         """The terms, as the graph makes them, and their rows."""
@@ -375,7 +375,7 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
             case StopWords():
                 pass
             case Escape(characters=" "):
-                # The graph joins the words of n-grams by the separator, and need not escape it.
+                # The graph joins the words of n-grams by the separator, so it need not escape them.
                 pass
             case NGrams():
                 ngrams = step

@@ -122,21 +122,21 @@ def add_decision(nodes: Nodes, bundle: Bundle, posterior: str) -> None:
 
     The highest of the scores whose exponentials are added is subtracted from them.
     """
-    add, least = nodes.add, np.array(bundle.least_odds)
-    if len(least) == 1:
+    add, min_odds = nodes.add, np.array(bundle.min_odds)
+    if len(min_odds) == 1:
         only = add("ArgMax", posterior, axis=1, keepdims=0)
-        add("Add", only, -1 if least[0] == np.inf else 0, to=["decision"])
+        add("Add", only, -1 if min_odds[0] == np.inf else 0, to=["decision"])
         return
     add("TopK", posterior, [2], to=["top", "top_places"], axis=1)
     first, second = (add("Gather", "top", [rank], axis=1) for rank in range(2))
-    is_first = add("Equal", np.arange(len(least)), add("Gather", "top_places", [0], axis=1))
+    is_first = add("Equal", np.arange(len(min_odds)), add("Gather", "top_places", [0], axis=1))
     behind = add("Sub", posterior, first)
     powers = add("Exp", behind)
     others = add("Exp", add("Where", is_first, -np.inf, add("Sub", posterior, second)))
     against = add("Where", is_first, nodes.sum(others), add("Sub", nodes.sum(powers), powers))
     difference = add("Where", is_first, add("Sub", first, second), behind)
     odds = add("Sub", difference, add("Log", against))
-    accepted = add("GreaterOrEqual", odds, least)
+    accepted = add("GreaterOrEqual", odds, min_odds)
     best = add("ArgMax", add("Where", accepted, posterior, -np.inf), axis=1, keepdims=0)
     is_sure = nodes.cast(
         add("ReduceMax", nodes.cast(accepted, "INT64"), [1], keepdims=0), "BOOL")
@@ -156,7 +156,7 @@ def add_labels(nodes: Nodes, bundle: Bundle) -> None:
         chosen = add("Or", chosen, _best(nodes, bundle, margins, decision.at_least))
     if decision.at_most is not None:
         chosen = add("And", chosen, _best(nodes, bundle, margins, decision.at_most))
-    add("And", chosen, np.array(bundle.least_odds) < np.inf, to=["labels"])
+    add("And", chosen, np.array(bundle.min_odds) < np.inf, to=["labels"])
 
 
 def _best(nodes: Nodes, bundle: Bundle, margins: str, k: int) -> str:

@@ -63,7 +63,7 @@ class Cells:
 def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
     """Different values, ascending, and the place of each among them.
 
-    The values themselves, and None, where a table is not worth its places.
+    The values themselves, and None, if a table is not worth its places.
     """
     different, places = np.unique(values, return_inverse=True)
     if len(values) < CELLS_PER_VALUE * len(different):
@@ -108,8 +108,8 @@ def most_frequent(column: Floats) -> float:
 
 
 def _integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
-    most = int(values.max(initial=0))
-    kind = "u1" if most < 1 << 8 else "u2" if most < 1 << 16 else "u4"
+    highest = int(values.max(initial=0))
+    kind = "u1" if highest < 1 << 8 else "u2" if highest < 1 << 16 else "u4"
     return _numbers(name, values.astype(kind))
 
 

@@ -122,7 +122,7 @@ class _Column(str):
 
 
 class _Recorder:
-    """A value that is known by the code that makes it: what is called on it is code, too."""
+    """A value that records the code that makes it: calls on it are recorded, too."""
 
     def __init__(self, *parts: str | _Recorder) -> None:
         self._parts = parts
@@ -132,9 +132,9 @@ class _Recorder:
             raise AttributeError(name)
         return _Recorder(self, f".{name}")
 
-    def __call__(self, *values: Any, **named: Any) -> _Recorder:
+    def __call__(self, *values: Any, **keywords: Any) -> _Recorder:
         parts: list[str | _Recorder] = []
-        for name, value in [*(("", value) for value in values), *named.items()]:
+        for name, value in [*(("", value) for value in values), *keywords.items()]:
             parts += [", " if parts else "", f"{name}=" if name else "", _code_of(value)]
         return _Recorder(self, "(", *parts, ")")
 
@@ -148,7 +148,7 @@ class _Recorder:
         return _Recorder("~", self)
 
     def _lines(self) -> list[str]:
-        """Statements that return the value; what stands in it twice has a variable."""
+        """Statements that return the value; a part that occurs twice becomes a variable."""
         uses: Counter[_Recorder] = Counter()
         names: dict[_Recorder, str] = {}
         lines = []
@@ -184,12 +184,12 @@ def _code_of(value: Any) -> str | _Recorder:
 
 @lru_cache(maxsize=1)
 def _recording() -> Any:
-    """The code of expressions once more, with a recorder in place of Polars."""
+    """Import the code of expressions again, with a recorder in place of Polars."""
     spec: Any = find_spec(expressions.__name__)
     module: Any = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.pl = _Recorder("pl")
-    # Stop words are looked for now, not by the program.
+    # Stop words are looked up now, not by the program.
     module._tokens_of = expressions._tokens_of
     module.stop_tokens_of_lists = expressions.stop_tokens_of_lists
     return module

@@ -1,4 +1,4 @@
-"""Other programs, run within limits: somebody else's export may hang or write without end."""
+"""Runs other programs within limits: somebody else's export may hang or write without end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textnb.errors import ExportError
 from textnb.files.parquet import MalformedTable, decode
 
 SECONDS = 600.0
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 
 
 def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
@@ -28,7 +28,7 @@ def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
     ------
     ExportError
         If it fails (with its last lines of standard error), does not end within ``SECONDS``, or
-        writes more than ``MOST_BYTES``.
+        writes more than ``MAX_BYTES``.
     """
     with (tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out,
           tempfile.TemporaryFile() as errors):
@@ -98,7 +98,7 @@ def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
     while process.poll() is None:
         if time.monotonic() > deadline:
             raise ExportError(f"the engine did not end within {SECONDS:g} s")
-        if any(os.fstat(output).st_size > MOST_BYTES for output in outputs):
-            raise ExportError(f"the engine wrote more than {MOST_BYTES:,} bytes")
+        if any(os.fstat(output).st_size > MAX_BYTES for output in outputs):
+            raise ExportError(f"the engine wrote more than {MAX_BYTES:,} bytes")
         time.sleep(pause)
         pause = min(2 * pause, 0.1)

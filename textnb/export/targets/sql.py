@@ -43,7 +43,7 @@ _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorabl
            *sql_texts.TABLES)
 # Rows of one INSERT whose columns are lists.
 _LISTED = 20_000
-# Most arguments of one function call: SQLite allows 127.
+# The most arguments of one function call: SQLite allows 127.
 _ARGUMENTS = 100
 
 
@@ -58,7 +58,7 @@ class Sql(Program, sql_texts.Dialect):
         The types of the columns ``id``, ``text`` and of features in a table of documents.
     term_type, weight_type : str
         The types of the columns of ``textnb_weights``.
-    most_columns : int
+    max_columns : int
         The number of columns of weights, or of features, that a table of the engine may have.
         Where the engine has no limit: with more columns, such a table is the wrong format.
     reads_lists : bool
@@ -77,7 +77,7 @@ class Sql(Program, sql_texts.Dialect):
     number_type: ClassVar[str] = "DOUBLE PRECISION"
     term_type: ClassVar[str] = "TEXT NOT NULL"
     weight_type: ClassVar[str] = "DOUBLE PRECISION NOT NULL"
-    most_columns: ClassVar[int] = 10_000
+    max_columns: ClassVar[int] = 10_000
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
     bytewise: ClassVar[str] = ""
@@ -183,9 +183,9 @@ class Sql(Program, sql_texts.Dialect):
     def check(self, bundle: Bundle) -> None:
         """Raises ExportError if the engine can't hold the bundle, or split its texts."""
         outputs = bundle.weights.shape[1]
-        if outputs > self.most_columns:
+        if outputs > self.max_columns:
             raise ExportError(f"{outputs} classes, but a table of {self.engine} holds weights of "
-                              f"{self.most_columns}; use --to parquet")
+                              f"{self.max_columns}; use --to parquet")
         if bundle.reads == "features":
             self.check_features(bundle)
         elif bundle.reads == "text":
@@ -204,9 +204,9 @@ class Sql(Program, sql_texts.Dialect):
 
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""
-        if len(bundle.terms) > self.most_columns:
+        if len(bundle.terms) > self.max_columns:
             raise ExportError(f"{len(bundle.terms)} features, but a table of {self.engine} holds "
-                              f"{self.most_columns} of them; use --to parquet")
+                              f"{self.max_columns} of them; use --to parquet")
         self.check_names("feature", bundle.terms)
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
@@ -370,7 +370,7 @@ def answer_views(
         yield ranked_labels_view(bundle, list_of)
         return
     if bundle.is_multilabel:
-        labels = list_of([(f"{s} > {number(least)}", str(label)) for s, least, label in zip(
+        labels = list_of([(f"{s} > {number(threshold)}", str(label)) for s, threshold, label in zip(
             outputs, bundle.thresholds.tolist(), bundle.labels, strict=True)])
         yield (f"CREATE VIEW textnb_labels AS SELECT id, {labels} AS labels,\n"
                f"{', '.join(outputs)} FROM textnb_sums;")
@@ -435,11 +435,11 @@ class WeightRows:
         The columns, w0, w1, ... and idf if the form has one, and their most frequent numbers.
     """
 
-    # Any of these stands between terms that do not hold it.
+    # Separators of terms: one of them that no term holds.
     _SEPARATORS = "|\u00a6\u241e\u241f"
     # A group of fewer rows is not worth its statement: they are written whole.
-    _LEAST = 16
-    # So many rows of the same numbers have a statement of their own.
+    _MIN_GROUP = 16
+    # From this number of rows on, rows with the same numbers have their own statement.
     _SAME = 64
 
     def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
@@ -466,7 +466,7 @@ class WeightRows:
         # Which columns differ is one value of as many bytes.
         which = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).reshape(-1)
         _, group, sizes = np.unique(which, return_inverse=True, return_counts=True)
-        group = np.where(sizes[group] < self._LEAST, len(sizes), group)
+        group = np.where(sizes[group] < self._MIN_GROUP, len(sizes), group)
         for rows in _split(np.arange(len(group)), group):
             whole = group[rows[0]] == len(sizes)
             places = [*range(len(self._names))] if whole else np.flatnonzero(
@@ -479,7 +479,7 @@ class WeightRows:
         """Numbers of each column, and rows of a term and its codes, one for each that differs.
 
         A code is ``k + n * place``, of n columns, where place counts the numbers of column k from
-        1. None where there are too many numbers for that to be shorter.
+        1. None if there are too many numbers for that to be shorter.
         """
         other = self._weights != np.array([*self.defaults.values()])
         codes = np.zeros(other.shape, np.int64)
@@ -500,14 +500,14 @@ class WeightRows:
             if term is not None:
                 yield [term, codes[start:end]]
 
-    def whole(self) -> Iterator[list[Any]]:
+    def full_rows(self) -> Iterator[list[Any]]:
         """Rows of a term and all its numbers."""
         return self._rows(np.arange(len(self._terms)), [*range(len(self._names))])
 
     def _of_same_numbers(
         self, rows: NDArray[np.int64], places: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Parts of rows that have the same numbers, which most of few columns do; and the rest."""
+        """Groups of rows with the same numbers, common if there are few columns; and the rest."""
         numbers, found, counts = np.unique(
             self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
         found = found.reshape(-1)

@@ -11,15 +11,15 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetAnswers
 from textnb.export.targets.sql_texts import number
 
-# Of smaller numbers, engines may raise an error for an exponential that underflows.
-_LEAST = "-700e0"
+# For lower exponents, engines may raise an error because the exponential underflows.
+_LOWEST = "-700e0"
 LABELS = "SELECT * FROM textnb_labels ORDER BY id"
 PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
 DECISIONS = "SELECT position FROM textnb_decisions ORDER BY id"
 
 
 def queries(bundle: Bundle) -> list[str]:
-    """What `read_answers` asks for."""
+    """The queries whose results `read_answers` needs."""
     return [LABELS, *([PROBABILITIES] if "probability" in bundle.answers else []),
             *([DECISIONS] if bundle.gives_decisions else [])]
 
@@ -82,17 +82,17 @@ def ranked_labels_view(
     assert bundle.decision is not None
     at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
     thresholds = bundle.thresholds.tolist()
-    above = " ".join(f"WHEN {k} THEN s.s{k} - {number(least)}"
-                     for k, least in enumerate(thresholds))
+    above = " ".join(f"WHEN {k} THEN s.s{k} - {number(threshold)}"
+                     for k, threshold in enumerate(thresholds))
     scores = " ".join(f"WHEN {k} THEN s.s{k}" for k in range(len(thresholds)))
     chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
     if at_most is not None:
         chosen = f"({chosen}) AND place <= {at_most}"
     # Labels that are never given have the last ranks, which `at_least` may reach.
     labels = list_of([
-        ("1 = 0" if least == inf else
+        ("1 = 0" if threshold == inf else
          f"max(CASE WHEN position = {k} THEN chosen ELSE 0 END) = 1", str(label))
-        for k, (label, least) in enumerate(zip(bundle.labels, bundle.least_odds, strict=True))])
+        for k, (label, threshold) in enumerate(zip(bundle.labels, bundle.min_odds, strict=True))])
     outputs = ", ".join(f"max(CASE WHEN position = {k} THEN score END) AS s{k}"
                         for k in range(len(thresholds)))
     # Without scores, such as those of a missing feature, there is no rank.
@@ -113,11 +113,11 @@ def decision_view(bundle: Bundle) -> str:
     The log-odds of a class are its score less the logarithm of the sum of the exponentials of all
     others, of which the highest is subtracted before `exp`. The best class has standing 1.
     """
-    least = " ".join(
-        f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.least_odds))
+    conditions = " ".join(
+        f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_odds))
     score, source = _score(bundle), "textnb_sums s CROSS JOIN textnb_classes c"
     window = "OVER (PARTITION BY id)"
-    # A class that is alone has no others, and infinite odds.
+    # A single class has no others, and infinite odds.
     odds = ("CASE WHEN standing > 1 THEN x - best ELSE best - second END\n"
             "- ln(CASE WHEN standing > 1 THEN total - p ELSE others END)"
             if len(bundle.labels) > 1 else "1e308")
@@ -126,8 +126,8 @@ def decision_view(bundle: Bundle) -> str:
             "max(CASE WHEN place = 1 AND accepted = 1 THEN name END) AS label\n"
             "FROM (SELECT id, k, name, accepted,\n"
             "row_number() OVER (PARTITION BY id ORDER BY 1 - accepted, standing) AS place\n"
-            f"FROM (SELECT id, k, name, standing, CASE WHEN CASE k {least} END THEN 1 ELSE 0 END "
-            f"AS accepted\nFROM (SELECT id, k, name, standing, {odds} AS odds\n"
+            f"FROM (SELECT id, k, name, standing, CASE WHEN CASE k {conditions} END "
+            f"THEN 1 ELSE 0 END AS accepted\nFROM (SELECT id, k, name, standing, {odds} AS odds\n"
             f"FROM (SELECT id, k, name, standing, x, best, second, p, sum(p) {window} AS total,\n"
             f"sum(q) {window} AS others\n"
             f"FROM (SELECT id, k, name, standing, x, best, second, {_exp('x - best')} AS p,\n"
@@ -140,11 +140,11 @@ def decision_view(bundle: Bundle) -> str:
             ") judged) answered) ordered\nGROUP BY id;")
 
 
-def _condition(least: float) -> str:
+def _condition(min_odds: float) -> str:
     """Whether a class is accepted by its log-odds."""
-    if least == inf:
+    if min_odds == inf:
         return "1 = 0"
-    return "1 = 1" if least == -inf else f"odds >= {number(least)}"
+    return "1 = 1" if min_odds == -inf else f"odds >= {number(min_odds)}"
 
 
 def _posterior(bundle: Bundle, score: str, source: str) -> str:
@@ -178,4 +178,4 @@ def _score(bundle: Bundle) -> str:
 
 
 def _exp(x: str) -> str:
-    return f"CASE WHEN {x} > {_LEAST} THEN exp({x}) WHEN {x} IS NOT NULL THEN 0e0 END"
+    return f"CASE WHEN {x} > {_LOWEST} THEN exp({x}) WHEN {x} IS NOT NULL THEN 0e0 END"

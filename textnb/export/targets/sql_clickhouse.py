@@ -34,7 +34,7 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
 
 
 class ClickHouse(Re2Sql):
-    """A script for ClickHouse, whose statements are no transaction."""
+    """A script for ClickHouse, whose statements are not one transaction."""
 
     name = "sql-clickhouse"
     needs = "pip install 'textnb[clickhouse]'"
@@ -44,7 +44,7 @@ class ClickHouse(Re2Sql):
     # Each INSERT makes a part of a table on disk.
     rows_per_insert = 50_000
     hex_literal = "unhex('{}')"
-    # Of ASCII alone.
+    # Only for ASCII.
     ascii_lower = "lower(text)"
     byte_length = "length({})"
     char_length = "lengthUTF8({})"
@@ -100,7 +100,7 @@ class ClickHouse(Re2Sql):
         coded = weights.codes()
         if coded is None:
             yield from self.load(
-                "textnb_weights", ("term", *weights.defaults), weights.whole())
+                "textnb_weights", ("term", *weights.defaults), weights.full_rows())
             return
         # A statement for each group of terms would take longer than all their rows.
         numbers, rows = coded
@@ -127,6 +127,6 @@ class ClickHouse(Re2Sql):
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
-        asked = queries(bundle)
-        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(asked))
-        return read_answers(bundle, lambda query: answers[asked.index(query)].iter_rows())
+        statements = queries(bundle)
+        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(statements))
+        return read_answers(bundle, lambda query: answers[statements.index(query)].iter_rows())

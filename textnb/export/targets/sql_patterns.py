@@ -81,12 +81,12 @@ class PatternSql(Sql):
 
     def kept_or_word(self, words: Words) -> str:
         """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
-        kept = kinds_pattern(words.kept)
+        pattern = kinds_pattern(words.kept)
         for name, ranges in ((LETTER_OR_NUMBER, words.letters_or_numbers),
                              (LETTER, words.letters), (EMOJI, words.emoji)):
-            kept = kept.replace(name, self.one_of(ranges))
+            pattern = pattern.replace(name, self.one_of(ranges))
         pairs = f"|{self.one_of(words.unspaced)}+" if words.unspaced else ""
-        return f"{kept}|{self.one_of(words.members)}{{{words.least},}}{pairs}"
+        return f"{pattern}|{self.one_of(words.members)}{{{words.least},}}{pairs}"
 
     def is_word(self, words: Words, word: str) -> str:
         """Write the condition that a run of characters is a word."""

@@ -42,7 +42,7 @@ class Postgres(PatternSql):
     term_type = 'TEXT COLLATE "C" NOT NULL'
     bytewise = 'COLLATE "C"'
     # A row must fit a page of 8 kB.
-    most_columns = 1000
+    max_columns = 1000
     reads_lists = True
     byte_length = "octet_length({})"
     char_length = "char_length({})"

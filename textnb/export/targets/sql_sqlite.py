@@ -54,7 +54,7 @@ _REPLACEMENT = f"""coalesce((SELECT CASE WHEN last >= unicode(rest) THEN CASE be
           ELSE coalesce(becomes, substr(rest, 1, 1)) END END
         FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
-# What is kept and needs no regular expression.
+# The kinds of kept tokens that need no regular expression.
 _KINDS = {"emoji": EMOJI, "punctuation": "[!?]"}
 _TEXT = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
 # A text is taken apart in pieces of so many characters, as each of them is copied for the rest.
@@ -76,12 +76,12 @@ class Sqlite(Sql):
     engine = "SQLite"
     bytewise = "COLLATE BINARY"
     # A row, or a result, has 2000 columns.
-    most_columns = 1900
+    max_columns = 1900
     # As INTEGER, the id is the row number, and grouping by it needs no sorting.
     id_type = "INTEGER"
     greatest = "max"
     hex_literal = "CAST(x'{}' AS TEXT)"
-    # Of ASCII alone.
+    # Only for ASCII.
     ascii_lower = "lower(text)"
     byte_length = "length(CAST({} AS BLOB))"
     char_length = "length({})"

@@ -45,7 +45,7 @@ class Fold:
     ascii : bool
         Whether characters beyond ASCII that are not among the ``parts`` leave the text.
     otherwise : str
-        What becomes of a ``text`` that has none of these characters.
+        The expression for a ``text`` that has none of these characters.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Fold:
 
 
 class Dialect(ABC):
-    """What the views of texts need of an engine.
+    """The parts of an SQL dialect that the views of texts need.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Dialect(ABC):
     nullable : str
         A string of a type that has null, which `lead` gives behind the last row.
     nul : str
-        What texts hold in place of the character NUL; empty where they hold NUL itself.
+        What texts hold in place of the character NUL; empty if they hold NUL itself.
     """
 
     rows_per_insert: ClassVar[int] = 500
@@ -173,7 +173,7 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     source : str
         The table or view of the texts: `keys_of`, and ``text``.
     words : Words
-        What is still to be done with them.
+        The steps that are still to do.
     """
     statements, source = [], "documents"
     if len(words.columns) > 1:
@@ -312,16 +312,16 @@ def ngrams_of(
     prefix: str = "",
 ) -> str:
     """Write the n-grams of a view's words, each with a prefix: id and term."""
-    least, most = sizes
-    if most == 1:
+    min_n, max_n = sizes
+    if max_n == 1:
         return f"SELECT id, {prefix}word AS term FROM {source}"
     word = target.nullable.format("word")
-    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, most))
+    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, max_n))
     joint = f" || '{separator}'" if separator else ""
     cases = "".join(
         f" WHEN {n} THEN word" + "".join(f"{joint} || word{k}" for k in range(1, n))
-        for n in range(least, most + 1))
-    all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(least, most + 1))
+        for n in range(min_n, max_n + 1))
+    all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(min_n, max_n + 1))
     names = ", ".join(f"w.{name}" for name in keys.split(", "))
     # For the last words, `lead` is null, and so is the n-gram.
     return (f"SELECT id, {prefix}term AS term FROM (\n"

@@ -15,7 +15,7 @@ from textnb.mail.features.links import ADDRESS, host_suffixes
 from textnb.mail.features.words import LONGEST, pieces, plain_words
 from textnb.mail.message import MailMessage, MessageStructure
 
-# Their presence tells something of the program that wrote the message, and of its sender.
+# Their presence says something about the program that wrote the message, and about its sender.
 _PRESENCE = frozenset([
     "bcc", "cc", "comments", "content-class", "content-description", "content-disposition",
     "content-id", "content-language", "content-transfer-encoding", "content-type", "date",
@@ -29,14 +29,14 @@ _VALUES = frozenset(["content-class", "content-language", "importance", "organiz
 _EXPECTED = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type")
 _MAILERS = frozenset(["x-mailer", "user-agent", "x-mimeole"])
 _ADDRESSES = ("from", "to", "cc", "reply-to", "return-path")
-# Of a header's value, in characters; of addresses and of servers, their number.
-_LONGEST_VALUE, _MOST_ADDRESSES, _MOST_HOPS = 4096, 20, 20
+# The most characters of a header's value, addresses of a header, and servers of a message.
+_MAX_VALUE, _MAX_ADDRESSES, _MAX_HOPS = 4096, 20, 20
 
 _ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")
 _MARK = re.compile(
     r"^(?:\W{0,5}(?:(?:suspected|possible|probable|likely)\W{1,3})?(?:spam|junk|bulk)"
     r"[^\w\s]{0,3}[\])}*>:][\])}*>:\s]*)+", re.I)
-# Not versions of mail servers (8.11.6).
+# Four numbers are an address; three are the version of a mail server (8.11.6).
 _HOST = re.compile(r"(?<![\w.-])(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w.-])"
                    r"|(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,10}[A-Za-z][A-Za-z0-9-]{1,62})", re.A)
 _HELO = re.compile(r"\bfrom\s+(\S{1,255})(?:\s+\(([^()]{0,255}))?")
@@ -49,7 +49,7 @@ def subject_tokens(message: MailMessage, structure: MessageStructure) -> Iterato
 
     The mark of another filter before them is left out.
     """
-    subject = _MARK.sub("", (message.subject or "")[:_LONGEST_VALUE])
+    subject = _MARK.sub("", (message.subject or "")[:_MAX_VALUE])
     for piece in pieces(subject):
         yield f"subject:{piece.lower()}"
         if len(piece) > 1 and piece.isupper():
@@ -58,17 +58,17 @@ def subject_tokens(message: MailMessage, structure: MessageStructure) -> Iterato
 
 
 def address_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
-    """Names, addresses and hosts of senders and recipients, and how they go together."""
+    """Names, addresses and hosts of senders and recipients, and whether they agree."""
     addresses: dict[str, list[str]] = {}
     for name, value in structure.fields:
         if name not in _ADDRESSES:
             continue
-        text = value[:_LONGEST_VALUE]
+        text = value[:_MAX_VALUE]
         found = [address.lower() for address in _ADDRESS.findall(text)]
         addresses.setdefault(name, []).extend(found)
         if name != "return-path":
             yield from (f"{name}:name:{word}" for word in plain_words(_ADDRESS.sub(" ", text)))
-        for address in found[:_MOST_ADDRESSES]:
+        for address in found[:_MAX_ADDRESSES]:
             user, _, host = address.rpartition("@")
             yield f"{name}:address:{address[:LONGEST]}"
             yield f"{name}:user:{_DIGITS.sub('9', user)[:LONGEST]}"
@@ -91,9 +91,9 @@ def mailer_tokens(message: MailMessage, structure: MessageStructure) -> Iterator
 
 
 def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
-    """Servers that passed the message on, and whether their names are true; times are left out."""
+    """Servers that passed the message on, and whether their names are correct; without times."""
     hops = [value for name, value in structure.fields if name == "received"]
-    for hop in hops[:_MOST_HOPS]:
+    for hop in hops[:_MAX_HOPS]:
         text = hop[:1024]
         text = text.rpartition(";")[0] or text
         if found := _HELO.search(text):

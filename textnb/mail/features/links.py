@@ -19,7 +19,7 @@ _LINK = re.compile(
     r"(?::(\d{0,5}))?(.*)", re.S)
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _DIGITS = re.compile(r"[0-9]+")
-_MOST_LINKS, _MOST_WORDS, _LONGEST_PATH = 300, 20, 500
+_MAX_LINKS, _MAX_WORDS, _MAX_PATH = 300, 20, 500
 _LONGEST_TEXT = 200_000
 
 
@@ -28,7 +28,7 @@ def link_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
     in_text = (found.rstrip(_AFTER) for found in _IN_TEXT.findall(message.body[:_LONGEST_TEXT]))
     targets = list(dict.fromkeys([*message.links, *in_text]))
     yield f"link:count:{1 << len(targets).bit_length() - 1 if targets else 0}"
-    for target in targets[:_MOST_LINKS]:
+    for target in targets[:_MAX_LINKS]:
         found = _LINK.fullmatch(f"http://{target}" if target[:4].lower() == "www." else target)
         if found is None:
             yield "link:relative"
@@ -47,8 +47,8 @@ def link_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
         elif host.isdigit():
             yield "link:number"
         yield from (f"link:host:{suffix}" for suffix in host_suffixes(host))
-        words = filter(None, _SEPARATORS.split(path[:_LONGEST_PATH]))
-        for word, _ in zip(words, range(_MOST_WORDS), strict=False):
+        words = filter(None, _SEPARATORS.split(path[:_MAX_PATH]))
+        for word, _ in zip(words, range(_MAX_WORDS), strict=False):
             yield f"link:path:{_DIGITS.sub('9', word.lower())[:LONGEST]}"
 
 

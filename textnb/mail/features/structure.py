@@ -10,12 +10,12 @@ from textnb.mail.message import MailMessage, MessageStructure
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d+")
-_MOST_PARTS = 100
+_MAX_PARTS = 100
 
 
 def part_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
     """Content types, charsets, transfer encodings and dispositions, and what is malformed."""
-    for part in structure.parts[:_MOST_PARTS]:
+    for part in structure.parts[:_MAX_PARTS]:
         kind = f"mime:{part.content_type[:LONGEST]}"
         yield kind
         yield f"{kind}:encoding:{part.encoding[:LONGEST] or 'none'}"
@@ -30,7 +30,7 @@ def part_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
 
 def attachment_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
     """Words of attachments' names, digits as one 9, and their endings."""
-    for part in structure.parts[:_MOST_PARTS]:
+    for part in structure.parts[:_MAX_PARTS]:
         if part.name:
             stem, _, ending = part.name.lower().rpartition(".")
             yield f"attachment:ending:{ending[:LONGEST]}"

@@ -9,11 +9,11 @@ from itertools import pairwise
 from textnb.mail.message import MailMessage, MessageStructure
 from textnb.runtime.unicode import normalize
 
-# What is longer is hardly ever a word.
+# A longer run of characters is hardly ever a word.
 LONGEST = 40
-# Of the text, in characters: more than anybody reads of a message.
+# Characters of the text: more than anybody reads of a message.
 _LONGEST_TEXT = 200_000
-# Without a colon inside, a word is not like the tokens of other kinds.
+# Words have no colon inside, so they differ from the tokens of other kinds.
 _PIECE = re.compile(r"[^\s:]+:?|:+")
 _PUNCTUATION = "!\"#&'()*+,-./:;<=>?@[\\]^_`{|}~«»‘’‚“”„…–—•·¡¿"
 _ODD = re.compile(r"[^\w\s]{3,}")
@@ -57,7 +57,7 @@ def plain_words(text: str) -> Iterator[str]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """What stands between white space, with its case and punctuation.
+    """The pieces between white space, with their case and punctuation.
 
     >>> list(pieces("FREE!! Call: now"))
     ['FREE!!', 'Call:', 'now']
