@@ -40,7 +40,7 @@ from textnb.filter.mailfilter import MailFilter
 from textnb.models import MomentModel, base
 from textnb.models.base import check_registered, is_registered, register_model
 from textnb.models.counts import CountModel
-from textnb.models.fields import TAKEN
+from textnb.models.fields import RESERVED
 from textnb.models.known import all_models, model_named
 from textnb.runtime.settings import declared, setting
 from textnb.workflow.train import model_of, training_of
@@ -278,7 +278,7 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs():
     options = {str(param.name) for param in command.params} - own
     options |= {field.name for group in command.groups for field, _ in declared(group)} - own
     keys = {"kind", "tokenizer", *defaults_of(TextClassifier), *defaults_of(textnb.Tokenizer)}
-    assert options | (keys - {"estimator"}) | {"help"} == TAKEN
+    assert options | (keys - {"estimator"}) | {"help"} == RESERVED
 
 
 @pytest.mark.parametrize(("weigh", "message"), [

@@ -611,7 +611,7 @@ def test_codes_and_whole_rows_hold_all_numbers(shape: tuple[int, int]) -> None:
     terms = [f"t{n}" for n in range(shape[0])]
     rows = WeightRows(SimpleNamespace(terms=terms, weights=weights, idf=None))  # type: ignore[arg-type]
     expected = [[term, *row] for term, row in zip(terms, weights.tolist(), strict=True)]
-    assert [*rows.whole()] == expected
+    assert [*rows.full_rows()] == expected
     coded = rows.codes()
     if shape[0] < 40:
         return

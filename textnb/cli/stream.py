@@ -118,9 +118,12 @@ class Stream:
             self.end(FAILED, "error: the message was not judged in time; see --timeout")
 
     def _take(self) -> None:
-        """Read the message, if it was not, as far as one may be judged."""
+        """Read the message as far as one may be judged, unless that was begun: it may have failed
+        for want of memory, and the block that was read then is kept."""
         from textnb.mail.message import MAX_MESSAGE
 
+        if self._message or self._pending:
+            return
         while len(self._message) <= MAX_MESSAGE and self._read():
             self._message += self._pending
             self._pending = b""
