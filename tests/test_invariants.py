@@ -211,8 +211,8 @@ def permuted(learned, names, order):
             "class_log_prior_": 0, "feature_log_prob_": 0, "intercept": 0}
     moved = {name: np.take(values, order, axis=axis[name]) if name in axis else values
              for name, values in learned.items()}
-    return {**moved, "classes_": np.array(names, dtype=learned["classes_"].dtype)
-            if learned["classes_"].dtype.kind == "O" else np.array(names)}
+    kind = learned["classes_"].dtype if isinstance(names[0], str) else np.int64
+    return {**moved, "classes_": np.array(names, dtype="O" if kind == "O" else None)}
 
 
 # The order of rows changes nothing
@@ -483,8 +483,9 @@ NUMBERS = {"eggs": 7, "ham": -3, "spam": 10}
     lambda label: label.replace_strict(NUMBERS, return_dtype=pl.Int8),
     lambda label: label == "spam"], ids=["str", "int", "int8", "bool"])
 def test_a_saved_and_loaded_model_is_the_same(case, labels, tmp_path):
-    label = pl.col("label").list.eval(labels(pl.element())) if case.rows is LISTS else labels(
-        pl.col("label"))
+    # Two labels of a list may become one.
+    label = pl.col("label").list.eval(labels(pl.element()).unique(
+        maintain_order=True)) if case.rows is LISTS else labels(pl.col("label"))
     frame = case.rows.with_columns(label=label)
     model = case.fit(frame)
     model.save(tmp_path / "model.textnb")
@@ -584,7 +585,7 @@ def test_no_more_is_taken_away_than_was_counted(a, feature, excess):
     counts = a.feature_count.copy()
     counts[0, feature] += excess
     more = Counts.from_table(a.classes, a.class_count, counts)
-    with pytest.raises(DataError, match=f"has counted feature {feature} .* times, fewer than"):
+    with pytest.raises(DataError, match=f"has counted feature {feature} .* times?, fewer than"):
         a - more
     rows = Counts.from_table(a.classes, a.class_count + excess, a.feature_count)
     with pytest.raises(DataError, match=r"has learned [\d,]+ documents?, fewer than"):
