@@ -97,9 +97,10 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("input.trian=x", r"input\.trian: no such key - did you mean 'train'\?; the keys there are"),
     ("inptu.train=x", r"inptu: no such key - did you mean 'input'\?"),
     *((f"decision.{name}=2", rf"decision\.{name}: must be a number above 0 and below 1; got 2")
-      for name in ("max_false_positive_rate", "confidence")),
+      for name in ("max_false_positive_rate", "max_false_negative_rate", "confidence")),
     ("decision.costs=[-1, 0]", r"decision\.costs: must be two numbers above 0, .*got \[-1, 0\]"),
     ("predictions={file='a.csv', top=2}", r"predictions: a\.csv can't hold the lists of top: "),
+    ("predictions={file='a.TSV', top=2}", r"predictions: a\.TSV can't hold the lists of top: "),
     ("validation.folds=1", r"validation\.folds: must be an int >= 2; got 1"),
     ("validation.folds=three", r"validation\.folds: must be an int >= 2; got 'three'"),
     ("validation={leave_one_out=true, folds=3}",

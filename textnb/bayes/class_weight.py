@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError, suggestion
-
-ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
 
 class _Statistic(Protocol):

@@ -167,11 +167,6 @@ def _of_group(group: type, values: TypedOptions) -> Any:
                     if field.name in values})
 
 
-def option_of_model(name: str) -> str:
-    """The words that set a setting of a model on the command line."""
-    return f"--{name}" if name in _OPTIONS_OF_MODELS else f"--set {name}"
-
-
 def name_of(field: Field[Any], facts: Setting) -> str:
     """An option's long name, as errors write it."""
     if facts.is_argument:

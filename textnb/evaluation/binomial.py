@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from textnb.errors import ParameterError
+from textnb.runtime.settings import SHARE
 
 
 def upper_bound(events: int, trials: int, confidence: float) -> float:
@@ -79,5 +80,5 @@ def trials_needed(rate: float, confidence: float) -> int:
 
 def check_share(name: str, value: Any) -> None:
     """Raises ParameterError unless the value is a number above 0 and below 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise ParameterError.out_of_range(name, "a number above 0 and below 1", value)
+    if not SHARE.holds(value):
+        raise ParameterError.out_of_range(name, SHARE.says, value)

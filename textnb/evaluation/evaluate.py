@@ -38,7 +38,7 @@ from textnb.learning.fitted import Fitted, check_one_label, check_texts, fitted_
 from textnb.runtime.settings import is_number
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers, lists_of
-from textnb.scoring.scorer import calibrate_scores
+from textnb.scoring.scorer import Watch, calibrate_scores
 from textnb.scoring.texts import coverage_of, predict
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
@@ -156,25 +156,25 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
     1.0
     """
-    fitted, classes = fitted_texts(model), _classes(model)
-    check_class(classes.to_list(), positive)
-    if fitted is not None:
-        return score_held_out(fitted, frame).calibrated(fitted.calibration).roc(positive)
-    return HeldOut.joined([*_scored_tables(model, frame)]).roc(positive)
+    check_class(_classes(model).to_list(), positive)
+    held, fitted = score_held_out_of(model, frame), fitted_texts(model)
+    return held.calibrated(None if fitted is None else fitted.calibration).roc(positive)
 
 
-def score_classes(
-    model: AnyModel, frame: Any, progress: Progress | None = None
-) -> tuple[HeldOut, ScoringWatch | None]:
-    """Uncalibrated scores of rows with one label each; for texts, also what was counted."""
+def score_held_out_of(
+    model: AnyModel, frame: Any, progress: Progress | None = None, watch: Watch | None = None
+) -> HeldOut:
+    """Score labelled rows of a model of texts, as `score_held_out` does, or of a table's.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Called with each batch of texts and its counts.
+    """
     fitted = fitted_texts(model)
-    if fitted is None:
-        return HeldOut.joined([*_scored_tables(model, frame, progress)]), None
-    watch, parts = ScoringWatch(fitted), []
-    for batch, counts, held in scored_batches(fitted, frame, progress):
-        watch.add(batch, counts, held.actual)
-        parts.append(held)
-    return HeldOut.joined(parts), watch
+    if fitted is not None:
+        return score_held_out(fitted, frame, progress, watch)
+    return HeldOut.joined([*_scored_tables(model, frame, progress)])
 
 
 def _scored_tables(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from textnb.bayes.labels import Link
 from textnb.errors import Mention, ParameterError
 from textnb.evaluation.binomial import check_share
 from textnb.evaluation.roc import check_class, check_two_classes
-from textnb.runtime.settings import is_number
+from textnb.runtime.settings import COSTS
 
 BY, METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
 _OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
@@ -90,10 +89,8 @@ class Goal:
         if self.method not in (None, *METHODS):
             raise ParameterError.unknown_choice("method", self.method, METHODS)
         pair = (1, 1) if self.costs is None else self.costs
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(
-                is_number(cost) and 0 < cost < math.inf for cost in pair):
-            raise ParameterError.out_of_range(
-                "costs", "two numbers above 0, of a false positive and of a false negative", pair)
+        if not COSTS.holds(pair):
+            raise ParameterError.out_of_range("costs", COSTS.says, pair)
 
     @property
     def request(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from textnb.runtime.stopping import STOPPED
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
+SEPARATORS = {"csv": ",", "tsv": "\t"}
 _ROWS = 8192
 # Rows of a row group, which the engine holds until it is whole: eight times as many by default,
 # which are gigabytes of long texts.
@@ -43,7 +43,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         If the format can't hold a column of the frame.
     """
     chosen = output_format(path, format)
-    if chosen in _SEPARATORS:
+    if chosen in SEPARATORS:
         for name, dtype in frame.collect_schema().items():
             if dtype.is_nested() and dtype != pl.List(pl.String):
                 raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
@@ -62,7 +62,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         elif chosen == "ndjson":
             frame.sink_ndjson(file)
         else:
-            frame.sink_csv(file, separator=_SEPARATORS[chosen])
+            frame.sink_csv(file, separator=SEPARATORS[chosen])
         if STOPPED.is_set():
             raise KeyboardInterrupt
 
@@ -124,6 +124,6 @@ def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
         first = pl.DataFrame(schema=frame.collect_schema())
     for place, batch in enumerate(chain([first], batches)):
         text = batch.write_ndjson() if format == "ndjson" else batch.write_csv(
-            separator=_SEPARATORS[format], include_header=place == 0)
+            separator=SEPARATORS[format], include_header=place == 0)
         sys.stdout.buffer.write(text.encode("utf-8"))
     sys.stdout.buffer.flush()

@@ -18,7 +18,7 @@ from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
-from textnb.evaluation.evaluate import scan_for, score_classes, score_lists
+from textnb.evaluation.evaluate import scan_for, score_held_out_of, score_lists
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import in_classes, known_labels
 from textnb.evaluation.labels import LabelEvaluation
@@ -27,6 +27,8 @@ from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates, errors_by_threshold
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
+from textnb.learning.fitted import fitted_texts
+from textnb.scoring.texts import coverage_of
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
@@ -251,21 +253,22 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
 
 
 def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Scored:
-    held, watch = score_classes(model, frame, progress)
-    classes, novelty = pl.Series(model.classes_.tolist()), None
-    if watch is not None:
-        watch.warn()
-        novelty = watch.novelty.result
-    held = replace(held, novelty=novelty,
-                   without_class=in_classes(held.actual, learned_rows(model) == 0))
+    fitted, classes = fitted_texts(model), pl.Series(model.classes_.tolist())
+    coverage = None if fitted is None else coverage_of(fitted)
+    held = score_held_out_of(model, frame, progress, None if coverage is None else coverage.add)
+    if held.novelty is not None:
+        held.novelty.warn()
+    if coverage is not None:
+        coverage.warn()
+    held = replace(held, without_class=in_classes(held.actual, learned_rows(model) == 0))
     posterior = held.calibrated(getattr(model, "calibration_", None))
     decision = getattr(model, "decision_", None)
-    result = replace(evaluation(posterior.pairs(decision), classes, decision), novelty=novelty,
-                     textless=0 if watch is None else watch.coverage.textless)
+    result = replace(evaluation(posterior.pairs(decision), classes, decision), novelty=held.novelty,
+                     textless=0 if coverage is None else coverage.textless)
     answers = held.predicted if decision is None else decision.decide(
         log_odds(posterior.scores), classes.to_list())
     return Scored(model, result, held, posterior, answers, held.predicted == held.actual,
-                  None if watch is None else watch.coverage)
+                  coverage)
 
 
 def learned_rows(model: Model) -> NDArray[Any]:

@@ -94,7 +94,11 @@ WHOLE_ABOVE_0 = Range("an integer above 0 and below 2**31",
                       lambda v: is_whole(v) and 1 <= v < 2**31)
 AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 
-
+SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, float))
+              and not is_truth(v) and 0 < v < 1)
+COSTS = Range("two numbers above 0, of a false positive and of a false negative",
+              lambda v: isinstance(v, (tuple, list)) and len(v) == 2
+              and all(ABOVE_0.holds(cost) for cost in v))
 COUNT = Range("an integer above 0", lambda v: is_whole(v) and v >= 1)
 STRINGS = Range("a list of strings", lambda v: isinstance(v, (list, tuple)) and all(
     isinstance(each, str) for each in v))

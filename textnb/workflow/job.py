@@ -25,7 +25,7 @@ from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of, target_of_path
-from textnb.frames.sinks import ENDINGS
+from textnb.frames.sinks import ENDINGS, SEPARATORS
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.known import all_models
 from textnb.runtime.settings import Place, Range, declared, is_number, setting
@@ -120,7 +120,7 @@ class Predictions(PredictOptions):
     def check(self) -> None:
         """Raises ParameterError if the file can't hold the answers."""
         nested = [name for name in ("scores", "explain", "top") if getattr(self, name)]
-        if nested and self.file.endswith((".csv", ".tsv")):
+        if nested and ENDINGS[Path(self.file).suffix.lower()] in SEPARATORS:
             raise ParameterError(f"{self.file} can't hold the lists of {nested[0]}: name a "
                                  ".parquet or .ndjson file")
 

@@ -7,7 +7,6 @@ says another. This module imports neither Polars nor NumPy, so that ``--help`` s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from math import inf
 from typing import Any
 
 from textnb.errors import Mention, ParameterError
@@ -15,7 +14,9 @@ from textnb.learning.settings import FALSE_POSITIVES, ColumnSettings, LimitSetti
 from textnb.models.known import table_models
 from textnb.runtime.settings import (
     AT_LEAST_2,
+    COSTS,
     COUNT,
+    SHARE,
     Costs,
     Grid,
     Label,
@@ -32,9 +33,6 @@ from textnb.text.token_settings import TokenSettings
 # Formats that `textnb.frames` reads; a test compares them.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
                  "iceberg")
-_SHARE = Range("a number above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
-_COSTS = Range("two numbers above 0, of a false positive and of a false negative",
-               lambda v: len(v) == 2 and all(is_number(cost) and 0 < cost < inf for cost in v))
 _FEEDBACK = Range("a share above 0 and up to 1", lambda v: is_number(v) and 0 < v <= 1)
 _SAMPLE = Range("an int from 2 to 2147483647", lambda v: is_whole(v) and 2 <= v < 2**31)
 # The systems that `textnb.export` writes for; a test holds them to it.
@@ -285,21 +283,21 @@ class DecideOptions:
         metavar="CLASS")
     max_false_positive_rate: float | None = setting(
         None, "At most this share of the other documents may be answered as --class: 0.001.",
-        names=("--max-false-positives",), range=_SHARE)
+        names=("--max-false-positives",), range=SHARE)
     max_false_negative_rate: float | None = setting(
         None, "And at most this share of --class may be answered as another; the answer between "
-        "is \"unsure\".", names=("--max-false-negatives",))
+        "is \"unsure\".", names=("--max-false-negatives",), range=SHARE)
     costs: Costs | None = setting(
         None, "Instead: what a false positive and a false negative cost, such as 10,1; of lists "
-        "of labels, a label that is wrong and one that is missed.", metavar="N,N", range=_COSTS)
+        "of labels, a label that is wrong and one that is missed.", metavar="N,N", range=COSTS)
     method: str | None = setting(
         None, "With costs: empirical (least cost on these rows, the default) or theoretical (by "
         "the probabilities alone).", is_option=False)
     min_precision: float | None = setting(
         None, "Instead: for every class, the least share of its answers that is right.",
-        range=_SHARE)
+        range=SHARE)
     min_probability: float | None = setting(
-        None, "Instead: for every class, the least probability of an answer.", range=_SHARE)
+        None, "Instead: for every class, the least probability of an answer.", range=SHARE)
     by: str | None = setting(
         None, "Instead, of lists of labels: the best F1 of each label (f1), or of all pairs of a "
         "row and a label (micro-f1).", choices=("f1", "micro-f1"))
@@ -308,7 +306,7 @@ class DecideOptions:
         "the thresholds stay.", metavar="N", minimum=0)
     at_most: int | None = setting(
         None, "Of lists of labels: each row gets no more than this number.", metavar="N")
-    confidence: float = setting(0.95, "Confidence of the guarantees.", range=_SHARE)
+    confidence: float = setting(0.95, "Confidence of the guarantees.", range=SHARE)
     scored: str | None = setting(
         None, "INPUT is what MODEL learned: each row is left out in turn (of lists of labels, a "
         "fifth of the rows at a time), or the folds of a validation are scored",
