@@ -3,7 +3,6 @@
     speed         whole processes, their parts from memory, and single messages: textnb,
                   scikit-learn, fastText, Vowpal Wabbit, bogofilter
     scale         textnb from 10 MB to 3 GB of text
-    instructions  instructions for a byte of text, by perf or valgrind
     accuracy      accuracy, macro-F1, log loss and CPU seconds on all corpora
     recipe        complement models on tf-idf, beside their published figures
     tables        dense models beside scikit-learn's, on MNIST
@@ -42,7 +41,7 @@ from benchmarks import accuracy, exports, filters, pages, served, sides, speed
 from benchmarks.process import Missing, Row, note
 
 SECTIONS = {
-    "speed": speed.speed, "scale": speed.scale, "instructions": speed.instructions,
+    "speed": speed.speed, "scale": speed.scale,
     "accuracy": accuracy.accuracy, "recipe": accuracy.recipe, "tables": speed.tables,
     "filters": filters.filters, "served": served.served, "exports": exports.exports,
     "spark": speed.spark}
@@ -90,9 +89,9 @@ def parse() -> argparse.Namespace:
                         help="files of TEXTNB_CORPORA without .parquet, Parquet files, "
                         "docstrings, or sizes of repeated reviews such as '1 GB'")
     parser.add_argument("--tasks", nargs="*", default=sides.TASKS, choices=sides.TASKS,
-                        metavar="TASK", help="of speed and instructions: " + "; ".join(sides.TASKS))
+                        metavar="TASK", help="of speed: " + "; ".join(sides.TASKS))
     parser.add_argument("--sides", nargs="*", choices=sides.SIDES, metavar="SIDE",
-                        help="of speed, instructions and accuracy: " + "; ".join(sides.SIDES))
+                        help="of speed and accuracy: " + "; ".join(sides.SIDES))
     parser.add_argument("--json", metavar="FILE", help="keep the figures in this file")
     parser.add_argument("--resume", action="store_true",
                         help="measure only what --json or the record does not have")

@@ -81,8 +81,6 @@ def about(machine: Row) -> str:
     if machine.get("load", 0) > 0.5 * machine["cores"]:
         said.append(f"Other work ran beside it (load {machine['load']} at the start): times are "
                     "too high, ratios of sides that ran in turn are sounder.")
-    if machine.get("counter"):
-        said.append(f"Counted by {machine['counter']}.")
     if machine.get("absent"):
         said.append(f"Not installed, so absent: {', '.join(machine['absent'])}.")
     return " ".join(said)
@@ -205,15 +203,6 @@ def of_tasks(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 # What is computed from figures.
 
-def beyond(rows: Sequence[Row]) -> str:
-    """How long textnb takes beyond the start of the libraries that it needs."""
-    start = next((row["seconds"] for row in of_tasks(rows, ["start"])
-                  if row["side"] == "import polars, numpy"), 0.0)
-    return Pivot(
-        "task", "corpus", lambda row: digits(row["seconds"] - start), TASK,
-        lambda row: row.get("side") == OWN and row["task"] in WHOLE[:3] and "seconds" in row)(rows)
-
-
 def losses(rows: Sequence[Row]) -> str:
     """Where a peer is faster, smaller or more accurate than textnb: every case."""
     better: dict[str, Callable[[Row, Row], bool]] = {
@@ -298,7 +287,6 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "whole": ("speed", Table({"task": TASK, "side": SIDE}, {
         "time, s": SECONDS, "CPU, s": "cpu_seconds", **FASTER, **MEMORY,
         "accuracy": ACCURACY, "its command alone, s": "command_seconds"}, WHOLE, "corpus")),
-    "beyond": ("speed", beyond),
     "parts": ("speed", Table({"task": TASK, "side": SIDE}, {
         "time, s": SECONDS, "MB/s": lambda row: digits(row["bytes"] / 1e6 / row["seconds"]),
         **FASTER, **MEMORY, "entries": "entries", "terms": "terms", "accuracy": ACCURACY},
@@ -311,8 +299,6 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "sizes": ("scale", Table({"text": CORPUS}, SIZES, ("corpus",))),
     "scale": ("scale", Table({"text": CORPUS, "task": TASK}, {
         "time, s": SECONDS, "memory, MiB": "peak_mib"}, ("train", "predict"))),
-    "instructions": ("instructions", Table({"corpus": CORPUS, "task": TASK, "side": SIDE}, {
-        "instructions": "instructions", "a byte of text": "per_byte"})),
     "accuracy": ("accuracy", Table({"texts": "{train_rows:,} / {test_rows:,}", "side": SIDE}, {
         "accuracy": ACCURACY, "macro-F1": "macro_f1:.4f", "log loss": "log_loss:.4f",
         "CPU, s": "cpu_seconds", "memory, MiB": "peak_mib"}, each="corpus")),

@@ -296,13 +296,13 @@ class Side:
 
 
 def command_of(
-    name: str, task: str, train: str, test: str, folder: Path, few: str = "", times: int = 1,
+    name: str, task: str, train: str, test: str, folder: Path, few: str = "",
     label: str = "",
 ) -> list[str]:
     """The command line of one measured process."""
     own = SIDES[name].commands.get(task.removesuffix(" 1,2"))
     if own is None:
-        return calling(measure, name, task, train, test, str(folder), few, str(times))
+        return calling(measure, name, task, train, test, str(folder), few)
     return fill(own, textnb=Path(sys.executable).with_name("textnb"), train=train, test=test,
                 folder=folder, label=label, words=2 if task.endswith(" 1,2") else 1)
 
@@ -372,7 +372,7 @@ SIDES = {
 
 
 def measure(
-    name: str, task: str, train: str, test: str, folder: str, few: str = "", times: str = "1",
+    name: str, task: str, train: str, test: str, folder: str, few: str = "",
 ) -> Row:
     """One task of one side, in a process of its own."""
     side = SIDES[name].program(task, Path(folder))
@@ -389,7 +389,7 @@ def measure(
             return answers(side, train, test)
         case _:
             first = SIDES[name].program(task, Path(folder))
-            return from_memory(side, first, task, train, test, few, int(times))
+            return from_memory(side, first, task, train, test, few)
     return {"command_seconds": side.command_seconds} if isinstance(side, Program) else {}
 
 
@@ -405,7 +405,7 @@ def answers(side: Texts, train: str, test: str) -> Row:
 
 
 def from_memory(
-    side: Texts, first: Texts, task: str, train: str, test: str, few: str, times: int
+    side: Texts, first: Texts, task: str, train: str, test: str, few: str
 ) -> Row:
     """Seconds of one task, after a first use on FEW; the peak of memory during it."""
     asks = task in ("message", "predict from memory")
@@ -426,8 +426,7 @@ def from_memory(
     # The highest mark begins again with what is resident now.
     Path("/proc/self/clear_refs").write_text("5")
     started = time.perf_counter()
-    for _ in range(times):
-        found = work(rows)
+    found = work(rows)
     seconds, peak = time.perf_counter() - started, status("self", "VmHWM")
     return {"seconds": seconds, "peak_mib": peak, "check": {
         "accuracy": share_right(pl.Series(found), frame["label"])} if asks else found or {}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import time
@@ -16,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from benchmarks import sides
-from benchmarks.data import Corpus, name_of, prepare, stored
-from benchmarks.process import Missing, Row, calling, in_turn, is_here, note, rows_of, run
+from benchmarks.data import Corpus, prepare, stored
+from benchmarks.process import Missing, Row, calling, in_turn, is_here, rows_of, run
 from benchmarks.sides import BASE, PARTS, SHORT, SIDES, TASKS, WHOLE, command_of, make
 
 # A place of figures, and the function that measures its rows.
@@ -41,8 +40,6 @@ NEEDS = {"predict": "train", "filter": "train", "filter 1,2": "train 1,2", "upda
 # Bytes from which each run of the slowest sides takes minutes.
 LARGE = 2e8
 SIZES = ("10 MB", "100 MB", "1 GB", "3 GB")
-# Instructions of a task: its runs in one process, so that the start is subtracted.
-REPEATS = (1, 3)
 # scikit-learn's models of feature tables, and textnb's.
 DENSE = {
     "gaussian": ("naive_bayes.GaussianNB()", "GaussianNB()"),
@@ -153,44 +150,6 @@ def attempt(side: str, task: str, corpus: Corpus, work: Path, few: str) -> Row:
         found["model_mib"] = sum(path.stat().st_size for path in folder.glob("*")
                                  if path.name.startswith(("model", "wordlist"))) / 2**20
     return found
-
-
-def instructions(given: Any) -> Steps:
-    """Instructions for a byte of text, on one core: a figure that no neighbour changes."""
-    if not shutil.which("valgrind"):
-        raise Missing("instructions need valgrind: apt-get install valgrind")
-    given.about["counter"] = "callgrind"
-    for name in given.corpora or ["imdb" if given.stored else "docstrings"]:
-        for task in (task for task in PARTS if task in given.tasks):
-            place = {"corpus": name_of(name), "task": task}
-            chosen = [side for side in present(given, task) if SIDES[side].kind is sides.Textnb]
-            yield place, partial(count_all, place, name, chosen, given.folder)
-
-
-def count_all(place: Row, name: str, chosen: list[str], folder: Path) -> list[Row]:
-    task, corpus, rows = place["task"], prepare(name, folder, few=True), []
-    size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]
-    for side in chosen:
-        # NumPy and Polars use one thread, so that none spins while it waits.
-        environment = {**SIDES[side].environment, "POLARS_MAX_THREADS": "1",
-                       "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        first, last = (count(command_of(
-            side, task, corpus.train, corpus.test, folder, corpus.train, times), environment,
-            folder / "log") for times in REPEATS)
-        each = (last - first) / (REPEATS[1] - REPEATS[0])
-        rows.append({**place, "side": side, "bytes": size, "instructions": round(each),
-                     "per_byte": round(each / size, 1)})
-        note(f"{place}, {side}: {rows[-1]['per_byte']} instructions a byte")
-    return rows
-
-
-def count(command: list[str], environment: Mapping[str, str], log: Path) -> int:
-    """Instructions of a command."""
-    ran = run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-               f"--log-file={log}", *command], environment)
-    if "failed" in ran:
-        raise RuntimeError(f"under valgrind, {ran['failed']}")
-    return int(re.findall(r"Collected : (\d+)", log.read_text())[-1])
 
 
 def tables(given: Any) -> Steps:
