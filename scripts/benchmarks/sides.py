@@ -1,4 +1,4 @@
-"""What is compared: a line for each side, with its settings and the tasks that it takes part in.
+"""How sides do the tasks that they are compared by; sides.toml says which sides there are.
 
 A side is a vectorizer and a model of scikit-learn, a TextClassifier (both as expressions), or a
 program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet, learn, answer, write
@@ -17,7 +17,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -255,124 +256,75 @@ class Bogofilter(Program):
 
 @dataclass(frozen=True)
 class Side:
-    """A line of the table of sides.
-
-    Attributes
-    ----------
-    kind : class
-        How it learns and answers in Python, by the model that is its `expression`.
-    tasks : tuple of str
-        Behind ``1,2`` with words and pairs of words.
-    commands : dict
-        Tasks that are commands of its own.
-    needs, how : str
-        The program or module that it is, and the command that installs it.
-    same_counts : bool
-        As the base has them: all that is found must be equal.
-    random : bool
-        Threads or chance decide the answers.
-    only : tuple of str
-        The corpora that it is measured on unless it is asked for by name; empty for all.
-    """
+    """An entry of sides.toml, which says what its keys mean."""
 
     kind: type[Texts]
     tasks: tuple[str, ...]
-    expression: str = ""
+    model: str = ""
+    vectorizer: str = ""
+    tokenizer: str = "textnb.Tokenizer"
+    options: str | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
-    needs: str = ""
+    needs: Sequence[str] = ()
     how: str = ""
     same_counts: bool = False
     two_classes: bool = False
     random: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    only: tuple[str, ...] = ()
+    only: Sequence[str] = ()
 
     @property
     def present(self) -> bool:
-        return not self.needs or bool(shutil.which(self.needs) or find_spec(self.needs))
+        return not self.needs or any(shutil.which(one) or find_spec(one) for one in self.needs)
 
     def program(self, task: str, folder: Path) -> Any:
-        return self.kind(self.expression, 2 if task.endswith(" 1,2") else 1, folder)
+        expression = self.model and (
+            f"sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.{self.vectorizer}, "
+            f"sklearn.{self.model})" if self.vectorizer else
+            f"textnb.TextClassifier(textnb.{self.model}, "
+            f"tokenizer={self.tokenizer}(ngram_range=(1, WORDS)))")
+        return self.kind(expression, 2 if task.endswith(" 1,2") else 1, folder)
+
+    def command(self, task: str) -> str | None:
+        """The command that does a task, if one does."""
+        if self.options is None:
+            return self.commands.get(task)
+        train = ("{textnb} train {train} -o {folder}/model.textnb --set sklearn=true "
+                 f"--ngrams 1,{{words}} --quiet {self.options}")
+        predict = ("{textnb} predict {folder}/model.textnb {test} -o {folder}/answers.parquet "
+                   "--quiet")
+        return {"train": train, "predict": predict, "job": f'sh -c "{train} && {predict}"',
+                "filter": "{textnb} filter {folder}/model.textnb --spam-class {label}",
+                "update": "{textnb} update {folder}/model.textnb {folder}/../message.eml "
+                          "--as {label} -o {folder}/updated.textnb --quiet"}.get(task)
+
+
+def read_sides() -> dict[str, Side]:
+    groups = {"whole": WHOLE, "parts": PARTS, "short": SHORT}
+    rows = tomllib.loads(Path(__file__).with_name("sides.toml").read_text("utf-8"))
+    return {name: Side(**{
+        **row, "kind": globals()[row["kind"]],
+        "tasks": tuple(one for task in row["tasks"] for one in groups.get(task, (task,)))})
+        for name, row in rows.items()}
+
+
+SIDES = read_sides()
+DEFAULT, TUNED = "textnb, NBLinear, words", f"textnb, tune, {TRIALS} trials"
 
 
 def command_of(
-    name: str, task: str, train: str, test: str, folder: Path, few: str = "",
-    label: str = "",
+    name: str, task: str, train: str, test: str, folder: Path, few: str = "", label: str = ""
 ) -> list[str]:
     """The command line of one measured process."""
-    own = SIDES[name].commands.get(task.removesuffix(" 1,2"))
+    own = SIDES[name].command(task.removesuffix(" 1,2"))
     if own is None:
         return calling(measure, name, task, train, test, str(folder), few)
     return fill(own, textnb=Path(sys.executable).with_name("textnb"), train=train, test=test,
                 folder=folder, label=label, words=2 if task.endswith(" 1,2") else 1)
 
 
-def textnb_commands(options: str = "") -> dict[str, str]:
-    train = ("{textnb} train {train} -o {folder}/model.textnb --set sklearn=true "
-             f"--ngrams 1,{{words}} --quiet {options}")
-    predict = "{textnb} predict {folder}/model.textnb {test} -o {folder}/answers.parquet --quiet"
-    return {"train": train, "predict": predict, "job": f'sh -c "{train} && {predict}"',
-            "filter": "{textnb} filter {folder}/model.textnb --spam-class {label}",
-            "update": "{textnb} update {folder}/model.textnb {folder}/../message.eml --as {label} "
-                      "-o {folder}/updated.textnb --quiet"}
-
-
-def sklearn(vectorizer: str, model: str) -> str:
-    return (f"sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.{vectorizer}, "
-            f"sklearn.{model})")
-
-
-def textnb(model: str, tokenizer: str = "") -> str:
-    return (f"textnb.TextClassifier(textnb.{model}, "
-            f"tokenizer=textnb.Tokenizer{tokenizer}(ngram_range=(1, WORDS)))")
-
-
-NB, SVC = "naive_bayes.MultinomialNB()", "svm.LinearSVC()"
-SAME_TOKENS = textnb("MultinomialNB()", ".sklearn")
-TFIDF = "TfidfVectorizer(sublinear_tf=True, ngram_range=(1, WORDS))"
-JOBS, ANSWERS, PAIRS = ("job", "job 1,2"), ("answers",), ("answers 1,2",)
-DEFAULT, TUNED = "textnb, NBLinear, words", f"textnb, tune, {TRIALS} trials"
-FASTTEXT = {"needs": "fasttext", "how": "apt-get install fasttext"}
-
-SIDES = {
-    BASE: Side(Texts, (*WHOLE, *PARTS, "message"), sklearn(
-        "CountVectorizer(ngram_range=(1, WORDS))", NB), same_counts=True),
-    "scikit-learn, tf-idf, LinearSVC": Side(Texts, WHOLE, sklearn(TFIDF, SVC)),
-    "scikit-learn, hashing": Side(Texts, ("fit", "predict from memory"), sklearn(
-        "HashingVectorizer(alternate_sign=False, norm=None)", NB)),
-    "textnb": Side(Textnb, TASKS, SAME_TOKENS, textnb_commands(), same_counts=True),
-    "textnb, kernel off": Side(Textnb, (*PARTS, "message"), SAME_TOKENS, same_counts=True,
-                               environment={"TEXTNB_KERNEL": "off"}),
-    "textnb, in Python": Side(Textnb, JOBS, SAME_TOKENS, same_counts=True),
-    "textnb, NBLogisticRegression": Side(
-        Textnb, JOBS, commands=textnb_commands("--model nblr"), random=True),
-    "textnb, NBLinear": Side(Textnb, JOBS, commands=textnb_commands("--model nblinear")),
-    "fastText": Side(FastText, (*WHOLE, "message"), random=True, **FASTTEXT),
-    "Vowpal Wabbit": Side(VowpalWabbit, WHOLE, needs="pylibvw" if VW[1:] else "vw",
-                          how="pip install vowpalwabbit"),
-    "bogofilter": Side(Bogofilter, ("train", "predict", "job", "filter", "update"), commands={
-        "filter": "bogofilter -d {folder}", "update": "bogofilter -d {folder} -s"},
-        needs="bogofilter", how="apt-get install bogofilter", two_classes=True),
-    **{f"textnb, {model.removesuffix('()')}, {tokens}": Side(Textnb, tasks, textnb(model))
-       for model in ("BernoulliNB()", "MultinomialNB()", 'MultinomialNB(l="auto")',
-                     "ComplementNB()", "TfidfComplementNB()", "NBLogisticRegression()",
-                     "NBLinear()")
-       for tokens, tasks in (("words", ANSWERS), ("pairs", PAIRS))},
-    TUNED: Side(Search, ANSWERS),
-    "scikit-learn, tf-idf, LinearSVC, pairs": Side(Texts, PAIRS, sklearn(TFIDF, SVC)),
-    "scikit-learn, tf-idf of textnb's tokens, LinearSVC, pairs": Side(OwnTokens, PAIRS, sklearn(
-        "TfidfVectorizer(sublinear_tf=True, analyzer=list)", SVC),
-        only=("indicnews_bengali", "zh_hotel")),
-    "scikit-learn, tf-idf of characters, LinearSVC, pairs": Side(Texts, PAIRS, sklearn(
-        TFIDF.replace("ngram", "analyzer='char', ngram"), SVC), only=("zh_hotel",)),
-    "scikit-learn, tf-idf, LogisticRegression, pairs": Side(Texts, PAIRS, sklearn(
-        TFIDF, "linear_model.LogisticRegression(max_iter=1000)")),
-    "fastText, pairs": Side(FastText, PAIRS, **FASTTEXT),
-}
-
-
 def measure(
-    name: str, task: str, train: str, test: str, folder: str, few: str = "",
+    name: str, task: str, train: str, test: str, folder: str, few: str = ""
 ) -> Row:
     """One task of one side, in a process of its own."""
     side = SIDES[name].program(task, Path(folder))

@@ -228,7 +228,7 @@ def session(side: str, train: str, test: str) -> Row:
     learned, asked = (active.read.parquet(*map(str, Path(path).parent.glob(Path(path).name)))
                       .repartition(PARTITIONS).cache() for path in (train, test))
     learned.count(), asked.count()
-    textnb = make(sides.SAME_TOKENS)
+    textnb = make("textnb.TextClassifier(tokenizer=textnb.Tokenizer.sklearn())")
     for _ in range(2):
         started = time.perf_counter()
         model = spark_ml(learned) if side == SPARK else fit(textnb, learned)
