@@ -386,7 +386,10 @@ def picture(found: Row, title: str, tasks: Mapping[str, str]) -> str:
         f"{title} on {corpus['corpus']}, less is better", anchor="start", offset=12,
         subtitle=f"{machine['cores']} cores of {machine['cpu']}, {machine['date']}; medians of "
         f"{runs} runs, in turn. Accuracy in parentheses."), spacing=16)
-    styled = chart.configure(background="transparent", font="sans-serif").configure_view(
+    # Room for texts, which a reader's fonts may make wider.
+    room = {"left": 40, "right": 90, "top": 5, "bottom": 5}
+    styled = chart.configure(
+        background="transparent", font="sans-serif", padding=room).configure_view(
         stroke=None).configure_title(color=INK, subtitleColor=INK).configure_text(
             color=INK).configure_axis(labelColor=INK, labelLimit=0, domain=False, ticks=False)
     svg: str = vl_convert.vegalite_to_svg(styled.to_dict())
