@@ -108,9 +108,9 @@ class SparseWeights:
         if self._shared is not None:
             scores += np.bincount(row, weights=rows.data * self._shared[rows.indices],
                                   minlength=rows.shape[0])[:, None]
-        found = rows @ self._matrix
-        if found.nnz:
-            scores += found.toarray()
+        sums = rows @ self._matrix
+        if sums.nnz:
+            scores += sums.toarray()
         return scores
 
     def product_of_one(self, columns: Ints, values: Floats) -> Floats:

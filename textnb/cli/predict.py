@@ -58,14 +58,14 @@ def predict(
     check_answers(classifier, options)
     table = open_input_for(classifier, input, rows)
     with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier)) as advance:
-        seen = predict(classifier, table.frame, options, target, output.output_format, advance)
+        answered = predict(classifier, table.frame, options, target, output.output_format, advance)
     evidence.note_stale(classifier)
-    if seen.coverage is not None:
-        seen.coverage.warn()
-        evidence.note_textless(seen.coverage.textless, classifier.model.without_terms)
-    if not seen.rows and (empty := table.empty_choice()):
+    if answered.coverage is not None:
+        answered.coverage.warn()
+        evidence.note_textless(answered.coverage.textless, classifier.model.without_terms)
+    if not answered.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
-    for line in impossible_lines(seen.impossible):
+    for line in impossible_lines(answered.impossible):
         note(line)
 
 

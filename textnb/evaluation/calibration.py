@@ -442,12 +442,12 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
     # Even at the largest exponent, T - 1 of the longest document may be as small as exp(_LOWEST).
-    found = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
-                     bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
-                     options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
+    optimum = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
+                       bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
+                       options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.own)
-    gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(found.fun)
+    gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
     # At a bound there is no minimum: for instance, a few documents of one length are all wrong.
-    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _MAX_EXPONENT:
+    if gain <= np.log(n) / (2 * n) or not 0 < optimum.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
-    return 1.0 + float(np.exp(found.x[0])), float(found.x[1])
+    return 1.0 + float(np.exp(optimum.x[0])), float(optimum.x[1])

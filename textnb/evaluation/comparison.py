@@ -189,9 +189,9 @@ def _weights(model: Fitted, cells: pl.DataFrame) -> pl.Series:
     """The weights of classes and terms; null for a term that has no column."""
     rows, classes = (codes_of(cells[name], known) for name, known in (
         ("term", model.terms), ("class", model.labels)))
-    has, found = rows >= 0, np.zeros(len(rows))
-    found[has] = _weights_of_columns(model, rows[has], classes[has])
-    return pl.Series(found).set(pl.Series(~has), None)
+    has, values = rows >= 0, np.zeros(len(rows))
+    values[has] = _weights_of_columns(model, rows[has], classes[has])
+    return pl.Series(values).set(pl.Series(~has), None)
 
 
 def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
@@ -201,10 +201,10 @@ def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
     with np.errstate(invalid="ignore"):
         if isinstance(weights, SparseWeights):
             return weights.against_rest(rows, classes)
-        found = np.empty(len(rows))
+        values = np.empty(len(rows))
         for k in np.unique(classes):
-            found[classes == k] = weights_against_rest(weights, rows[classes == k], int(k))
-        return found
+            values[classes == k] = weights_against_rest(weights, rows[classes == k], int(k))
+        return values
 
 
 def _compare_answers(

@@ -248,15 +248,15 @@ def choose(
         calibration.check_classes(len(classes), of_lists)
     # Thresholds of labels are on scores that are not calibrated.
     held = held if of_lists else held.calibrated(calibration)
-    found: dict[str, Any] = {}
+    evidence_of_rule: dict[str, Any] = {}
     if positive is not None:
-        thresholds, found = _of_class(held, classes.index(positive), goal)
+        thresholds, evidence_of_rule = _of_class(held, classes.index(positive), goal)
     elif goal.min_precision is not None:
-        thresholds, found = _of_precision(held, goal.min_precision, goal.confidence)
+        thresholds, evidence_of_rule = _of_precision(held, goal.min_precision, goal.confidence)
     else:
         thresholds = dict(zip(classes, _of_labels(held, goal, calibration).tolist(), strict=True))
     decision = Decision(thresholds, positive, at_least=goal.at_least, at_most=goal.at_most)
-    evidence = {**goal.request, **found, **measure_decision(held, decision, goal),
+    evidence = {**goal.request, **evidence_of_rule, **measure_decision(held, decision, goal),
                 "scored": held.method}
     if not of_lists:
         evidence |= {"calibrated": held.calibration is not None, **evidence_of(held.novelty)}
@@ -273,7 +273,7 @@ def _of_class(
     two, name = odds.shape[1] == 2, held.classes.tolist()[k]
     # With more than two classes, the answer is also the most probable one.
     scores = odds[:, k] if two else np.where(odds.argmax(axis=1) == k, odds[:, k], -np.inf)
-    found: dict[str, Any] = {}
+    evidence: dict[str, Any] = {}
     lowest_other = -np.inf
     if goal.costs is not None:
         lowest = (math.log(goal.costs[0] / goal.costs[1]) if goal.method == "theoretical"
@@ -282,26 +282,26 @@ def _of_class(
         assert goal.max_false_positive_rate is not None
         # Where others have thresholds too, the class may be the answer without being most probable.
         band = goal.max_false_negative_rate is not None
-        lowest, found = lowest_threshold_of_rate(
+        lowest, evidence = lowest_threshold_of_rate(
             odds[:, k] if band else scores, ~positive, goal.max_false_positive_rate,
             goal.confidence, f"documents that are not {name!r}", "false_positive")
         if goal.max_false_negative_rate is not None:
             lowest_other, more = lowest_threshold_of_rate(
                 np.delete(odds, k, axis=1).max(axis=1), positive, goal.max_false_negative_rate,
                 goal.confidence, f"documents of {name!r}", "false_negative")
-            found |= more
+            evidence |= more
         elif two:
             # Where the classes are far apart, the rate alone would allow a negative threshold, at
             # which documents get the less probable class.
             lowest = max(lowest, 0.0)
-        found |= {"confidence": goal.confidence, "rule": "order statistic"}
+        evidence |= {"confidence": goal.confidence, "rule": "order statistic"}
     if two:
         # The other class is the answer where this one is not, unless its own threshold is higher
         # and leaves a band of unsure documents.
         beyond = -np.inf if lowest == np.inf else float(np.nextafter(-lowest, np.inf))
         lowest_other = max(lowest_other, beyond)
     return {label: float(lowest if j == k else lowest_other)
-            for j, label in enumerate(held.classes.tolist())}, found
+            for j, label in enumerate(held.classes.tolist())}, evidence
 
 
 def _find_cheapest(

@@ -286,23 +286,24 @@ def compare(
     """Compare two samples of the same model, which may be one of lists of labels."""
     names = {UNKNOWN: "(none)" if of_lists else "(other)",
              **{code: str(label) for code, label in enumerate(classes)}}
-    found = []
+    comparisons = []
     if len(reference) and len(recent):
-        found = [_of_categories("answers", reference.answers, recent.answers, names)]
+        comparisons = [_of_categories("answers", reference.answers, recent.answers, names)]
         if reference.labels is not None and recent.labels is not None:
-            found.append(_of_categories("labels", reference.labels, recent.labels, names))
+            comparisons.append(_of_categories("labels", reference.labels, recent.labels, names))
         if reference.wrong is not None and recent.wrong is not None:
-            found.append(_of_categories("errors", reference.wrong.astype(np.int64),
+            comparisons.append(_of_categories("errors", reference.wrong.astype(np.int64),
                                         recent.wrong.astype(np.int64), {0: "right", 1: "wrong"}))
         for name, pair in (("unknown words", (reference.unknown, recent.unknown)),
                            ("scores", (reference.scores, recent.scores))):
             old, new = (values[~np.isnan(values)] for values in pair)
             if len(old) and len(new):
-                found.append(_of_numbers(name, old, new))
+                comparisons.append(_of_numbers(name, old, new))
     enough = min(len(reference), len(recent)) >= MIN_DOCUMENTS
+    level = LEVEL / max(1, len(comparisons))
     return Drift(
-        tuple(replace(one, drifted=enough and one.p_value < LEVEL / len(found) and _is_large(one))
-              for one in found),
+        tuple(replace(one, drifted=enough and one.p_value < level and _is_large(one))
+              for one in comparisons),
         len(reference), len(recent))
 
 

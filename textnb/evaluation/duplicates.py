@@ -161,8 +161,8 @@ def find_duplicates(
     of, similarity = np.where(exact, first, -1), exact.astype(np.float64)
     if near is not None:
         codes = _in_order_of_strings(documents, words)
-        partners, found = _find_near(first, lengths, codes, begin, float(near), int(shingle))
-        of, similarity = np.where(exact, of, partners), np.where(exact, similarity, found)
+        partners, similarities = _find_near(first, lengths, codes, begin, float(near), int(shingle))
+        of, similarity = np.where(exact, of, partners), np.where(exact, similarity, similarities)
     rows = np.flatnonzero((numbers >= begin) & (of >= 0) & (lengths > 0))
     pairs = pl.DataFrame({"row": rows - begin, "of": of[rows], "similarity": similarity[rows],
                           "exact": exact[rows]})
@@ -279,10 +279,11 @@ def _find_near(
     if begin:
         answers = int(np.searchsorted(distinct, begin))
         limits = np.where(limits < answers, 0, answers)
-    partners, found = similar_before(
+    partners, similarities = similar_before(
         shingles(lengths[once], codes[np.repeat(once, lengths)], shingle), limits, near)
     of, similarity = np.full(len(first), -1, dtype=np.int64), np.zeros(len(first))
-    of[distinct], similarity[distinct] = np.where(partners >= 0, distinct[partners], -1), found
+    of[distinct] = np.where(partners >= 0, distinct[partners], -1)
+    similarity[distinct] = similarities
     return of[first], similarity[first]
 
 

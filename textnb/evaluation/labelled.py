@@ -38,14 +38,14 @@ def known_labels(
     DataError
         If a label is null; its row is named.
     """
-    found = labels_of(labels, first_row)
-    names = pl.Series(found.classes.tolist(), dtype=classes.dtype)
+    labels_here = labels_of(labels, first_row)
+    names = pl.Series(labels_here.classes.tolist(), dtype=classes.dtype)
     # Without a label, the codes have no type.
-    place = codes_of(names, classes)[found.codes.astype(np.int64)]
-    if found.link == "softmax":
+    place = codes_of(names, classes)[labels_here.codes.astype(np.int64)]
+    if labels_here.link == "softmax":
         return place
     actual = np.zeros((len(labels), len(classes)), dtype=np.bool_)
-    actual[found.rows[place >= 0], place[place >= 0]] = True
+    actual[labels_here.rows[place >= 0], place[place >= 0]] = True
     return actual
 
 

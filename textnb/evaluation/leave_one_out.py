@@ -76,11 +76,12 @@ def leave_one_out(
     counting = model_that_counts(fitted)
     reader, documents = open_leave_one_out(fitted, frame, counting, progress)
     with reading(frame):
-        found, = reader.leave_out(documents, [as_smoothing(counting.l, len(fitted.terms))])
-    actual = found.labels.actual
-    link, alone = found.labels.link, reader.statistics.class_count <= 1
-    return HeldOut(fitted.classes, found.scores, actual, found.lengths, "leave-one-out", link=link,
-                   without_class=in_classes(actual, alone) if link == "softmax" else None)
+        left_out, = reader.leave_out(documents, [as_smoothing(counting.l, len(fitted.terms))])
+    actual = left_out.labels.actual
+    link, alone = left_out.labels.link, reader.statistics.class_count <= 1
+    without_class = in_classes(actual, alone) if link == "softmax" else None
+    return HeldOut(fitted.classes, left_out.scores, actual, left_out.lengths, "leave-one-out",
+                   link=link, without_class=without_class)
 
 
 def model_that_counts(fitted: Fitted) -> Model:

@@ -179,11 +179,11 @@ def evaluation(
     >>> result.accuracy, result.confusion.tolist()
     (0.875, [[3, 1, 0], [0, 4, 0]])
     """
-    found = pairs["actual"].unique().sort()
-    unknown = found.filter(~found.is_in(known.implode())).to_list()
-    if len(unknown) == len(found):
+    present = pairs["actual"].unique().sort()
+    unknown = present.filter(~present.is_in(known.implode())).to_list()
+    if len(unknown) == len(present):
         raise no_known_label(unknown[0], known)
-    names = pl.concat([found, pairs["predicted"].drop_nulls()]).unique().sort()
+    names = pl.concat([present, pairs["predicted"].drop_nulls()]).unique().sort()
     codes = range(len(names))
     actual = names.search_sorted(pairs["actual"]).to_numpy().astype(np.int64)
     predicted = (pairs["predicted"].replace_strict(names, pl.Series(codes), default=len(names),

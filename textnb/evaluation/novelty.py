@@ -184,8 +184,8 @@ class NoveltyCount:
         if self._table is not None:
             unseen: NDArray[np.bool_] = ~self._table[codes, columns]
         else:
-            wanted = columns.astype(np.int64) * len(self._classes) + codes
-            unseen = find(self._keys, wanted) < 0
+            keys = columns.astype(np.int64) * len(self._classes) + codes
+            unseen = find(self._keys, keys) < 0
         return unseen
 
     def codes_of(self, actual: NDArray[Any]) -> NDArray[np.int64]:

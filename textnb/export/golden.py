@@ -71,8 +71,8 @@ def documents(bundle: Bundle) -> pl.DataFrame:
 
     For a column of tokens, these are what single spaces separate.
     """
-    kept = _KEPT if bundle.splitter.keep else ()
-    texts = [*_WRITTEN, *kept, *_documents_of_terms(bundle)]
+    symbols = _KEPT if bundle.splitter.keep else ()
+    texts = [*_WRITTEN, *symbols, *_documents_of_terms(bundle)]
     # With several columns, each is shifted by one row, so that every field holds every text.
     frame = pl.DataFrame(
         {name: texts[shift:] + texts[:shift] for shift, name in enumerate(bundle.columns)},

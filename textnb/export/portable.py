@@ -6,7 +6,7 @@ tables of characters, and are the same in every engine.
 
 >>> from textnb.text.tokens import Tokenizer
 >>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ("text",))
->>> words.least, words.ngram_range, words.lowercase
+>>> words.min_length, words.ngram_range, words.lowercase
 (2, (1, 2), True)
 >>> portable(Tokenizer(pattern="a|b").plan(), ("text",))  # doctest: +ELLIPSIS
 Traceback (most recent call last):
@@ -43,7 +43,7 @@ class Words:
     ----------
     member : str
         The class of characters, as a pattern of one character.
-    least : int
+    min_length : int
         The length of the shortest word.
     lowercase : bool
     ngram_range : (int, int)
@@ -54,7 +54,7 @@ class Words:
         Whether characters of scripts without spaces make pairs, and separate other words.
     replacements : tuple of (str, str)
         Strings of the text, and what replaces them before lower-casing, in this order.
-    kept : tuple of str
+    kinds : tuple of str
         Kinds of tokens other than words: see `textnb.text.characters`.
     analyzer : {"word", "char", "char_wb"}
         What n-grams are of: words, or characters of the whole text, or of one word. The ``member``
@@ -72,13 +72,13 @@ class Words:
     """
 
     member: str
-    least: int
+    min_length: int
     lowercase: bool
     ngram_range: tuple[int, int]
     stop_words: tuple[str, ...]
     pairs: bool = False
     replacements: tuple[tuple[str, str], ...] = ()
-    kept: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
     analyzer: Literal["word", "char", "char_wb"] = "word"
     normalize: Form | None = None
     accents: str | None = None
@@ -91,7 +91,7 @@ class Words:
         """The ``members`` that make pairs; empty without ``pairs``.
 
         A run of them is replaced by its overlapping pairs; a single one is a word. A run of other
-        members is a word if it has ``least`` characters.
+        members is a word if it has ``min_length`` characters.
         """
         inside = self.member.removeprefix("[").removesuffix("]")
         return characters.members(unspaced_class(inside)) if self.pairs else ()
@@ -156,7 +156,7 @@ class Words:
         """
         lower, normal, stripping = self.lower, self.normalizing, self.stripping
         return {
-            "members": self.members, "least": self.least, "stop_words": self.stop_words,
+            "members": self.members, "least": self.min_length, "stop_words": self.stop_words,
             "ngram_range": self.ngram_range, "unspaced": self.unspaced,
             "replacements": self.replacements, "lowercase": None if lower is None else {
                 "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
@@ -166,8 +166,8 @@ class Words:
             **({} if stripping is None else {"accents": {
                 "kind": self.accents, "mapping": stripping.mapping,
                 "classes": stripping.class_ranges, "dropped": self.dropped}}),
-            **({} if not self.kept else {"kept": {
-                "kinds": self.kept, "letters": self.letters,
+            **({} if not self.kinds else {"kept": {
+                "kinds": self.kinds, "letters": self.letters,
                 "letters_or_numbers": self.letters_or_numbers, "emoji": self.emoji}}),
             **({} if self.analyzer == "word" else {"analyzer": self.analyzer}),
             **({} if len(self.columns) == 1 and not self.prefixes[0] else {
@@ -199,13 +199,13 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.StripAccents(kind="unicode" | "ascii" | "marks"):
                 words = replace(words, accents=step.kind)
             case plans.Runs(members=members, min_length=min_length):
-                words = replace(words, member=f"[{members}]", least=min_length)
+                words = replace(words, member=f"[{members}]", min_length=min_length)
             case plans.WordsAndPairs(members=members, min_length=min_length):
-                words = replace(words, member=f"[{members}]", least=min_length, pairs=True)
+                words = replace(words, member=f"[{members}]", min_length=min_length, pairs=True)
             case plans.WordsAndKinds(members=members, min_length=min_length, kinds=kinds) if (
                     set(kinds) <= set(KINDS)):
-                words = replace(words, member=f"[{members}]", least=min_length, pairs=step.pairs,
-                                kept=kinds)
+                words = replace(words, member=f"[{members}]", min_length=min_length,
+                                pairs=step.pairs, kinds=kinds)
             case plans.Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")

@@ -125,8 +125,8 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, int]]:
         raise ParameterError("features can't be pruned: every one of them is needed")
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("top", "an int >= 1", k)
-    kept = min(k, len(bundle.terms))
-    report = {"kept": kept, "dropped": len(bundle.terms) - kept}
+    n_kept = min(k, len(bundle.terms))
+    report = {"kept": n_kept, "dropped": len(bundle.terms) - n_kept}
     if not report["dropped"]:
         return bundle, report
     spreads = spread(bundle, bundle.weights)

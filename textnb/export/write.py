@@ -154,8 +154,8 @@ def export_model(
             tell("sealing the bundle")
             write_sums(folder)
             if file is not None:
-                with (folder / model_file(target)).open("rb") as written:
-                    shutil.copyfileobj(written, file)
+                with (folder / model_file(target)).open("rb") as source:
+                    shutil.copyfileobj(source, file)
     return Exported(
         path, target.name, bundle.reads, single, pruned, len(bundle.weights), _file_size(path),
         bundle.answers, rounding)

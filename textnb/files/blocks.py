@@ -93,10 +93,10 @@ def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]
     members : iterable of (name, parts)
         A member's content is its parts, one after the other.
     """
-    written: list[Member] = []
+    stored: list[Member] = []
     for name, parts in members:
         views = [memoryview(part).cast("B") for part in parts if len(part)]
-        member = _append(written, name, sum(map(len, views)), _crc(views))
+        member = _append(stored, name, sum(map(len, views)), _crc(views))
         file.write(_local_header(member))
         for view in views:
             file.write(view)
@@ -104,8 +104,8 @@ def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]
     digests = b"".join(hashlib.sha256(block).digest()
                        for block in iter(lambda: file.read(BLOCK), b""))
     content = [array_header("|u1", (len(digests) // _DIGEST, _DIGEST)), digests]
-    last = _append(written, DIGESTS, sum(map(len, content)), _crc(content))
-    tail = b"".join([_local_header(last), *content, _directory(written)])
+    last = _append(stored, DIGESTS, sum(map(len, content)), _crc(content))
+    tail = b"".join([_local_header(last), *content, _directory(stored)])
     file.write(tail)
     file.write(hashlib.sha256(tail).hexdigest().encode())
 
@@ -196,8 +196,8 @@ class Blocks:
         _check_version(end[_END.size:], self._name)
         # The digest of the file, in hexadecimal.
         self.checksum = end[-64:].decode("ascii")
-        written = _members_of(self._read_directory(end[:_END.size], at))
-        last = written[-1]
+        members = _members_of(self._read_directory(end[:_END.size], at))
+        last = members[-1]
         require(last.name == DIGESTS, f"its last member is not {DIGESTS}")
         header = array_header("|u1", (-(-last.header // BLOCK), _DIGEST))
         tail = self._pread(last.header, length - 64)
@@ -207,11 +207,11 @@ class Blocks:
         self._digests = own[len(header):]
         require(len(self._digests) == -(-last.header // BLOCK) * _DIGEST,
                 "it does not have one checksum per block")
-        require(tail == _local_header(last) + header + self._digests + _directory(written)
+        require(tail == _local_header(last) + header + self._digests + _directory(members)
                 and zlib.crc32(own) == last.crc, "its directory is not the one of its members")
         # Length of the blocks: of all bytes before the digests.
         self.length = last.header
-        self.members = {member.name: member for member in written}
+        self.members = {member.name: member for member in members}
 
     def _read_directory(self, end: bytes, at: int) -> bytes:
         """Read the entries of the central directory, whose place its end states."""
@@ -257,7 +257,7 @@ def _members_of(directory: bytes) -> list[Member]:
 
     Other fields are not read: the reader builds the directory of these members and compares it.
     """
-    written: list[Member] = []
+    members: list[Member] = []
     at = 0
     while at < len(directory):
         fields = _CENTRAL.unpack_from(directory, at)
@@ -265,20 +265,20 @@ def _members_of(directory: bytes) -> list[Member]:
         at += _CENTRAL.size + name_length
         if size == _WIDE:
             size = int.from_bytes(directory[at + 4:at + 12], "little")
-        _append(written, directory[at - name_length:at].decode("ascii"), size, crc)
+        _append(members, directory[at - name_length:at].decode("ascii"), size, crc)
         at += extra
-    require(len({member.name for member in written}) == len(written),
+    require(len({member.name for member in members}) == len(members),
             "two of its members have one name")
-    return written
+    return members
 
 
-def _append(written: list[Member], name: str, size: int, crc: int) -> Member:
+def _append(members: list[Member], name: str, size: int, crc: int) -> Member:
     """Append a member whose content begins at a multiple of 64 bytes."""
-    header = written[-1].end if written else 0
+    header = members[-1].end if members else 0
     fixed = _LOCAL.size + len(name) + (20 if size >= _WIDE else 0) + 4
     start = -(-(header + fixed) // ALIGNMENT) * ALIGNMENT
     member = Member(name, size, crc, header, start)
-    written.append(member)
+    members.append(member)
     return member
 
 
@@ -299,11 +299,11 @@ def _local_header(member: Member) -> bytes:
                        size, len(member.name), len(extra)) + member.name.encode() + extra
 
 
-def _directory(written: Sequence[Member]) -> bytes:
+def _directory(members: Sequence[Member]) -> bytes:
     """The central directory and its end, up to the digits of the digest."""
-    entries = b"".join(_central_entries(written))
-    start = written[-1].end
-    count = len(written)
+    entries = b"".join(_central_entries(members))
+    start = members[-1].end
+    count = len(members)
     wide = start >= _WIDE
     more = b""
     if wide:
@@ -315,8 +315,8 @@ def _directory(written: Sequence[Member]) -> bytes:
         _COMMENT) + _MARK
 
 
-def _central_entries(written: Iterable[Member]) -> Iterator[bytes]:
-    for member in written:
+def _central_entries(members: Iterable[Member]) -> Iterator[bytes]:
+    for member in members:
         size = min(member.size, _WIDE)
         header = min(member.header, _WIDE)
         wide = [value for value in (member.size, member.size) if value >= _WIDE]

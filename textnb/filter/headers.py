@@ -62,7 +62,7 @@ def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
         Places in the message, in order, and texts.
     """
     end = re.search(rb"\n\r?\n|\r\r", message)
-    return [(found.start(1), _OTHER_NAME) for found in re.finditer(
+    return [(match.start(1), _OTHER_NAME) for match in re.finditer(
         rb"(?:^|[\r\n])(" + STATUS.encode() + rb"[ \t]*:)",
         memoryview(message)[:end.end() if end else len(message)], re.I)]
 

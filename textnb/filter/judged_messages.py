@@ -97,7 +97,7 @@ class JudgedMessages:
 def _state(path: str) -> tuple[int, int] | None:
     """Size and time of a file, in case a mail system uses the name of a message twice."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns

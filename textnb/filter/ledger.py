@@ -140,10 +140,10 @@ class Ledger:
     def label_of(self, id: bytes) -> Any:
         """The class of a message once all pending ones are learned; None if it has none."""
         with self._reporting():
-            found = self._database.execute(
+            row = self._database.execute(
                 "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
                 (id,)).fetchone()
-            return self.learned_label(id) if found is None else _label(found[0])
+            return self.learned_label(id) if row is None else _label(row[0])
 
     def add(self, id: bytes, label: Any, message: bytes) -> bool:
         """Note durably that a message is to be learned as a class, or forgotten (None).
@@ -172,9 +172,9 @@ class Ledger:
     def learned_label(self, id: bytes) -> Any:
         """The class under which the model has learned a message; None if it has not."""
         with self._reporting():
-            found = self._database.execute(
+            row = self._database.execute(
                 "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
-            return None if found is None else _label(found[0])
+            return None if row is None else _label(row[0])
 
     def drop(self, number: int) -> None:
         """Give up a message that can't be learned."""
@@ -214,8 +214,8 @@ class Ledger:
     def finish(self) -> None:
         """Finish the work of a process that was killed; the caller holds the model's lock."""
         with self._reporting():
-            found = self._database.execute("SELECT last FROM moving").fetchone()
-            if found is None or os.path.exists(self.next_model):
+            row = self._database.execute("SELECT last FROM moving").fetchone()
+            if row is None or os.path.exists(self.next_model):
                 # The move was not made: pending messages are learned again.
                 with self._transaction():
                     self._database.execute("DELETE FROM moving")
@@ -223,7 +223,7 @@ class Ledger:
                 if os.path.exists(self.next_model):
                     os.unlink(self.next_model)
                 return
-            self.settle(found[0])
+            self.settle(row[0])
 
     def settle(self, last: int) -> None:
         """Note that the model has learned all pending messages up to a number."""

@@ -170,9 +170,9 @@ class MailFilter:
         terms = self.terms.gather(columns).to_list()
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
-        found = zip(values.tolist(), zip(
+        weighted = zip(values.tolist(), zip(
             terms, self.form.weights[columns].tolist(), strict=True), strict=True)
-        return deciding_terms([*found], self.form.intercept.tolist(),
+        return deciding_terms([*weighted], self.form.intercept.tolist(),
                               self.judging.place, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:

@@ -106,11 +106,11 @@ class QuickFilter:
         """The terms that decide a verdict: as `MailFilter.deciding_terms`."""
         texts, _ = message_columns(message, self.columns, self.lists)
         counts = Counter(tokens_of(self._plan, texts))
-        found = self._values((counts[term], (term, weights))
+        weighted = self._values((counts[term], (term, weights))
                              for term, weights in self._weights(counts))
         return deciding_terms(
-            found, self._reader.intercept, self.judging.place,
-            self._divisor(sum(value for value, _ in found)), k)
+            weighted, self._reader.intercept, self.judging.place,
+            self._divisor(sum(value for value, _ in weighted)), k)
 
     def _divisor(self, length: float) -> float:
         """What calibration divides the scores of a message by."""
@@ -138,15 +138,15 @@ class QuickFilter:
         """The values of counts by the model's feature map, each with the item beside its count."""
         above = self._reader.above
         if above is not None:
-            found = [(1.0, beside) for count, beside in counted if count > above]
+            weighted = [(1.0, beside) for count, beside in counted if count > above]
         elif self._reader.is_sublinear:
-            found = [(1.0 + math.log(count), beside) for count, beside in counted]
+            weighted = [(1.0 + math.log(count), beside) for count, beside in counted]
         else:
-            found = [(float(count), beside) for count, beside in counted]
-        if not self._reader.has_unit_length or not found:
-            return found
-        norm = math.sqrt(math.fsum(value * value for value, _ in found))
-        return [(value / norm, beside) for value, beside in found]
+            weighted = [(float(count), beside) for count, beside in counted]
+        if not self._reader.has_unit_length or not weighted:
+            return weighted
+        norm = math.sqrt(math.fsum(value * value for value, _ in weighted))
+        return [(value / norm, beside) for value, beside in weighted]
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms that the model has, in the order of its columns, and their weights."""
@@ -159,8 +159,8 @@ class QuickFilter:
             # back.
             remembered.clear()
             new = list(terms)
-        found = self._reader.weights(new)
-        remembered.update((term, found.get(term)) for term in new)
+        new_weights = self._reader.weights(new)
+        remembered.update((term, new_weights.get(term)) for term in new)
         # UTF-8 sorts in the order of code points.
         return [(term, weights) for term in sorted(terms)
                 if (weights := remembered[term]) is not None]

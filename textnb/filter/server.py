@@ -78,11 +78,11 @@ def _listen_tcp(address: str, host: str, port: str) -> socket.socket:
             f"--listen {address}: the protocol has no passwords, so TCP is for loopback addresses "
             "such as 127.0.0.1:783 alone")
     family = socket.AF_INET6 if ip.version == 6 else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind((str(ip), number))
-    found.listen(_BACKLOG)
-    return found
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((str(ip), number))
+    listener.listen(_BACKLOG)
+    return listener
 
 
 def _listen_unix(path: str) -> socket.socket:
@@ -97,11 +97,11 @@ def _listen_unix(path: str) -> socket.socket:
                 os.unlink(path)
             else:
                 raise SourceError(f"can't listen at {path}: another server does")
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # The mode must hold from the start, before anybody can connect.
     before = os.umask(0o777 & ~_SOCKET_MODE)
     try:
-        found.bind(path)
+        listener.bind(path)
     except OSError as error:
         if "too long" in str(error):
             raise SourceError(f"can't listen at {path}: the path of a socket has up to about 100 "
@@ -109,8 +109,8 @@ def _listen_unix(path: str) -> socket.socket:
         raise
     finally:
         os.umask(before)
-    found.listen(_BACKLOG)
-    return found
+    listener.listen(_BACKLOG)
+    return listener
 
 
 class Server:
@@ -201,9 +201,9 @@ class Server:
             return
         if self._learner is not None and self._learner.poll() is None:
             return
-        told, now = self._counters.totals()["told"], time.monotonic()
-        if told != self._learned and now - self._learned_at >= self._settings.learn_seconds:
-            self._learned, self._learned_at = told, now
+        n_told, now = self._counters.totals()["told"], time.monotonic()
+        if n_told != self._learned and now - self._learned_at >= self._settings.learn_seconds:
+            self._learned, self._learned_at = n_told, now
             self._learner = subprocess.Popen(
                 [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, start_new_session=True)

@@ -141,5 +141,5 @@ def log(event: str, **facts: Any) -> None:
 def message_id(message: bytes) -> str | None:
     """The first Message-ID in the headers of a message, as mail systems log it."""
     headers = message[:1 << 16].partition(b"\n\n")[0].partition(b"\r\n\r\n")[0]
-    found = _ID.search(headers)
-    return None if found is None else re.sub("[^!-~]+", "_", found[1].decode("latin-1").strip())
+    match = _ID.search(headers)
+    return None if match is None else re.sub("[^!-~]+", "_", match[1].decode("latin-1").strip())

@@ -198,27 +198,27 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
     """Paths of a source, with their names: existing paths, and what matches a glob."""
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    found: dict[str, str] = {}
+    roots: dict[str, str] = {}
     for path in [os.fspath(one) for one in sources]:
         if path == "-":
-            found[spool_stdin()[0]] = "-"
+            roots[spool_stdin()[0]] = "-"
         elif "://" in path:
             raise SourceError.unreadable(
                 hide_secrets(path), "mail is read from local files; download it first")
         elif os.path.exists(path):
-            found[path] = path
+            roots[path] = path
         else:
             matches = sorted(globbing.glob(path, recursive=True))
             if not matches:
                 raise SourceError.not_found(path)
-            found.update((match, match) for match in matches)
-    for path in found:
+            roots.update((match, match) for match in matches)
+    for path in roots:
         if os.path.isdir(path) and next(list_mail_files(path, None, subfolders), None) is None:
             inside = not subfolders and next(list_mail_files(path, None, subfolders=True), None)
             raise SourceError.unreadable(path, "it holds no message" + (
                 f", but a folder in it does ({inside.path}): name that, or ask for subfolders"
                 if inside else ""))
-    return found
+    return roots
 
 
 def _have_labels(roots: Iterable[str]) -> bool:

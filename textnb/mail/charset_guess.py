@@ -90,8 +90,8 @@ def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
 
 def meta_charset(html: bytes) -> str | None:
     """The charset that the head of an HTML document declares (``<meta charset=...>``)."""
-    found = _META.search(html[:4096])
-    return None if found is None else found[1].decode("ascii")
+    match = _META.search(html[:4096])
+    return None if match is None else match[1].decode("ascii")
 
 
 def without_latin_script(raw: bytes, fewest: int = _FEWEST) -> bool:
@@ -162,8 +162,8 @@ class Guess:
     @cached_property
     def _declared(self) -> list[str]:
         """Codecs that the message declares anywhere, except codecs that decode all bytes."""
-        names = [(found[1] or found[2]).decode("ascii")
-                 for found in _DECLARED.finditer(self._message[:_DECLARATIONS])]
+        names = [(match[1] or match[2]).decode("ascii")
+                 for match in _DECLARED.finditer(self._message[:_DECLARATIONS])]
         codecs = [(codecs_of(name) or (WESTERN,))[0] for name in dict.fromkeys(names)]
         return [codec for codec in dict.fromkeys(codecs)
                 if codec not in (WESTERN, "utf-8") and not codec.startswith(("utf", "iso2022"))]

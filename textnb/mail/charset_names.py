@@ -67,27 +67,27 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
     (('gb18030',), (), None)
     """
     name = _AFTER.sub("", _BEFORE.sub("", charset.lower()[:200]))
-    found = _python_codec(name)
-    if found is None:
+    codec = _python_codec(name)
+    if codec is None:
         name = name.replace("_", "-")
         for pattern, new in _RULES:
             name = pattern.sub(new, name)
         if name in _UNKNOWN or not name:
             return ()
-        found = _python_codec(_NAMES.get(name, name))
-    if found is None:
+        codec = _python_codec(_NAMES.get(name, name))
+    if codec is None:
         return None
-    return () if found == "ascii" else _LARGER.get(found, (found,))
+    return () if codec == "ascii" else _LARGER.get(codec, (codec,))
 
 
 def _python_codec(name: str) -> str | None:
     try:
-        found = codecs.lookup(name).name if _PLAIN.fullmatch(name) else None
+        codec = codecs.lookup(name).name if _PLAIN.fullmatch(name) else None
         # Refuse codecs that are not for text, such as zip.
-        b" ".decode("ascii" if found is None else name, "replace")
+        b" ".decode("ascii" if codec is None else name, "replace")
     except LookupError:
         return None
     except UnicodeError:
         # A single space is not a complete character of this charset.
         pass
-    return None if found in _NO_CHARSETS else found
+    return None if codec in _NO_CHARSETS else codec

@@ -61,12 +61,12 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
     if raw.isascii() or mostly_sound:
         note(notes, "undecodable bytes replaced", charset)
         return text
-    found = guess.read(raw)
-    if found is None:
+    guessed = guess.read(raw)
+    if guessed is None:
         note(notes, "undecodable bytes replaced", charset)
         return text
-    note(notes, kind, f"{charset}, {found[1]}")
-    return found[0]
+    note(notes, kind, f"{charset}, {guessed[1]}")
+    return guessed[0]
 
 
 def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
@@ -91,9 +91,9 @@ def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
     if mostly_sound:
         note(notes, "undecodable bytes replaced: utf-8")
         return text
-    found = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")
-    note(notes, f"{kind}: {found[1]}")
-    return found[0]
+    guessed = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")
+    note(notes, f"{kind}: {guessed[1]}")
+    return guessed[0]
 
 
 def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | None:

@@ -102,8 +102,8 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
         del shown[targets:]
     lines = (" ".join(line.split()) for line in replace_surrogates(text).splitlines())
     return Html("\n".join(line for line in lines if line),
-                *([replace_surrogates(target) for kind, target in shown if kind == wanted]
-                  for wanted in (_LINK, _IMAGE)))
+                *([replace_surrogates(target) for kind, target in shown if kind == wanted_kind]
+                  for wanted_kind in (_LINK, _IMAGE)))
 
 
 def _simplify_tag(tag: re.Match[str]) -> str:

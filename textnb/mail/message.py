@@ -176,10 +176,10 @@ def read_message(
 
     date = _date(texts["date"][0], notes) if "date" in texts else None
     reader = PartReader(notes, guess)
-    found = reader.text(structure_headers(lines), body, 0)
+    body_text = reader.text(structure_headers(lines), body, 0)
     message = MailMessage(
         field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(shown),
-        found.text, found.html, tuple(reader.links), tuple(reader.images),
+        body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),
         tuple(reader.attachments), {name: field(name) for name in names}, tuple(notes))
     return message, MessageStructure(
         tuple((name, text) for name, found_texts in texts.items() for text in found_texts),

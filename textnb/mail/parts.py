@@ -229,12 +229,12 @@ class PartReader:
         # A filter starts anew for each message, and plain messages need no HTML parser.
         from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
 
-        found = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
+        page = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
                           MAX_TARGETS - len(self.links) - len(self.images))
         self._tags += html.count("<")
-        self.links += found.links
-        self.images += found.images
-        return PartText(found.text, True)
+        self.links += page.links
+        self.images += page.images
+        return PartText(page.text, True)
 
 
 def _first_word(mime: Message, header: str) -> str:

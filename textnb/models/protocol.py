@@ -46,12 +46,12 @@ class Parameters:
         deep : bool
             Whether to add those of parameters that are estimators, as ``part__name``.
         """
-        found = {}
+        parameters = {}
         for name in _names(type(self)):
-            found[name] = value = getattr(self, name)
+            parameters[name] = value = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                found |= {f"{name}__{part}": own for part, own in value.get_params().items()}
-        return found
+                parameters |= {f"{name}__{part}": own for part, own in value.get_params().items()}
+        return parameters
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters; those of a part as ``part__name``. They hold from the next `fit` on.

@@ -160,9 +160,9 @@ def mistakes_of(scored: Scored, frame: Any, missed: bool = False) -> list[Mistak
 
     Of lists of labels, those that are predicted wrongly, or ``missed``.
     """
-    found = wrong_answers(scored, missed)
-    rows = rows_at(scored.model, frame, [row for row, _, _ in found])
-    return [_mistake(scored, row, k, sure, rows[row], missed) for row, k, sure in found]
+    wrong = wrong_answers(scored, missed)
+    rows = rows_at(scored.model, frame, [row for row, _, _ in wrong])
+    return [_mistake(scored, row, k, sure, rows[row], missed) for row, k, sure in wrong]
 
 
 def _mistake(

@@ -283,9 +283,9 @@ def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, An
     """The columns that the model reads, of some rows, which are read again."""
     with reading(frame):
         scanned = scan_for(model, frame)
-        found = scanned.select(model.input_columns(scanned)).with_row_index(_ROW).filter(
+        selected = scanned.select(model.input_columns(scanned)).with_row_index(_ROW).filter(
             pl.col(_ROW).is_in(rows)).collect()
-    return {row.pop(_ROW): row for row in found.to_dicts()}
+    return {row.pop(_ROW): row for row in selected.to_dicts()}
 
 
 def wrong_answers(scored: Scored, missed: bool = False) -> list[tuple[int, int, float]]:

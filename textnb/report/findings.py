@@ -45,10 +45,10 @@ def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
     train : DataFrame, LazyFrame or path, optional
         The rows that the model learned.
     """
-    found = chain(
+    every = chain(
         _learned(scored), _stale(scored), _labels(scored), _texts(scored), _sizes(scored),
         _copies(scored, frame, train), _next_steps(scored))
-    return sorted(found, key=lambda finding: finding[0] == "note")
+    return sorted(every, key=lambda finding: finding[0] == "note")
 
 
 def _learned(scored: Scored) -> Findings:

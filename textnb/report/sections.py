@@ -281,15 +281,15 @@ def _reliability_figure(scored: Scored) -> Figure:
     tables = scored.reliability
     rows = [[kind, f"{percent(row['low'])} to {percent(row['high'])}",
              percent(row["confidence"]), percent(row["accuracy"]), f"{row['documents']:,}"]
-            for kind, found in tables.items() for row in found.table.to_dicts()
+            for kind, reliability in tables.items() for row in reliability.table.to_dicts()
             if row["documents"]]
-    errors = "; ".join(f"{kind}: calibration error {number(found.expected_calibration_error)}"
-                       for kind, found in tables.items())
-    excluded = max(found.excluded for found in tables.values())
+    errors = "; ".join(f"{kind}: calibration error {number(reliability.expected_calibration_error)}"
+                       for kind, reliability in tables.items())
+    excluded = max(reliability.excluded for reliability in tables.values())
     errors += f"; {excluded:,} {scored.unit}s left out" if excluded else ""
     answer = " The answer is the most probable label." if scored.of_lists else ""
     return _figure(
-        reliability_chart({kind: found.table for kind, found in tables.items()}),
+        reliability_chart({kind: reliability.table for kind, reliability in tables.items()}),
         "Reliability: share of right answers over the probability of the answer",
         f"Reliability: on the dashed line, answers of 80 % are right in 80 % ({errors}).{answer} "
         f"Points of few {scored.unit}s, which the bars below count, say little.",

@@ -37,7 +37,7 @@ def normalize(form: Form, text: str) -> str:
         for letter, mark in _HALF_WIDTH:
             text = text.replace(letter, mark)
     return unicodedata.normalize(
-        form, _MARKS.sub(lambda found: _in_order(decomposed, found[0]), text))
+        form, _MARKS.sub(lambda match: _in_order(decomposed, match[0]), text))
 
 
 def _in_order(form: Form, run: str) -> str:

@@ -235,7 +235,7 @@ class LabelExplanation:
 
 
 def _coloured(
-    title: str, label: Any, found: Explanation | LabelExplanation, pieces: ColumnPieces,
+    title: str, label: Any, explanation: Explanation | LabelExplanation, pieces: ColumnPieces,
     table: pl.DataFrame,
 ) -> str:
     """The text with words coloured by their contributions to a label, and a table of the terms."""
@@ -243,12 +243,12 @@ def _coloured(
     for column, some in pieces.items():
         if len(pieces) > 1:
             parts.append(notebook.note(f"{column}:"))
-        parts.append(notebook.words(some, found.measure))
+        parts.append(notebook.words(some, explanation.measure))
     parts.append(notebook.note(
-        found.note or f"{found.known:,} of {quantity(found.terms, 'term')} are known. Blue "
-                      f"speaks for {label}, underlined orange against."))
+        explanation.note or f"{explanation.known:,} of {quantity(explanation.terms, 'term')} are "
+                            f"known. Blue speaks for {label}, underlined orange against."))
     rows = table.select("part", "term", "count", "contribution").rows()
     parts.append("<details><summary>What each term adds</summary>" + notebook.table(
-        ["part", "term", "count", found.measure], rows[:notebook.ROWS],
+        ["part", "term", "count", explanation.measure], rows[:notebook.ROWS],
         rows_in_all=len(rows)) + "</details>")
     return notebook.box(title, *parts)

@@ -399,9 +399,9 @@ def highlight(
     basis = "the labels' intercepts alone" if lists else fitted.model.without_terms
     note = "" if known else (f"no term of the text is known ({tokens:,} in it): the answer rests "
                              f"on {basis}")
-    found = fitted.model.difference_name, table, tokens, known, note
+    shared = fitted.model.difference_name, table, tokens, known, note
     if not lists:
         score = float(sum(table["contribution"]))
-        return Explanation(shown[0], table["runner_up"][0], score, *found, pieces[shown[0]])
+        return Explanation(shown[0], table["runner_up"][0], score, *shared, pieces[shown[0]])
     predicted = score_frame(fitted, frame.lazy(), Answers()).collect()["predicted"]
-    return LabelExplanation(predicted[0].to_list(), *found, pieces)
+    return LabelExplanation(predicted[0].to_list(), *shared, pieces)

@@ -270,11 +270,11 @@ def _with_thresholds(
     partition = split(
         table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **by)
     judge = Trials(table, list(fitted.columns), fitted.label, partition, goal, seed)
-    found = judge.judge(candidate, len(judge.rungs) - 1).thresholds
-    if found is None:
+    thresholds = judge.judge(candidate, len(judge.rungs) - 1).thresholds
+    if thresholds is None:
         raise DataError(f"the labels' thresholds can't be chosen: {judge.failure}")
     return fitted.with_decision(Decision(
-        dict(zip(fitted.classes.tolist(), found.tolist(), strict=True)),
+        dict(zip(fitted.classes.tolist(), thresholds.tolist(), strict=True)),
         evidence={"by": goal.goal, "documents": int((partition.folds >= 0).sum()),
                   "scored": partition.method}))
 
@@ -439,18 +439,18 @@ def _lead(
 def _interval(
     metric: Metric, scores: Floats, codes: NDArray[Any], names: list[Any]
 ) -> tuple[float, float]:
-    found = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], names), len(codes))
-    if not len(found):
+    values = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], names), len(codes))
+    if not len(values):
         return float("nan"), float("nan")
-    low, high = np.quantile(found, [0.025, 0.975])
+    low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
 def _bootstrap(value: Callable[[NDArray[np.int64]], float], documents: int) -> Floats:
     """Values of samples of the documents, without those that a sample does not have."""
     random = np.random.default_rng(0)
-    found = np.array([value(random.integers(documents, size=documents)) for _ in range(_SAMPLES)])
-    values: Floats = found[~np.isnan(found)]
+    samples = np.array([value(random.integers(documents, size=documents)) for _ in range(_SAMPLES)])
+    values: Floats = samples[~np.isnan(samples)]
     return values
 
 

@@ -183,12 +183,12 @@ class Trials:
                        model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
                     model, counts[training], own, candidate.min_df))
-                kept = prepared.columns
-                model.check(int(kept.sum()), 2)
+                columns = prepared.columns
+                model.check(int(columns.sum()), 2)
                 learned = prepared.rows.learn(model, own)
             else:
-                learned, kept = learn(model, counts[training], own, candidate.min_df)
-            rows = counts[tested][:, kept]
+                learned, columns = learn(model, counts[training], own, candidate.min_df)
+            rows = counts[tested][:, columns]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
                 fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))

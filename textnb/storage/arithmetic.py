@@ -141,15 +141,15 @@ def check_weights(weights: NDArray[Any], values: Any) -> NDArray[np.float64]:
 
 
 def stored_arrays(
-    document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, kept: NDArray[np.bool_]
+    document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
     """All arrays of a file, in their order: the given ones, and those that are derived."""
-    every = {**basic, **derived_arrays(document, model, l, basic, kept)}
+    every = {**basic, **derived_arrays(document, model, l, basic, within)}
     return {name: every[name] for name in TEXT if name in every}
 
 
 def check_derived(
-    document: Mapping[str, Any], model: Model, l: Any, arrays: Arrays, kept: NDArray[np.bool_]
+    document: Mapping[str, Any], model: Model, l: Any, arrays: Arrays, within: NDArray[np.bool_]
 ) -> None:
     """Check the index and the sums of a file against its terms and counts.
 
@@ -158,7 +158,7 @@ def check_derived(
     ValueError
         If they differ from what the terms and counts give.
     """
-    expected = derived_arrays(document, model, l, arrays, kept)
+    expected = derived_arrays(document, model, l, arrays, within)
     require(("terms/kept" in arrays) == ("terms/kept" in expected),
             "it does not say which terms are within its limits")
     for name, values in expected.items():
@@ -169,7 +169,7 @@ def check_derived(
 
 
 def derived_arrays(
-    document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, kept: NDArray[np.bool_]
+    document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
     """The index, the terms that are kept, and the sums that the weight of one term needs.
 
@@ -185,11 +185,11 @@ def derived_arrays(
     """
     derived = dict(zip(("index/bytes", "index/ends"), _index(
         basic["terms/bytes"], basic["terms/ends"].astype(np.int64)), strict=True))
-    if not kept.all():
-        derived["terms/kept"] = np.packbits(kept, bitorder="little")
+    if not within.all():
+        derived["terms/kept"] = np.packbits(within, bitorder="little")
     if names := sums_of(document, model, l):
         documents = np.array(document["classes"]["documents"], dtype=np.int64)
-        sums = _Sums(basic, documents, kept, float(l))
+        sums = _Sums(basic, documents, within, float(l))
         derived |= {f"totals/{name}": getattr(sums, name)() for name in names}
     return derived
 
@@ -198,12 +198,12 @@ class _Sums:
     """Sums of each class over the terms that are kept."""
 
     def __init__(
-        self, arrays: Arrays, documents: NDArray[np.int64], kept: NDArray[np.bool_], l: float
+        self, arrays: Arrays, documents: NDArray[np.int64], within: NDArray[np.bool_], l: float
     ) -> None:
-        self._documents, self._kept, self._l = documents, kept, l
+        self._documents, self._within, self._l = documents, within, l
         ends = arrays["counts/ends"][0].astype(np.int64)
-        terms = np.repeat(np.arange(len(kept)), np.diff(ends, prepend=0))
-        inside = slice(None) if kept.all() else kept[terms]
+        terms = np.repeat(np.arange(len(within)), np.diff(ends, prepend=0))
+        inside = slice(None) if within.all() else within[terms]
         self._terms, self._classes, self._values = (values[inside] for values in (
             terms, arrays["counts/classes"], arrays["counts/values"].astype(np.int64)))
 
@@ -218,15 +218,16 @@ class _Sums:
     def absent(self) -> NDArray[np.float64]:
         """Σ log(1 - p), of Bernoulli's p."""
         rows, l = self._documents, self._l
-        of_each: NDArray[np.float64] = int(self._kept.sum()) * np.log((rows + l) / (rows + 2.0 * l))
+        n_within = int(self._within.sum())
+        of_each: NDArray[np.float64] = n_within * np.log((rows + l) / (rows + 2.0 * l))
         return of_each + self._per_class(log_without(self._values, rows[self._classes], l))
 
     def norms(self) -> NDArray[np.float64]:
         """Σ log θ, of the complement's θ."""
-        l, counts, n_kept = self._l, self.counts(), int(self._kept.sum())
-        of_term = np.bincount(self._terms, weights=self._values, minlength=len(self._kept))
-        total: NDArray[np.float64] = np.log(of_term[self._kept] + l).sum() - n_kept * np.log(
-            counts.sum() - counts + l * n_kept)
+        l, counts, n_within = self._l, self.counts(), int(self._within.sum())
+        of_term = np.bincount(self._terms, weights=self._values, minlength=len(self._within))
+        total: NDArray[np.float64] = np.log(of_term[self._within] + l).sum() - n_within * np.log(
+            counts.sum() - counts + l * n_within)
         return total + self._per_class(log_without(self._values, of_term[self._terms], l))
 
 

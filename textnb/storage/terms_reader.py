@@ -131,8 +131,8 @@ class TermsReader(ExitStack):
         text = bytes(self._arrays["index/bytes"].slice(0, ends[-1]))
         self._index = [text[a:b] for a, b in pairwise(ends)]
         require(all(a < b for a, b in pairwise(self._index)), "its index is not sorted")
-        kept = self._arrays.get("terms/kept")
-        self._kept = None if kept is None else bytes(kept.slice(0, kept.count))
+        mask = self._arrays.get("terms/kept")
+        self._within = None if mask is None else bytes(mask.slice(0, mask.count))
 
     # Terms
 
@@ -154,7 +154,7 @@ class TermsReader(ExitStack):
             inside = bisect_right(range(count), term, key=term_at) - 1
             column = at * EVERY + inside
             if inside >= 0 and term_at(inside) == term and (
-                    self._kept is None or self._kept[column >> 3] >> (column & 7) & 1):
+                    self._within is None or self._within[column >> 3] >> (column & 7) & 1):
                 yield term, column
 
     def _group(self, place: int) -> tuple[int, list[int], bytes]:
@@ -208,8 +208,8 @@ class TermsReader(ExitStack):
         for name, of_classes in totals.items():
             require(all(0 <= value < EXACT if name == "counts" else value <= 0
                         for value in of_classes), f"a sum of {name} is out of range")
-        n_kept = self._n_kept(contents.settings["max_features"])
-        sums = TermSums(float(contents.l), n_kept, self.documents, **totals)
+        n_within = self._n_within(contents.settings["max_features"])
+        sums = TermSums(float(contents.l), n_within, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
         require(all(map(isfinite, self.intercept)), "an intercept is not finite")
         counts_presence = self.above is not None
@@ -231,16 +231,16 @@ class TermsReader(ExitStack):
         return [log_prior(own, rows, n, prior, model.fit_prior, log_ratio)
                 for own, prior in zip(self.documents, priors, strict=True)]
 
-    def _n_kept(self, max_features: int | None) -> int:
-        n_terms = n_kept = self._sizes["terms"]
-        if self._kept is not None:
-            bits = int.from_bytes(self._kept, "little")
+    def _n_within(self, max_features: int | None) -> int:
+        n_terms = n_within = self._sizes["terms"]
+        if self._within is not None:
+            bits = int.from_bytes(self._within, "little")
             require(not bits >> n_terms, "it keeps terms that it does not have")
-            n_kept = bits.bit_count()
-            require(n_kept < n_terms, "it marks the terms that are kept, and keeps all")
-        require(max_features is None or n_kept <= max_features,
+            n_within = bits.bit_count()
+            require(n_within < n_terms, "it marks the terms that are kept, and keeps all")
+        require(max_features is None or n_within <= max_features,
                 "it keeps more terms than its max_features")
-        return n_kept
+        return n_within
 
 
 def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:

@@ -269,8 +269,8 @@ def _of_terms(tables: list[tuple[_Sums, Codes]], which: int, n_terms: int) -> In
     """Sums of all terms: documents, or occurrences."""
     total = np.zeros(n_terms, dtype=np.int64)
     for own, column in tables:
-        seen = np.flatnonzero(column >= 0)
-        total[column[seen]] += own.of_terms[which, seen]
+        has_column = np.flatnonzero(column >= 0)
+        total[column[has_column]] += own.of_terms[which, has_column]
     return total
 
 
@@ -281,9 +281,9 @@ def _add_tables(
     codes_of, height = [], int(labels.max(initial=-1)) + 1
     for own, column in tables:
         own.widen(height, len(column))
-        seen = np.flatnonzero(column >= 0)
+        has_column = np.flatnonzero(column >= 0)
         codes = np.full(n_terms, -1, dtype=np.int32)
-        codes[column[seen]] = seen
+        codes[column[has_column]] = has_column
         codes_of.append(codes)
     step = max(1, _BLOCK // max(1, len(labels)))
     parts: dict[int, Cells] = {}

@@ -73,8 +73,8 @@ class Vocabulary:
     def rows_of_few(self, texts: Sequence[str]) -> SparseRows | None:
         """`rows` for a few texts without a frame; None if that is not possible."""
         known = self._known_terms()
-        found = known.table.look_up_few(texts)
-        return None if found is None else known.rows(*found)
+        looked_up = known.table.look_up_few(texts)
+        return None if looked_up is None else known.rows(*looked_up)
 
     def count_known_terms(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """`counts` for documents that hold only terms of the vocabulary.
@@ -230,18 +230,19 @@ def count_matrix(
 
     batches = list(map_in_threads(encode, frames, tables.threads))
     whole, codes_of = tables.merge()
-    documents, found = sum(len(ends) for _, _, ends in batches), whole.terms()
-    if not len(found):
+    documents, term_codes = sum(len(ends) for _, _, ends in batches), whole.terms()
+    if not len(term_codes):
         raise VocabularyError.no_tokens(tokenizer.pattern, documents)
     if kernel is None or limits == Limits():
-        order = whole.sort(found)
+        order = whole.sort(term_codes)
     else:
         frequency, total = _term_sums(kernel, batches, codes_of, len(whole))
         # The order of the terms decides ties; without ties, fewer terms have to be sorted.
         tied = limits.max_features is not None
-        found = whole.sort(found) if tied else found
-        found = found[limits.select(len(found), frequency[found], total[found], documents)]
-        order = found if tied else whole.sort(found)
+        term_codes = whole.sort(term_codes) if tied else term_codes
+        term_codes = term_codes[limits.select(
+            len(term_codes), frequency[term_codes], total[term_codes], documents)]
+        order = term_codes if tied else whole.sort(term_codes)
     columns = columns_of(order, len(whole))
     own_columns = [columns[codes] for codes in codes_of]
     builder = CsrBuilder(kernel, len(order))
@@ -314,8 +315,8 @@ def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> Co
     import scipy.sparse as sp
 
     column = columns[counts.indices]
-    kept = np.concatenate(([0], np.cumsum(column >= 0))).astype(counts.indptr.dtype)
-    return sp.csr_array((counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
+    n_before = np.concatenate(([0], np.cumsum(column >= 0))).astype(counts.indptr.dtype)
+    return sp.csr_array((counts.data[column >= 0], column[column >= 0], n_before[counts.indptr]),
                         shape=(counts.shape[0], width))
 
 

@@ -215,13 +215,13 @@ def _run_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[s
 @lru_cache(maxsize=64)
 def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str] | None:
     """The tokens of several texts; None if one has a character that Python does not know."""
-    found: set[str] = set()
+    words: set[str] = set()
     for text in texts:
         tokens = _run(steps, text, "") if _known(text) else None
         if tokens is None:
             return None
-        found.update(tokens)
-    return frozenset(found)
+        words.update(tokens)
+    return frozenset(words)
 
 
 def _known(text: str) -> bool:
@@ -351,8 +351,8 @@ class _OthersToSpaces(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        self[code] = kept = character if self._is_member(character) else " "
-        return kept
+        self[code] = part = character if self._is_member(character) else " "
+        return part
 
 
 @lru_cache(maxsize=8)
@@ -392,8 +392,8 @@ def _in_word(c: str) -> bool:
 @lru_cache(maxsize=2)
 def _dropped(*, tatweel: bool) -> dict[int, None]:
     """Combining marks, and tatweel."""
-    found: dict[int, None] = {}
+    codes: dict[int, None] = {}
     for item in [*COMBINING_RANGES.split(), *([TATWEEL] if tatweel else [])]:
         first, _, last = item.partition("-")
-        found |= dict.fromkeys(range(int(first, 16), int(last or first, 16) + 1))
-    return found
+        codes |= dict.fromkeys(range(int(first, 16), int(last or first, 16) + 1))
+    return codes

@@ -86,11 +86,11 @@ def pieces_of(
     read = {column: _read(tokenizer, columns, column, texts[column], contributions)
             for column in columns}
     places: dict[str, list[tuple[str, list[int]]]] = {}
-    for column, found in read.items():
-        for term, covered in found.terms:
+    for column, text in read.items():
+        for term, covered in text.terms:
             if covered:
                 places.setdefault(term, []).append((column, covered))
-    added = {column: [0.0] * len(found.spans) for column, found in read.items()}
+    added = {column: [0.0] * len(text.spans) for column, text in read.items()}
     elsewhere = 0.0
     for term, contribution in contributions.items():
         standing = places.get(term, [])
@@ -99,8 +99,8 @@ def pieces_of(
         for column, covered in standing:
             for place in covered:
                 added[column][place] += contribution / len(standing) / len(covered)
-    return {column: _pieces(found.shown, found.spans, added[column])
-            for column, found in read.items()}, elsewhere
+    return {column: _pieces(text.shown, text.spans, added[column])
+            for column, text in read.items()}, elsewhere
 
 
 def _read(
@@ -122,10 +122,10 @@ def _read(
         splitting = plan.after_cleaning[0]
         if isinstance(splitting, Characters | CharactersInWords):
             # Within words, n-grams have one space in place of any white space.
-            spans, found = _characters(
+            spans, covering = _characters(
                 cleaned if isinstance(splitting, Characters) else re.sub(r"\s", " ", cleaned),
                 contributions)
-            return _Column(text, _moved(spans, place_of), found)
+            return _Column(text, _moved(spans, place_of), covering)
         split = Plan((*plan.cleaning, splitting))
         spans, words = _placed(tokens(tokens_expr(split, column)), cleaned)
         spans = _moved(spans, place_of)
@@ -137,13 +137,13 @@ def _read(
     # All steps that may drop words, and no step that changes them.
     dropping = Plan(tuple(step for step in plan.steps
                       if not isinstance(step, Escape | FieldPrefix | NGrams | OwnCode)))
-    kept = set(tokens(tokens_expr(dropping, columns)))
-    return _Column(text, spans, _windows(plan, words, kept, terms))
+    allowed = set(tokens(tokens_expr(dropping, columns)))
+    return _Column(text, spans, _windows(plan, words, allowed, terms))
 
 
-def _windows(plan: Plan, words: Covering, kept: set[str], terms: list[str]) -> Covering:
+def _windows(plan: Plan, words: Covering, allowed: set[str], terms: list[str]) -> Covering:
     """The terms with the spans of their words; none if the terms are not windows of words."""
-    covered = [places for word, places in words if word in kept]
+    covered = [places for word, places in words if word in allowed]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
     windows = [sorted({place for places in covered[first:first + n] for place in places})
                for n in range(ngrams.min_n, ngrams.max_n + 1)

@@ -117,9 +117,9 @@ class TermTable:
         depth = self._word_numbers(heads)
         for level in range(2, int(depth.max(initial=1)) + 1):
             of_level = np.flatnonzero(depth == level)
-            found = np.empty(len(of_level), dtype=np.int32)
-            self._table.pairs(codes[heads[of_level]], codes[tails[of_level]], True, found)
-            codes[of_level] = found
+            own_codes = np.empty(len(of_level), dtype=np.int32)
+            self._table.pairs(codes[heads[of_level]], codes[tails[of_level]], True, own_codes)
+            codes[of_level] = own_codes
         return codes
 
     def terms(self) -> Codes:
@@ -140,9 +140,9 @@ class TermTable:
         rank = np.zeros(len(self), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         of_word, depth = rank.copy(), self._word_numbers(heads)
-        wanted = np.zeros(len(self), dtype=np.bool_)
-        wanted[codes] = True
-        longest, needed = int(depth[codes].max(initial=1)), wanted.copy()
+        is_needed = np.zeros(len(self), dtype=np.bool_)
+        is_needed[codes] = True
+        longest, needed = int(depth[codes].max(initial=1)), is_needed.copy()
         if self._depth == 2:
             needed |= depth == 2
         for level in range(longest, 1, -1):
@@ -160,7 +160,7 @@ class TermTable:
             rank[order] = np.arange(len(order), dtype=np.int32)
             if level == self._depth:
                 of_word = rank.copy()
-        return order[wanted[order]]
+        return order[is_needed[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
         """The terms of these codes."""
@@ -306,10 +306,10 @@ class TermTable:
         """Codes of the n-grams of each stretch of words, and the stretches' ends."""
         lengths = np.diff(ends, prepend=0)
         grams = sum(np.maximum(0, lengths - n + 1) for n in range(min_n, max_n + 1))
-        found = np.empty(int(grams.sum()), dtype=np.int32)
+        gram_codes = np.empty(int(grams.sum()), dtype=np.int32)
         bounds = np.cumsum(grams) - grams
-        self._table.grams(codes, ends, min_n, max_n, add, found, bounds)
-        return found, bounds
+        self._table.grams(codes, ends, min_n, max_n, add, gram_codes, bounds)
+        return gram_codes, bounds
 
     def _encode_words(
         self, source: NDArray[np.uint8], ends: Ints, add: bool

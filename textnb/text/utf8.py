@@ -100,9 +100,9 @@ def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
     # Joined by a character that no string holds: much faster than one Python object for each.
     joined = np.empty(len(pool) + len(ends) - 1, dtype=np.uint8)
     marks = ends[:-1] + np.arange(len(ends) - 1)
-    kept = np.ones(len(joined), dtype=np.bool_)
-    kept[marks] = False
-    joined[kept] = pool
+    is_content = np.ones(len(joined), dtype=np.bool_)
+    is_content[marks] = False
+    joined[is_content] = pool
     joined[marks] = mark
     # The cast checks that it is UTF-8.
     text = pl.Series([joined.tobytes()], dtype=pl.Binary).cast(pl.String)
@@ -125,13 +125,13 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
     def keys(chosen: Ints, skipped: int) -> NDArray[np.uint64]:
         return keys_of(eights, begins[chosen] + skipped, ends[chosen])
 
-    found = keys(np.arange(len(begins)), 0)
-    order = found.argsort()
-    places, found, skipped = np.arange(len(order)), found[order], 0
+    key = keys(np.arange(len(begins)), 0)
+    order = key.argsort()
+    places, key, skipped = np.arange(len(order)), key[order], 0
     group = np.zeros(len(order), dtype=np.int64)
     while True:
         # Groups of those that were found equal so far; their places are next to each other.
-        first = np.append(True, (found[1:] != found[:-1]) | (group[1:] != group[:-1]))[:len(found)]
+        first = np.append(True, (key[1:] != key[:-1]) | (group[1:] != group[:-1]))[:len(key)]
         tied = ~first
         tied[:-1] |= ~first[1:]
         places, group, skipped = places[tied], np.cumsum(first)[tied], skipped + KEY_BYTES
@@ -143,6 +143,6 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
                     for of, at in zip(group.tolist(), chosen.tolist(), strict=True)]
             order[places] = chosen[sorted(range(len(rest)), key=rest.__getitem__)]
             return order
-        found = keys(chosen, skipped)
-        sort = np.lexsort((found, group))
-        order[places], found = chosen[sort], found[sort]
+        key = keys(chosen, skipped)
+        sort = np.lexsort((key, group))
+        order[places], key = chosen[sort], key[sort]

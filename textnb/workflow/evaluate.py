@@ -115,11 +115,11 @@ def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
     calibrated = held.calibrated(calibration)
     if held.link == "sigmoid":
         return {"calibrated": calibration is not None, "log_loss": calibrated.log_loss}
-    measured = reliability(calibrated)
-    return {"calibrated": calibration is not None, "log_loss": measured.log_loss,
-            "brier": measured.brier,
-            "expected_calibration_error": measured.expected_calibration_error,
-            "not_judged": measured.excluded}
+    curve = reliability(calibrated)
+    return {"calibrated": calibration is not None, "log_loss": curve.log_loss,
+            "brier": curve.brier,
+            "expected_calibration_error": curve.expected_calibration_error,
+            "not_judged": curve.excluded}
 
 
 def _for_report(model: AnyModel) -> Any:

@@ -59,21 +59,21 @@ def predict(
         Its format, if its name does not show it.
     """
     check_answers(model, options)
-    seen = Predicted(output)
+    predicted = Predicted(output)
     if text_columns(model) is None:
         answered = model.predict(frame, probability=options.probability, scores=options.scores,
                                  progress=progress)
     else:
-        seen.coverage = texts.coverage_of(model)
+        predicted.coverage = texts.coverage_of(model)
         answers = Answers(options.probability, options.scores, options.explain, options.top)
-        answered = texts.predict_lazily(model, frame, answers, progress, seen.coverage.add)
+        answered = texts.predict_lazily(model, frame, answers, progress, predicted.coverage.add)
 
     def count(classes: pl.Series) -> pl.Series:
-        seen.rows += len(classes)
-        seen.impossible += classes.null_count()
+        predicted.rows += len(classes)
+        predicted.impossible += classes.null_count()
         return classes
 
     sinks.write(answered.with_columns(pl.col("predicted").map_batches(
         count, return_dtype=answered.collect_schema()["predicted"], is_elementwise=True)),
         output, format)
-    return seen
+    return predicted

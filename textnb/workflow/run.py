@@ -195,16 +195,16 @@ def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
 
 
 def _validate(work: _Work, options: ValidateOptions, advance: Progress) -> Any:
-    found = validate(work.model, work.train, options, advance)
-    work.write("validation.json", found.to_dict())
-    return found
+    validation = validate(work.model, work.train, options, advance)
+    work.write("validation.json", validation.to_dict())
+    return validation
 
 
 def _calibrate(work: _Work, options: CalibrateOptions, advance: Progress) -> Calibrated:
     held = work.scores(scored_to_calibrate(work.model), advance)
-    found = calibrate(work.model, held, options)
-    work.model = work.model.with_calibration(found.calibration)
-    return found
+    calibration = calibrate(work.model, held, options)
+    work.model = work.model.with_calibration(calibration.calibration)
+    return calibration
 
 
 def _decide(work: _Work, options: DecideOptions, advance: Progress) -> Fitted:

@@ -146,16 +146,16 @@ class Table:
             # Its contents are not shown, as they may be secrets.
             self.fault(key, f"it must be a table, and it is {_KINDS.get(type(values), 'a value')}")
             return None
-        found, before = {}, len(self.faults)
+        settings, before = {}, len(self.faults)
         known = {each.name: (group, each, facts) for group in groups
                  for each, facts in declared(group)}
         for name, value in values.items():
             if name in known:
-                found[name] = self.check((*key, name), partial(
+                settings[name] = self.check((*key, name), partial(
                     _value, *known[name], value, self.folder))
             else:
                 self.unknown((*key, name), *groups)
-        return None if len(self.faults) > before else found
+        return None if len(self.faults) > before else settings
 
     def unknown(self, key: Key, *groups: type) -> None:
         """Note a key that no group has."""
@@ -320,8 +320,8 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     >>> values
     {'model': {'l': 0.1, 'binary': True}}
     """
-    key, found, text = setting.partition("=")
-    parts = _parts_of(key) if found and "\n" not in key else ()
+    key, equals, text = setting.partition("=")
+    parts = _parts_of(key) if equals and "\n" not in key else ()
     if not parts:
         raise ParameterError(f"{option} must be key=value (it is not shown, as it may be a secret)")
     try:

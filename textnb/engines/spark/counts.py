@@ -178,10 +178,10 @@ def _check_collected(collected: pl.DataFrame, sums: DataFrame, model: TextClassi
     whole = collected.filter(pl.col("whole"))
     if collected["term"].count() or collected["label"].null_count() > whole.height:
         return
-    found = sums.where("term IS NOT NULL").select("term").distinct().count()
-    if found:
+    n_terms = sums.where("term IS NOT NULL").select("term").distinct().count()
+    if n_terms:
         raise VocabularyError.all_pruned(
-            found, model.min_df, model.max_df,
+            n_terms, model.min_df, model.max_df,
             int((whole if whole.height else collected)["count"].sum()))
 
 

@@ -112,15 +112,15 @@ def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O3",))
         If there is no C compiler: ``$CC``, or ``cc``.
     """
     compiler = os.environ.get("CC") or "cc"
-    found = shutil.which(compiler)
-    if found is None:
+    compiler_path = shutil.which(compiler)
+    if compiler_path is None:
         raise EngineMissing(f"there is no C compiler {compiler!r}: install one (Debian: gcc and "
                             "libc6-dev), or name yours in CC")
     main, program = folder / "run.c", folder / "run"
     template = resources.files(__package__).joinpath("templates", "c_run.txt")
     main.write_text(template.read_text("utf-8"), "ascii")
-    run_program([found, "-std=c99", *options, "-I", str(path.parent), str(main), str(path), "-o",
-                 str(program), "-lm"])
+    run_program([compiler_path, "-std=c99", *options, "-I", str(path.parent), str(main), str(path),
+                 "-o", str(program), "-lm"])
     return program
 
 
@@ -172,7 +172,7 @@ def pack(bundle: Bundle) -> bytes:
         terms, terms_homes = _table([term.encode() for term in bundle.terms], own)
     if own is not None:
         sizes = own.ngram_range if own.analyzer == "word" else (1, 1)
-        words = (own.least, *sizes, _flags(own))
+        words = (own.min_length, *sizes, _flags(own))
         stop, stop_homes = _table([word.encode() for word in own.stop_words])
         characters, changes = _characters(own), _changes(own)
     weights, bits = _weights(bundle)
@@ -336,13 +336,13 @@ def _flags(words: Words) -> int:
     if words.ngram_range[1] > _MAX_WORDS:
         raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: a program holds "
                                         f"{_MAX_WORDS:,} words of an n-gram at most")
-    unknown = set(words.kept) - set(_KEPT)
+    unknown = set(words.kinds) - set(_KEPT)
     if unknown or words.replacements not in ((), TURKIC):
         what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
         raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
             + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
-            + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kept))
+            + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kinds))
 
 
 def _changes(words: Words) -> list[bytes]:
@@ -388,13 +388,13 @@ def _characters(words: Words) -> list[bytes]:
     lower = words.lower
     mapping = {} if lower is None else lower.mapping
     kinds = np.zeros(0x110000, np.uint8)
-    marked: list[tuple[int, Ranges]] = [(_MEMBER, words.members), (_UNSPACED, words.unspaced)]
+    flags: list[tuple[int, Ranges]] = [(_MEMBER, words.members), (_UNSPACED, words.unspaced)]
     if lower is not None:
-        marked += [(_CASED, lower.cased), (_IGNORABLE, lower.ignorable)]
-    if words.kept:
-        marked += [(_LETTER, words.letters), (_LETTER_OR_NUMBER, words.letters_or_numbers),
+        flags += [(_CASED, lower.cased), (_IGNORABLE, lower.ignorable)]
+    if words.kinds:
+        flags += [(_LETTER, words.letters), (_LETTER_OR_NUMBER, words.letters_or_numbers),
                    (_EMOJI, words.emoji)]
-    for bit, ranges in marked:
+    for bit, ranges in flags:
         for first, last in ranges:
             kinds[first:last + 1] |= bit
     rows = []

@@ -93,11 +93,11 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
     'onnx'
     """
     ending = Path(path).suffix
-    found = [target for target in TARGETS.values() if target.suffix == ending != ""]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = " or ".join(target.name for target in found)
+    targets = [target for target in TARGETS.values() if target.suffix == ending != ""]
+    if len(targets) == 1:
+        return targets[0]
+    if targets:
+        names = " or ".join(target.name for target in targets)
         raise ParameterError.naming(
             "a file that ends in {ending} may be for several systems: say which, {to}",
             ending=ending, to=Mention("to", names))

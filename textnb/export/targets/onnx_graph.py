@@ -116,11 +116,11 @@ class Onnx(Program):
                 rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
             inputs = np.array(strings.fill_null("").to_list(), dtype=object)
         names = [output.name for output in session.get_outputs()]
-        found = dict(zip(names, session.run(names, {bundle.reads: inputs}), strict=True))
-        labels = (bundle.labels_of(found["labels"]) if bundle.is_multilabel
-                  else found["label"].tolist())
-        decisions = found["decision"].tolist() if bundle.gives_decisions else ()
-        return TargetAnswers.of(bundle, found["scores"], labels, found.get("probability"),
+        outputs = dict(zip(names, session.run(names, {bundle.reads: inputs}), strict=True))
+        labels = (bundle.labels_of(outputs["labels"]) if bundle.is_multilabel
+                  else outputs["label"].tolist())
+        decisions = outputs["decision"].tolist() if bundle.gives_decisions else ()
+        return TargetAnswers.of(bundle, outputs["scores"], labels, outputs.get("probability"),
                                 bundle.labels_at(decisions))
 
 
@@ -206,9 +206,9 @@ class _Graph:
         if places is None:
             return nodes.add("Gather", weights, "found")
         kind = np.min_scalar_type(len(numbers) - 1)
-        found = nodes.add("Gather", places.astype(kind).reshape(weights.shape), "found")
+        codes = nodes.add("Gather", places.astype(kind).reshape(weights.shape), "found")
         # Indices are signed.
-        return nodes.add("Gather", numbers, nodes.cast(found, "INT64"))
+        return nodes.add("Gather", numbers, nodes.cast(codes, "INT64"))
 
     def presence(self, nodes: Nodes, counts: str) -> str:
         """Add nodes from counts to presence, if the form has it."""
@@ -370,8 +370,8 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
             not isinstance(step, TokenColumns), not isinstance(step, Splitting),
             isinstance(step, Escape))):
         match step:
-            case Matches(pattern=pattern) if found := _SEPARATED.fullmatch(pattern):
-                separator = _ESCAPES.get(found[1], found[1][-1])
+            case Matches(pattern=pattern) if separator_match := _SEPARATED.fullmatch(pattern):
+                separator = _ESCAPES.get(separator_match[1], separator_match[1][-1])
             case StopWords():
                 pass
             case Escape(characters=" "):
@@ -411,6 +411,6 @@ def unused_character(terms: tuple[str, ...]) -> str:
 def join_tokens(tokens: pl.Series, separator: str) -> pl.Series:
     """Join the tokens of each row, without tokens that hold the separator, as they are unknown."""
     element = pl.element()
-    kept = element.filter(~element.str.contains(separator, literal=True))
+    tokens_alone = element.filter(~element.str.contains(separator, literal=True))
     return tokens.to_frame("tokens").select(
-        pl.col("tokens").list.eval(kept).list.join(separator))["tokens"]
+        pl.col("tokens").list.eval(tokens_alone).list.join(separator))["tokens"]

@@ -485,9 +485,9 @@ class WeightRows:
         codes = np.zeros(other.shape, np.int64)
         numbers = []
         for k in range(other.shape[1]):
-            found, places = np.unique(self._weights[other[:, k], k], return_inverse=True)
+            values, places = np.unique(self._weights[other[:, k], k], return_inverse=True)
             codes[other[:, k], k] = k + other.shape[1] * (1 + places)
-            numbers.append(found)
+            numbers.append(values)
         if codes.max(initial=0) >= 1 << 32 or (
                 CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(other)):
             return None
@@ -508,12 +508,12 @@ class WeightRows:
         self, rows: NDArray[np.int64], places: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
         """Groups of rows with the same numbers, common if there are few columns; and the rest."""
-        numbers, found, counts = np.unique(
+        numbers, group, counts = np.unique(
             self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
-        found = found.reshape(-1)
-        found = np.where(counts[found] < self._SAME, len(counts), found)
-        for part in _split(np.arange(len(rows)), found):
-            first = found[part[0]]
+        group = group.reshape(-1)
+        group = np.where(counts[group] < self._SAME, len(counts), group)
+        for part in _split(np.arange(len(rows)), group):
+            first = group[part[0]]
             yield numbers[first].tolist() if first < len(counts) else None, rows[part]
 
     def _rows(self, rows: NDArray[np.int64], places: list[int]) -> Iterator[list[Any]]:

@@ -55,8 +55,8 @@ class ClickHouse(Re2Sql):
     joined = ("arrayStringConcat(arrayMap(p -> p.2, "
               "arraySort(groupArray(((run, class, place, number), part)))))")
     translate = "translateUTF8"
-    found = "extractAll({}, {})"
-    numbered = ("arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair, "
+    all_matches = "extractAll({}, {})"
+    numbered = ("arrayJoin(arrayZip(all_matches, arrayEnumerate(all_matches))) AS pair, "
                 "pair.1 AS {}, pair.2 AS {}")
 
     def literal(self, value: str) -> str:

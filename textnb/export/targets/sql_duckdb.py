@@ -28,8 +28,8 @@ class DuckDb(Re2Sql):
     char_length = "length({})"
     holds = "contains({}, '{}')"
     matches = "regexp_matches({}, {})"
-    found = "regexp_extract_all({}, {})"
-    numbered = "unnest(found) AS {}, unnest(range(len(found))) AS {}"
+    all_matches = "regexp_extract_all({}, {})"
+    numbered = "unnest(all_matches) AS {}, unnest(range(len(all_matches))) AS {}"
 
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]

@@ -79,18 +79,18 @@ class PatternSql(Sql):
         has_pairs = self.matches.format(text, self.pattern(unspaced))
         return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"
 
-    def kept_or_word(self, words: Words) -> str:
+    def kinds_or_word(self, words: Words) -> str:
         """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
-        pattern = kinds_pattern(words.kept)
+        pattern = kinds_pattern(words.kinds)
         for name, ranges in ((LETTER_OR_NUMBER, words.letters_or_numbers),
                              (LETTER, words.letters), (EMOJI, words.emoji)):
             pattern = pattern.replace(name, self.one_of(ranges))
         pairs = f"|{self.one_of(words.unspaced)}+" if words.unspaced else ""
-        return f"{pattern}|{self.one_of(words.members)}{{{words.least},}}{pairs}"
+        return f"{pattern}|{self.one_of(words.members)}{{{words.min_length},}}{pairs}"
 
     def is_word(self, words: Words, word: str) -> str:
         """Write the condition that a run of characters is a word."""
-        long_enough = f"{self.char_length.format(word)} >= {words.least}"
+        long_enough = f"{self.char_length.format(word)} >= {words.min_length}"
         if not words.unspaced:
             return long_enough
         pair = self.matches.format(word, self.pattern(self.one_of(words.unspaced)))
@@ -104,22 +104,22 @@ class Re2Sql(PatternSql):
     ----------
     translate : str
         The function that replaces characters by those at the same places.
-    found : str
+    all_matches : str
         The array of all matches of a pattern in a string.
     numbered : str
-        The columns of the elements of an array ``found``, a row each, and of their places.
+        The columns of the elements of an array ``all_matches``, a row each, and of their places.
     """
 
     translate: ClassVar[str] = "translate"
-    found: ClassVar[str]
+    all_matches: ClassVar[str]
     numbered: ClassVar[str]
 
     def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
                  text: str = "text") -> str:
         """Write rows of the matches of a pattern: the keys, and a match and its place by names."""
-        found = self.found.format(text, self.pattern(pattern))
+        matches = self.all_matches.format(text, self.pattern(pattern))
         return (f"SELECT {keys}, {self.numbered.format(*names)}\n"
-                f"FROM (SELECT {keys}, {found} AS found FROM {source}) s")
+                f"FROM (SELECT {keys}, {matches} AS all_matches FROM {source}) s")
 
     def characters(self, keys: str, source: str) -> str:
         return self.find_all(keys, source, "(?s).", ("character", "place"))
@@ -128,15 +128,15 @@ class Re2Sql(PatternSql):
         keys, text, is_word = keys_of(words), "text", self.is_word(words, "word")
         if words.unspaced:
             text = self.separate_pairs(words, text)
-        found = f"{self.one_of(words.members)}+"
-        if words.kept:
-            found, is_word = self.kept_or_word(words), "word <> ''"
+        pattern = f"{self.one_of(words.members)}+"
+        if words.kinds:
+            pattern, is_word = self.kinds_or_word(words), "word <> ''"
         if words.stop_words:
             is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
         given = replace_strings(words, self.present_text(words))
         source = (f"(SELECT {keys}, {self.lower_text(words)} AS text FROM (\n"
                   f"SELECT {keys}, {given} AS text FROM {source}) r) l")
-        rows = self.find_all(keys, source, found, ("word", "position"), text)
+        rows = self.find_all(keys, source, pattern, ("word", "position"), text)
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, position, word FROM (\n"
                f"{rows}) w\nWHERE {is_word};")
 

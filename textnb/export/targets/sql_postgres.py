@@ -122,24 +122,24 @@ class Postgres(PatternSql):
             parts = "q.text"
             text = self.separate_pairs(words, "p.text", "p.wide AND ")
             pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
-        found = (f"SELECT w.position, {word} AS word\n"
+        words_query = (f"SELECT w.position, {word} AS word\n"
                  f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
                  "    WITH ORDINALITY AS w(word, position)\n"
                  f"  WHERE {self.is_word(words, 'w.word')}")
-        if words.kept:
-            found = (f"SELECT m.position, m.word[1] AS word FROM regexp_matches({parts},\n"
-                     f"  '{self.kept_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
+        if words.kinds:
+            words_query = (f"SELECT m.position, m.word[1] AS word FROM regexp_matches({parts},\n"
+                     f"  '{self.kinds_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
         # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
         # whole text.
         keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
                f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
-               f"CROSS JOIN LATERAL ({found} OFFSET 0) s{stops};")
+               f"CROSS JOIN LATERAL ({words_query} OFFSET 0) s{stops};")
 
     def lowers_before(self, words: Words) -> bool:
         # Words that are runs are lowered one by one; kept tokens are found in lower case.
-        return bool(words.kept) or super().lowers_before(words)
+        return bool(words.kinds) or super().lowers_before(words)
 
     def _prepare_text(self, words: Words) -> str:
         """Write the text in lower case as far as must be before splitting: Σ, İ, and ASCII."""

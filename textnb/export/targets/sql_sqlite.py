@@ -115,9 +115,9 @@ class Sqlite(Sql):
 
     def words(self, bundle: Bundle) -> Words:
         words = super().words(bundle)
-        if not set(words.kept) <= set(_KINDS):
+        if not set(words.kinds) <= set(_KINDS):
             raise ExportError.for_tokenizer(
-                f"keep={words.kept!r}: SQLite has no regular expressions, and finds "
+                f"keep={words.kinds!r}: SQLite has no regular expressions, and finds "
                 f"{' and '.join(_KINDS)} alone")
         return words
 
@@ -142,9 +142,9 @@ class Sqlite(Sql):
             text = f"(SELECT {_with_sigma()} AS text FROM {text})"
         unchanged = self.literal("".join(c for c in map(chr, range(128)) if c == " " or (
             words.is_member(c) and c not in words.lower_mapping)))
-        word, is_word = "w.value", f"length(w.value) >= {words.least}"
+        word, is_word = "w.value", f"length(w.value) >= {words.min_length}"
         result = _pairs() if words.unspaced else "done"
-        if words.unspaced or words.kept:
+        if words.unspaced or words.kinds:
             text = f"(SELECT {_without_marks()} AS text FROM {text})"
             word = f"ltrim(w.value, {_BETWEEN})"
             is_word = f"({is_word} OR substr(w.value, 1, 1) = {_BETWEEN})"
@@ -237,7 +237,7 @@ def _replacements(words: Words) -> list[tuple[int, int, str | None]]:
     cuts = [code for code, _ in changed]
     # The characters of pairs do not change in lower case.
     rows += [(first, last, "") for first, last in words.unspaced]
-    rows += [(first, last, "\x02") for kind in words.kept for first, last in members(_KINDS[kind])]
+    rows += [(first, last, "\x02") for kind in words.kinds for first, last in members(_KINDS[kind])]
     for first, last in subtract_ranges(words.members, words.unspaced):
         start = first
         for cut in cuts[bisect_left(cuts, first):bisect_right(cuts, last)]:
@@ -260,10 +260,10 @@ def _pairs() -> str:
     With spaces, a character without a neighbour is `[c |c]`, and a run is `[a |ab |b]`, where the
     first part and the last one are no words.
     """
-    marked = f"replace(done, {_CLOSE} || {_OPEN}, '')"
+    spaced = f"replace(done, {_CLOSE} || {_OPEN}, '')"
     for mark, replacement in ((_OPEN, f"' ' || {_OPEN}"), (_BETWEEN, f"' ' || {_BETWEEN}"),
                           (_CLOSE, f"{_CLOSE} || ' '")):
-        marked = f"replace({marked}, {mark}, {replacement})"
+        spaced = f"replace({spaced}, {mark}, {replacement})"
     return f"""CASE WHEN instr(done, {_OPEN}) = 0 THEN done ELSE (
       SELECT group_concat(piece, ' ') OVER (ORDER BY key
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
@@ -271,7 +271,7 @@ def _pairs() -> str:
           WHEN substr(value, 1, 1) <> {_OPEN} THEN value
           WHEN substr(lead(value) OVER (ORDER BY key), -1) = {_CLOSE}
           THEN {_BETWEEN} || substr(value, 2) ELSE '' END AS piece
-        FROM json_each('[' || replace(json_quote({marked}), ' ', '","') || ']'))
+        FROM json_each('[' || replace(json_quote({spaced}), ' ', '","') || ']'))
       ORDER BY key LIMIT 1) END"""
 
 

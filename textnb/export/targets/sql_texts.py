@@ -292,11 +292,11 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
         is_ascii = f"{target.byte_length.format('c.character')} = 1"
         unknown = f"CASE WHEN {is_ascii} THEN c.character ELSE '' END"
     names = ", ".join(f"c.{name}" for name in keys.split(", ")) + ", " if keys else ""
-    found = "m.character = c.character"
-    parts = (f"SELECT {names}c.place, CASE WHEN {found} THEN m.number ELSE 0 END AS number,\n"
-             f"    CASE WHEN {found} THEN m.class ELSE 0 END AS class,\n"
-             f"    CASE WHEN {found} THEN m.part ELSE {unknown} END AS part\n"
-             f"  FROM ({rows}) c LEFT JOIN {fold.table} m ON {found}")
+    matches = "m.character = c.character"
+    parts = (f"SELECT {names}c.place, CASE WHEN {matches} THEN m.number ELSE 0 END AS number,\n"
+             f"    CASE WHEN {matches} THEN m.class ELSE 0 END AS class,\n"
+             f"    CASE WHEN {matches} THEN m.part ELSE {unknown} END AS part\n"
+             f"  FROM ({rows}) c LEFT JOIN {fold.table} m ON {matches}")
     within = f"PARTITION BY {keys} " if keys else ""
     run = "0"
     if fold.classes:

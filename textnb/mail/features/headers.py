@@ -64,11 +64,11 @@ def address_tokens(message: MailMessage, structure: MessageStructure) -> Iterato
         if name not in _ADDRESSES:
             continue
         text = value[:_MAX_VALUE]
-        found = [address.lower() for address in _ADDRESS.findall(text)]
-        addresses.setdefault(name, []).extend(found)
+        here = [address.lower() for address in _ADDRESS.findall(text)]
+        addresses.setdefault(name, []).extend(here)
         if name != "return-path":
             yield from (f"{name}:name:{word}" for word in plain_words(_ADDRESS.sub(" ", text)))
-        for address in found[:_MAX_ADDRESSES]:
+        for address in here[:_MAX_ADDRESSES]:
             user, _, host = address.rpartition("@")
             yield f"{name}:address:{address[:LONGEST]}"
             yield f"{name}:user:{_DIGITS.sub('9', user)[:LONGEST]}"
@@ -96,13 +96,13 @@ def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterat
     for hop in hops[:_MAX_HOPS]:
         text = hop[:1024]
         text = text.rpartition(";")[0] or text
-        if found := _HELO.search(text):
-            own, seen = found[1].strip("[]"), found[2] or ""
+        if match := _HELO.search(text):
+            own, looked_up = match[1].strip("[]"), match[2] or ""
             yield "received:own-name:" + (
                 "address" if ADDRESS.fullmatch(own) else "host" if "." in own else "word")
-            if seen and own.lower() not in seen.lower():
+            if looked_up and own.lower() not in looked_up.lower():
                 yield "received:own-name-is-another"
-            if "unknown" in seen.lower():
+            if "unknown" in looked_up.lower():
                 yield "received:unknown"
         for host in dict.fromkeys(_HOST.findall(text)):
             yield from (f"received:{suffix}" for suffix in host_suffixes(host))

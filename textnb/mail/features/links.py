@@ -25,15 +25,15 @@ _LONGEST_TEXT = 200_000
 
 def link_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
     """Targets of HTML's links, and what looks like a link in the text."""
-    in_text = (found.rstrip(_AFTER) for found in _IN_TEXT.findall(message.body[:_LONGEST_TEXT]))
+    in_text = (match.rstrip(_AFTER) for match in _IN_TEXT.findall(message.body[:_LONGEST_TEXT]))
     targets = list(dict.fromkeys([*message.links, *in_text]))
     yield f"link:count:{1 << len(targets).bit_length() - 1 if targets else 0}"
     for target in targets[:_MAX_LINKS]:
-        found = _LINK.fullmatch(f"http://{target}" if target[:4].lower() == "www." else target)
-        if found is None:
+        match = _LINK.fullmatch(f"http://{target}" if target[:4].lower() == "www." else target)
+        if match is None:
             yield "link:relative"
             continue
-        scheme, user, host, port, path = found.groups()
+        scheme, user, host, port, path = match.groups()
         scheme, host = scheme.lower(), unquote(host)
         yield f"link:scheme:{scheme}"
         if scheme in ("data", "cid", "javascript"):

@@ -72,7 +72,7 @@ def _word_spans(
 
     A stretch of characters of class 2 becomes its pairs of characters, or its only character.
     """
-    found: Place = 0
+    n_edges: Place = 0
     inside: cython.uchar = 0
     member: cython.uchar
     ascii: cython.bint = True
@@ -92,37 +92,37 @@ def _word_spans(
         if eight & high == 0:
             for place in range(8):
                 member = members[(eight >> cython.cast(U64, 8 * place)) & 0x7F]
-                edges[found] = at + place
-                found += member ^ inside
+                edges[n_edges] = at + place
+                n_edges += member ^ inside
                 inside = member
             at += 8
             continue
-        edges[found] = at
+        edges[n_edges] = at
         size = _size(text[at])
         member = members[_character(text, at, size)]
         ascii = ascii and size == 1
         if member == 2:
             # An open word ends here; the first pair replaces the span of the first character.
-            found += inside
+            n_edges += inside
             inside = 0
-            edges[found], edges[found + 1] = at, at + size
-            found += 2
+            edges[n_edges], edges[n_edges + 1] = at, at + size
+            n_edges += 2
             first, before = True, at
             at += size
             while at < end:
                 size = _size(text[at])
                 if members[_character(text, at, size)] != 2:
                     break
-                found += 0 if first else 2
-                edges[found - 2], edges[found - 1] = before, at + size
+                n_edges += 0 if first else 2
+                edges[n_edges - 2], edges[n_edges - 1] = before, at + size
                 first, before = False, at
                 at += size
             continue
         at += size
-        found += member ^ inside
+        n_edges += member ^ inside
         inside = member
-    edges[found] = end
-    for place in range(0, found + inside, 2):
+    edges[n_edges] = end
+    for place in range(0, n_edges + inside, 2):
         at, after = edges[place], edges[place + 1]
         characters = after - at
         begins[n], stops[n] = at, after
