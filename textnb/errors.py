@@ -97,7 +97,7 @@ class TextnbError(Exception):
 
     @property
     def setting(self) -> str | None:
-        """The setting with which the message begins; None where it begins otherwise."""
+        """The setting with which the message begins; None if it begins otherwise."""
         first = next(iter(filter(None, self._parts)), None)
         return first.name if isinstance(first, Mention) else None
 
@@ -265,7 +265,7 @@ class SourceError(DataError):
     Attributes
     ----------
     path : str or None
-        What can't be read, as the message names it; None where no single path can't.
+        What can't be read, as the message names it; None if that is not a single path.
     of_output : bool
         Whether it is a file that can't be written.
     """

@@ -161,7 +161,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             For `NBLinear`, to reach the optimum of X, which is all documents, sooner: from the
             weights that the model has, if any.
         keep_sample : int, optional
-            For `NBLinear` without ``idf``: keep the terms, not the text, of so many documents at
+            For `NBLinear` without ``idf``: keep the terms, not the text, of this many documents at
             most, those that the model is least sure of. `partial_fit` and `forget` then refit the
             weights on them and on what is new, and do not only count.
         progress : callable, optional

@@ -16,7 +16,7 @@ Limits:
 - Training rows that were duplicated or oversampled hold no singletons, so no new terms are expected
   of new rows, and the verdict is "unknown".
 - Only columns count, so a term is evidence if another class has counted it. A term that no class
-  has counted is no evidence.
+  has counted is not evidence.
 - If only some of the rows were learned, the verdict is "learned" where fewer than 0.55 of the
   expected rows are found, which is from about 45 % learned rows on. With fewer, it is "new".
 

@@ -54,7 +54,7 @@ class Verified:
     largest_difference : float
         The largest absolute difference of a score.
     tolerance : float
-        The largest difference, absolute and relative, that is no error.
+        The largest difference, absolute and relative, that is not an error.
     wrong_scores : list of int
         Rows with a score beyond the tolerance.
     wrong_labels : list of tuple

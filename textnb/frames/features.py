@@ -181,7 +181,7 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
 def _no_value(column: str, what: str, row: int | None) -> DataError:
     where = "in some row" if row is None else f"in row {row} (counted from 0)"
     return DataError(f"feature column {column!r} is {what} {where}; fill it (fill_null, fill_nan) "
-                     "or drop such rows (in a CSV file, what is no number is null)")
+                     "or drop such rows (in a CSV file, a value that is not a number is null)")
 
 
 def _width(dtype: pl.DataType) -> int:

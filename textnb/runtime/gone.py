@@ -70,7 +70,7 @@ TARGETS: dict[str, str] = {
 }
 # By the key of a job, without the numbers of entries: `exports.top`.
 KEYS: dict[str, str] = {
-    "exports.max_bytes": "top keeps so many terms",
+    "exports.max_bytes": "top keeps that many terms",
     "validation.method": "leave_one_out = true leaves each row out in turn; folds are the default",
 }
 # By the name of a model in its file.

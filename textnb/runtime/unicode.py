@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Literal
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# All marks, and much else: but for two letters, what is decomposed to a mark is neither a letter
-# nor a digit.
+# All marks, and much else: whatever decomposes to a mark is neither a letter nor a digit, except
+# for two letters.
 _MARKS = re.compile(r"[^\w\s\x00-\x7f]{32,}")
 # Below this length, sorting by insertion takes less than a millisecond.
 _SHORT = 1000

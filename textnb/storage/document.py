@@ -204,7 +204,7 @@ def _facts(
 
 
 def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...]:
-    """The sums over terms that a file has, by which the weight of one term can be told.
+    """The sums over terms that a file has, from which the weight of one term is computed.
 
     Weights of some models need more than sums: those with class weights, sample weights, lists of
     labels, smoothing of 0 or per term, or a given vocabulary. They have none.
@@ -248,7 +248,7 @@ def _check_settings(
             "its text columns are no names of different columns")
     require(settings["label"] not in columns, "its label column is a text column")
     require(vocabulary is None or (type(vocabulary) is list and all(
-        type(term) is str for term in vocabulary)), "its vocabulary is no list of terms")
+        type(term) is str for term in vocabulary)), "its vocabulary is not a list of terms")
     return settings, columns, _plan(path, settings["tokenizer"], columns)
 
 

@@ -38,7 +38,7 @@ def reading(tokenizer: Tokenizer) -> str:
     Examples
     --------
     >>> reading(Tokenizer(r"[^,]+")) in (
-    ...     "expressions: the pattern '[^,]+' is no run of one class of characters",
+    ...     "expressions: the pattern '[^,]+' is not a run of one class of characters",
     ...     f"expressions: {usable(KERNEL).reason}")
     True
     """

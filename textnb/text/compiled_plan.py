@@ -106,7 +106,7 @@ def uncompiled_reason(plan: Plan) -> str:
     Examples
     --------
     >>> uncompiled_reason(Plan((Matches("[^,]+"),)))
-    "the pattern '[^,]+' is no run of one class of characters"
+    "the pattern '[^,]+' is not a run of one class of characters"
     """
     if compiled_plan(plan) is not None:
         return ""
@@ -114,7 +114,7 @@ def uncompiled_reason(plan: Plan) -> str:
              FieldPrefix, NGrams)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
-        return f"the pattern {step.pattern!r} is no run of one class of characters"
+        return f"the pattern {step.pattern!r} is not a run of one class of characters"
     unknown = repr(plan) if step is None else step.setting
     return f"the kernel does not know {unknown}"
 
