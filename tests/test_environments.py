@@ -30,17 +30,13 @@ def test_each_extra_has_tests(environments: ModuleType) -> None:
         assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_an_extra_without_tests_is_refused(
-    environments: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_without_tests_is_refused(environments, monkeypatch):
     monkeypatch.delitem(environments.TESTS, "onnx")
     with pytest.raises(SystemExit, match="name the tests of each extra in TESTS"):
         environments.declared()
 
 
-def test_an_unknown_environment_is_refused(
-    environments: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_environment_is_refused(environments, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["environments", "onxn"])
     with pytest.raises(SystemExit):
         environments.main()

@@ -19,7 +19,7 @@ import pytest
 import textnb
 from corpora.samples import write_pipeline_samples
 from pipelines import iris
-from tests.cli.conftest import Run, run
+from tests.cli.conftest import run
 
 # A fixture of the command line.
 __all__ = ["run"]
@@ -77,10 +77,7 @@ def _small_files() -> None:
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_job_is_whole_or_not_there(
-    name: str, tmp_path: Path, little_room: tuple[Path, dict[str, Any], str], run: Run,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_job_is_whole_or_not_there(name, tmp_path, little_room, run, monkeypatch):
     folder = tmp_path / "outputs"
     folder.mkdir()
     with started(name, folder) as process:

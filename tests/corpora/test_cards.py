@@ -84,9 +84,7 @@ def test_a_card_does_not_change_and_its_splits_add_up() -> None:
 
 @every_corpus
 @pytest.mark.parametrize("value", [None, ""])
-def test_a_missing_variable_is_named(
-    name: str, value: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_variable_is_named(name, value, monkeypatch):
     if value is None:
         monkeypatch.delenv("TEXTNB_CORPORA", raising=False)
     else:
@@ -97,9 +95,7 @@ def test_a_missing_variable_is_named(
 
 
 @every_corpus
-def test_a_missing_copy_or_published_form_is_named(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_copy_or_published_form_is_named(name, monkeypatch, tmp_path):
     monkeypatch.setenv("TEXTNB_CORPORA", str(tmp_path))
     assert not corpora.available(name)
     with pytest.raises(FileNotFoundError) as caught:

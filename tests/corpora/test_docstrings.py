@@ -79,9 +79,7 @@ def test_no_give_away_is_left(frame: pl.DataFrame, give_away: str) -> None:
     assert matches["name"].to_list() == []
 
 
-def test_a_text_of_two_libraries_is_dropped_and_the_first_name_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_text_of_two_libraries_is_dropped_and_the_first_name_stays(monkeypatch):
     shared, own = "shared by two libraries " * 2, "known to a single library " * 2
     texts: dict[str, list[tuple[str, str]]] = {
         "numpy": [("numpy.b", own), ("numpy.a", own), ("numpy.c", shared)],
@@ -104,9 +102,7 @@ def test_the_split_follows_from_the_name(frame: pl.DataFrame) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_same_bytes_under_any_hash_seed(
-    frame: pl.DataFrame, tmp_path: Path
-) -> None:
+def test_the_command_writes_the_same_bytes_under_any_hash_seed(frame, tmp_path):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     frame.write_parquet(here)
     # Some docstrings are generated at import, so only another process can tell.
@@ -120,9 +116,7 @@ def test_the_command_writes_the_same_bytes_under_any_hash_seed(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["here.parquet", "there.parquet"]
 
 
-def test_the_command_refuses_a_missing_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_refuses_a_missing_folder(tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         docstrings.main([str(tmp_path / "nowhere" / "out.parquet")])
     assert caught.value.code == 2

@@ -120,10 +120,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
                          ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_code_of_a_page_runs(
-    path: Path, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_code_of_a_page_runs(path, samples, tmp_path, monkeypatch, capsys):
     page, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
     for module in needs(page):
         if find_spec(module) is None:

@@ -85,9 +85,7 @@ def test_contents_are_aligned(content: bytes, tmp_path: Path) -> None:
             ARRAY.sum())
 
 
-def test_a_few_bytes_need_their_blocks_alone(
-    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_bytes_need_their_blocks_alone(content, tmp_path, monkeypatch):
     changed = bytearray(content)
     changed[BLOCK + 5] ^= 1
     with opened(bytes(changed), tmp_path) as found:
@@ -227,9 +225,7 @@ def test_more_than_4_gib(tmp_path: Path) -> None:
     (b"textnb-model 37 sha256:", "has format version 37"),
     (b"textnb-model 1 sha256:", "is not a sound"), (b"textnb-model x sha256:", "is not a sound"),
     (b"textnb-model 3 md5:", "is not a sound"), (b"sha256:", "is not a sound")])
-def test_the_version_is_at_the_end(
-    mark: bytes, words: str, content: bytes, tmp_path: Path
-) -> None:
+def test_the_version_is_at_the_end(mark, words, content, tmp_path):
     changed = content.replace(b"textnb-model 2 sha256:", mark)
     with pytest.raises(ModelFileError, match=words), opened(changed, tmp_path):
         pass

@@ -90,9 +90,7 @@ def test_what_a_killed_process_left_is_locked_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_lock_file_that_was_removed_meanwhile_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_file_that_was_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
     path, calls, genuine = tmp_path / ".out.lock", [], filelock.lock_descriptor
 
     def lock(descriptor: int, **options: Any) -> bool:
@@ -107,9 +105,7 @@ def test_a_lock_file_that_was_removed_meanwhile_is_made_again(
         assert (is_held, len(calls), path.exists()) == (True, 2, True)
 
 
-def test_a_file_system_without_locks_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_text("a model")
     refuse_locks(monkeypatch)

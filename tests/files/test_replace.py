@@ -96,9 +96,7 @@ with replace_folder(sys.argv[1]) as work:
 @pytest.mark.parametrize(("end", "left"), [
     ("os._exit(9)", {".out.textnb-run/new": "new", "out/old": "old"}),
     ("os.rename = rename", {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
-def test_what_a_killed_process_left_is_put_right(
-    end: str, left: dict[str, str], out: Path
-) -> None:
+def test_what_a_killed_process_left_is_put_right(end, left, out):
     done = subprocess.run([sys.executable, "-c", KILLED.format(end=end), str(out)], check=False)
     (out.parent / ".out.textnb-lock").unlink()
     assert (done.returncode, tree(out.parent)) == (9, left)
@@ -154,9 +152,7 @@ def test_a_file_keeps_its_owner_and_group(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_an_owner_that_can_not_be_kept_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_owner_that_can_not_be_kept_stops_nothing(tmp_path, monkeypatch):
     def refuse(*arguments: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 

@@ -69,10 +69,7 @@ COLUMNS = {"a": ["xx", "xx", "xx"], "b": [None, "yy", "yyyy"], "c": ["z" * 99] *
     ({"text": ["éé", "éé"]}, ("text",), 6, [1, 1]), ({"text": ["ee", "ee"]}, ("text",), 6, [2]),
     # All columns of text, and no others.
     (COLUMNS, ("a", "b"), 6, [2, 1]), (COLUMNS, ("a",), 6, [3]), (COLUMNS, (), 1, [3])])
-def test_bytes_of_text_are_bounded(
-    columns: dict[str, list[str | None]], text: tuple[str, ...], max_bytes: int, sizes: list[int],
-    lazy: bool,
-) -> None:
+def test_bytes_of_text_are_bounded(columns, text, max_bytes, sizes, lazy):
     frame = pl.DataFrame(columns)
     assert heights(frame.lazy() if lazy else frame, text, max_bytes=max_bytes) == sizes
 
@@ -86,9 +83,7 @@ def test_a_single_huge_row_is_not_divided() -> None:
 @settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.one_of(st.none(), st.text("aé", max_size=9)), max_size=30),
        st.integers(1, 10), st.integers(0, 40), st.booleans())
-def test_all_rows_come_once_and_in_order(
-    texts: list[str | None], rows: int, max_bytes: int, lazy: bool
-) -> None:
+def test_all_rows_come_once_and_in_order(texts, rows, max_bytes, lazy):
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String}).with_row_index()
     source: Table = frame.lazy() if lazy else frame
     parts = list(batches(source, ["text"], rows=rows, max_bytes=max_bytes))

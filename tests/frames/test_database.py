@@ -275,9 +275,7 @@ def test_what_is_no_query_or_connection(query: Any, connection: Any) -> None:
 @pytest.mark.parametrize(("address", "library"), [
     ("postgresql://h/d", "adbc_driver_postgresql"), ("postgresql+psycopg://h/d", "sqlalchemy.exc"),
     ("sqlite://", "sqlalchemy.exc")])
-def test_a_library_that_is_missing(
-    address: str, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_is_missing(address, library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SourceError, match=r"pip install 'textnb\[database\]'"):
         scan_database("SELECT 1", address)

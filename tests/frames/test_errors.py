@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +34,7 @@ SOUND = '{"text":"a","label":"b"}\n'
     ("a.ndjson", SOUND + '{"text":"c \\ud800","label":"b"}\n', "line 2 has a lone surrogate"),
     ("a.ndjson", '{"text":"a","label":"\\uDC00"}\n', "line 1 has a lone surrogate")])
 @pytest.mark.parametrize("packed", [False, True])
-def test_the_line_at_fault_is_named(
-    tmp_path: Path, name: str, content: str, message: str, packed: bool
-) -> None:
+def test_the_line_at_fault_is_named(tmp_path, name, content, message, packed):
     path = tmp_path / (f"{name}.gz" if packed else name)
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
     with pytest.raises(SourceError) as caught:
@@ -61,9 +58,7 @@ def test_half_a_character_is_found_among_whole_ones(tmp_path: Path, text: str) -
 
 @pytest.mark.parametrize(("ending", "line"), [("csv", 2), ("tsv", 2), ("ndjson", 1)])
 @pytest.mark.parametrize("source", ["{}", "{}/*", "{}/b.{}"])
-def test_a_line_that_is_not_utf8_is_named(
-    source: str, ending: str, line: int, tmp_path: Path
-) -> None:
+def test_a_line_that_is_not_utf8_is_named(source, ending, line, tmp_path):
     frame = pl.DataFrame({"label": ["ham", "spam"], "text": ['He said "hi"', "naïve"]})
     for name in "abc":
         path = write_rows(frame, tmp_path / f"{name}.{ending}")
@@ -80,9 +75,7 @@ def test_a_line_that_is_not_utf8_is_named(
 
 @pytest.mark.parametrize("where", ["start", "end"])
 @pytest.mark.parametrize("source", ["{}", "{}/*.parquet", "{}/[abc].parquet"])
-def test_a_damaged_parquet_among_sound_ones_is_named(
-    source: str, where: str, tmp_path: Path
-) -> None:
+def test_a_damaged_parquet_among_sound_ones_is_named(source, where, tmp_path):
     frame = pl.DataFrame({"text": [f"word{n} other{n}" for n in range(20_000)], "label": "x"})
     for name in "abc":
         frame.write_parquet(tmp_path / f"{name}.parquet")
@@ -129,9 +122,7 @@ PARQUET = {"b.parquet": b"not opened"}
         "can't read {folder}/ham/a: byte 0xe9 at offset 3 is not utf-8; if the files are older, "
         "try encoding='latin-1'"]),
 ])
-def test_a_source_that_can_not_be_read_is_named(
-    files: Mapping[str, bytes | str], source: str, words: list[str], tmp_path: Path
-) -> None:
+def test_a_source_that_can_not_be_read_is_named(files, source, words, tmp_path):
     with pytest.raises(SourceError) as caught:
         TextClassifier().fit(f"{write_files(tmp_path, files)}/{source}".rstrip("/"))
     for part in words:
@@ -143,9 +134,7 @@ def test_a_source_that_can_not_be_read_is_named(
     ['{"text": "a", "label": []}', '{"text": "b", "label": "x"}'],
     ['{"text": "a", "label": "x"}', '{"text": {"b": 1}, "label": "x"}']])
 @pytest.mark.parametrize("files", [1, 2])
-def test_ndjson_of_strings_and_lists_is_not_read_as_strings(
-    lines: list[str], files: int, tmp_path: Path
-) -> None:
+def test_ndjson_of_strings_and_lists_is_not_read_as_strings(lines, files, tmp_path):
     for number, line in enumerate(lines if files == 2 else ["\n".join(lines)]):
         (tmp_path / f"{number}.ndjson").write_text(line)
     with pytest.raises(SourceError, match=r"line \d has .* in the column '(text|label)', and "):
@@ -263,10 +252,7 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
     (lambda: TextClassifier().partial_fit(["one two"], ["a"], classes=["a", "\ud800"]), DataError,
      r"class '\\ud800' of row 1 "),
 ])
-def test_a_wrong_call_is_refused(
-    call: Callable[[], object], error: type[Exception], message: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wrong_call_is_refused(call, error, message, tmp_path, monkeypatch):
     write_files(tmp_path, {"a.csv": CSV, "a.ndjson": SOUND, "ham/a": "text"})
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=message):
@@ -304,9 +290,7 @@ def test_a_column_of_another_type_holds_no_labels(values: Any) -> None:
     (np.array([1, 2]), DataError, r"text 0 \(counted from 0\) is of type int;"),
     ([["one"], ["two"]], SchemaError, r"'text' must be String; it is List\(String\)"),
     (pl.Series("n", [1]), SchemaError, "text column 'n' must be String; it is Int64")])
-def test_a_sequence_that_holds_no_texts_is_refused(
-    texts: Any, error: type[Exception], message: str
-) -> None:
+def test_a_sequence_that_holds_no_texts_is_refused(texts, error, message):
     with pytest.raises(error, match=message):
         table_of_texts(texts, ["text"])
 
@@ -352,9 +336,7 @@ HALF = r"label '\\ud800' of row 1 "
     (np.array(["a", "\ud800"]), DataError, HALF + ".* lone surrogate"),
     (np.array(["a", "\ud800"], dtype=object), DataError, HALF + ".* lone surrogate"),
     ([["a", "b"], ["\ud800"]], DataError, HALF)])
-def test_what_is_no_sequence_of_labels_is_refused(
-    labels: Any, error: type[Exception], message: str
-) -> None:
+def test_what_is_no_sequence_of_labels_is_refused(labels, error, message):
     with pytest.raises(error, match=message):
         TextClassifier().fit(["one two", "three four"], labels)
 
@@ -373,9 +355,7 @@ def test_what_names_no_columns_is_refused(features: Any) -> None:
     ([[1.0, 2.0], None, [1.0, 1.0]], pl.Array(pl.Float64, 2), "null in row 101"),
     ([[1.0, 2.0], [float("nan"), 1.0], [1.0, 1.0]], pl.Array(pl.Float64, 2),
      "NaN or infinite in row 101")])
-def test_a_feature_without_a_number_is_named_by_its_row(
-    values: list[Any], dtype: Any, message: str
-) -> None:
+def test_a_feature_without_a_number_is_named_by_its_row(values, dtype, message):
     frame = pl.DataFrame({"before": [1, 2, 3], "x": pl.Series(values, dtype=dtype)})
     with pytest.raises(DataError, match=rf"'x' is {message} \(counted from 0\)"):
         matrix(frame, ["before", "x"], 100)

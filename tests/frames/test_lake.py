@@ -181,9 +181,7 @@ def test_an_iceberg_table_that_can_not_be_read(table: Any, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("format", "library", "extra"), [
     ("delta", "deltalake", "delta"), ("iceberg", "pyiceberg.exceptions", "iceberg")])
-def test_a_library_that_is_missing(
-    format: str, library: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_is_missing(format, library, extra, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SourceError, match=rf"pip install 'textnb\[{extra}\]'"):
         scan(tmp_path, format=format)

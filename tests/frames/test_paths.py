@@ -124,9 +124,7 @@ class TestMarks:
 
     @pytest.mark.parametrize("ending", TABLES)
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-    def test_those_of_other_encodings_are_named(
-        self, tmp_path: Path, ending: str, encoding: str
-    ) -> None:
+    def test_those_of_other_encodings_are_named(self, tmp_path, ending, encoding):
         write_files(tmp_path, {f"a.{ending}": TABLES[ending].decode().encode(encoding),
                                f"b.{ending}": TABLES[ending]})
         with pytest.raises(SourceError, match=f"it is {encoding.upper()}, .* iconv -f {encoding}"):

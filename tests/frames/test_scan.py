@@ -55,9 +55,7 @@ class TestFiles:
         assert texts(path, format=format) == frame["text"].to_list()
 
     @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("a.tsv", "\t")])
-    def test_with_text_given_nothing_is_inferred(
-        self, name: str, separator: str, tmp_path: Path
-    ) -> None:
+    def test_with_text_given_nothing_is_inferred(self, name, separator, tmp_path):
         content = "text,label\n007,01\n1e3,02\ntrue,03\n".replace(",", separator)
         write_files(tmp_path, {name: content})
         frame = scan(tmp_path / name, text="text", label="label").collect()
@@ -124,9 +122,7 @@ class TestManyFiles:
 
     @every_format
     @pytest.mark.parametrize("name", ["w[1]", "w*", "w?", "d[1]/a"])
-    def test_a_name_that_looks_like_a_glob_names_its_file(
-        self, name: str, ending: str, tmp_path: Path
-    ) -> None:
+    def test_a_name_that_looks_like_a_glob_names_its_file(self, name, ending, tmp_path):
         for other in ("w1", "w2", "d1/a"):
             write_texts(tmp_path, {f"{other}.{ending}": "another file"})
         write_texts(tmp_path, {f"{name}.{ending}": "this file"})
@@ -261,9 +257,7 @@ except SourceError as error:
 
 
 class TestStandardInput:
-    def read(
-        self, content: bytes, folder: Path, format: str = "", columns: str = "label text"
-    ) -> str:
+    def read(self, content, folder, format='', columns='label text'):
         """What a process prints of its standard input; it leaves no copy behind."""
         spool = folder / "spool"
         spool.mkdir()
@@ -293,8 +287,6 @@ class TestStandardInput:
     @pytest.mark.parametrize(("content", "reason"), [
         (b"", "it is empty"), ("text,label\none,a\n".encode("utf-16"), "it is UTF-16"),
         (b"PAR1" + bytes(200), "parquet: ")])
-    def test_one_that_can_not_be_read_is_named(
-        self, content: bytes, reason: str, tmp_path: Path
-    ) -> None:
+    def test_one_that_can_not_be_read_is_named(self, content, reason, tmp_path):
         printed = self.read(content, tmp_path)
         assert printed.startswith(f"can't read standard input: {reason}")

@@ -33,9 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestSlices:
     @pytest.mark.parametrize(("frame", "group"), [
         (ROWS, 1), (ROWS, 64), (ROWS, 1000), (ROWS, 3000), (ROWS.clear(), 1), (ROWS.head(1), 1)])
-    def test_rows_are_the_files_whatever_its_row_groups(
-        self, frame: pl.DataFrame, group: int, tmp_path: Path
-    ) -> None:
+    def test_rows_are_the_files_whatever_its_row_groups(self, frame, group, tmp_path):
         frame.write_parquet(tmp_path / "rows.parquet", row_group_size=group)
         assert scan(tmp_path / "rows.parquet").collect().equals(frame)
 
@@ -54,9 +52,7 @@ class TestSlices:
             ROWS.filter(late).select("label"))
         assert frame.filter(late).head(4).collect().equals(ROWS.filter(late).head(4))
 
-    def test_no_more_is_decoded_than_a_slice(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_more_is_decoded_than_a_slice(self, tmp_path, monkeypatch):
         sizes: list[int] = []
         genuine = slices._slices
 
@@ -78,9 +74,7 @@ class TestSlices:
     (ROWS.with_columns(pl.col("id").cast(pl.Int8, strict=False)),
      r"'id' is Int8 in .*b\.parquet, and Int64 in"),
     (ROWS.with_columns(more=1), r"b\.parquet has a column 'more', which")])
-def test_a_file_of_other_columns_is_named(
-    second: pl.DataFrame, message: str, tmp_path: Path
-) -> None:
+def test_a_file_of_other_columns_is_named(second, message, tmp_path):
     ROWS.write_parquet(tmp_path / "a.parquet")
     second.write_parquet(tmp_path / "b.parquet")
     with pytest.raises(SchemaError, match=message):
@@ -122,9 +116,7 @@ class TestFilesThatCanNotBeRead:
             "cut.parquet", "damaged.parquet"]
         assert "no column 'id'" in str(errors[2])
 
-    def test_the_columns_are_those_of_most_files_and_a_warning_lists_others(
-        self, folder: Path
-    ) -> None:
+    def test_the_columns_are_those_of_most_files_and_a_warning_lists_others(self, folder):
         with pytest.warns(UserWarning, match=r"3 of 6 files could not be read.*cut\.parquet"):
             assert scan(folder, on_error="skip").select("id").collect().height == 3000
         ROWS.with_columns(more=1).write_parquet(folder / "+first.parquet")
@@ -171,9 +163,7 @@ def test_a_folder_named_as_a_file_is_read_once(tmp_path: Path) -> None:
         assert scan(tmp_path / pattern).collect().equals(ROWS), pattern
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_shrinks_while_it_is_read_is_an_error(tmp_path, monkeypatch):
     ROWS.write_parquet(tmp_path / "rows.parquet")
     genuine = pl.LazyFrame.select
     monkeypatch.setattr(pl.LazyFrame, "select", lambda self, *what, **more: (

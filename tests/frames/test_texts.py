@@ -77,9 +77,7 @@ class TestLabels:
         (pl.Series(["3", "4"], dtype=pl.Categorical), pl.Int64(), [3, 4]),
         (pl.Series(["3", "4"], dtype=pl.Categorical), pl.String(), ["3", "4"]),
     ])
-    def test_the_text_of_a_file_compares_with_a_models_classes(
-        self, stored: Any, dtype: pl.DataType, expected: list[Any]
-    ) -> None:
+    def test_the_text_of_a_file_compares_with_a_models_classes(self, stored, dtype, expected):
         frame = pl.DataFrame({"y": stored})
         read = frame.select(labels_as("y", frame.lazy(), dtype))["y"]
         assert read.dtype == dtype
