@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[1]
 def environments() -> ModuleType:
     spec = importlib.util.spec_from_file_location("environments", ROOT / "scripts/environments.py")
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

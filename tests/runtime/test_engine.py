@@ -17,15 +17,16 @@ from textnb.frames.failures import reading
 from textnb.runtime import engine
 from textnb.runtime.engine import engine_failure, polars_works
 
-ROOT = str(Path(__file__).parents[1])
-ROWS = {"text": ["cheap pills", "see you at noon"] * 10, "label": ["spam", "ham"] * 10}
+ROOT = str(Path(__file__).parents[2])
+ROWS = pl.DataFrame({
+    "text": ["cheap pills", "see you at noon"] * 10, "label": ["spam", "ham"] * 10})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("engine")
-    TextClassifier().fit(pl.DataFrame(ROWS)).save(folder / "m.textnb")
-    pl.DataFrame(ROWS).write_csv(folder / "rows.csv")
+    TextClassifier().fit(ROWS).save(folder / "m.textnb")
+    ROWS.write_csv(folder / "rows.csv")
     return folder
 
 
@@ -46,35 +47,25 @@ def test_polars_refuses_its_environment(folder: Path, verb: str, code: int) -> N
     assert not (folder / "n.textnb").exists()
 
 
-def no_thread() -> None:
-    raise RuntimeError("can't start new thread")
-
-
-def no_library() -> None:
-    raise ImportError("libz.so: failed to map segment from shared object", path="z.so")
-
-
-def no_library_within() -> None:
-    try:
-        no_library()
-    except ImportError as error:
-        raise ImportError("please read pages of advice") from error
+NO_LIBRARY = ImportError("libz.so: failed to map segment from shared object", path="z.so")
+WITHIN = ImportError("please read pages of advice")
+WITHIN.__cause__ = NO_LIBRARY
 
 
 @pytest.mark.parametrize(("fault", "reason"), [
-    (no_thread, "can't start new thread"), (no_library, "failed to map segment"),
-    (no_library_within, "failed to map segment")])
-def test_the_file_is_not_blamed(fault: object, reason: str) -> None:
-    assert callable(fault)
-    with pytest.raises(EngineError, match=rf"too little to work: .*{reason}.*ulimit -u"):  # noqa: SIM117 - the block of the file is what is tested
-        with reading_errors("m.textnb"):
-            fault()
+    (RuntimeError("can't start new thread"), "can't start new thread"),
+    (NO_LIBRARY, "failed to map segment"), (WITHIN, "failed to map segment")])
+def test_the_file_is_not_blamed(fault: Exception, reason: str) -> None:
+    message = rf"too little to work: .*{reason}.*ulimit -u"
+    with pytest.raises(EngineError, match=message), reading_errors("m.textnb"):
+        raise fault
 
 
 def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.MonkeyPatch) -> None:
     panic = pl.exceptions.PanicException("no such thing")
     assert polars_works()
-    assert engine_failure(panic) is None
+    for other in (panic, EngineError("known"), ValueError("of the file")):
+        assert engine_failure(other) is None
     with pytest.raises(ModelFileError, match="is not a sound"), reading_errors("m.textnb"):
         raise panic
     monkeypatch.setattr(engine, "polars_works", lambda: False)
@@ -90,5 +81,3 @@ def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.Monke
 def test_its_place_among_errors() -> None:
     assert issubclass(EngineError, (TextnbError, RuntimeError))
     assert not issubclass(EngineError, ValueError)
-    assert engine_failure(EngineError("known")) is None
-    assert engine_failure(ValueError("of the file")) is None
