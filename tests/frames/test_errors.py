@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ import polars as pl
 import pytest
 
 from tests.frames.writing import write_files, write_rows
-from textnb import DataError, ParameterError, SchemaError, SourceError, TextClassifier, scan
+from textnb import (
+    DataError,
+    ParameterError,
+    SchemaError,
+    SourceError,
+    TextClassifier,
+    scan,
+    scan_database,
+)
 from textnb.frames.features import check_values, feature_columns, feature_names, matrix
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels
@@ -371,3 +380,15 @@ def test_a_feature_without_a_number_is_named_by_its_row(values, dtype, message):
 def test_an_array_without_numbers_is_refused(rows: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_values(np.array(rows), ["a", "b"])
+
+
+@pytest.mark.parametrize(("call", "library", "extra"), [
+    (lambda: scan(".", format="delta"), "deltalake", "delta"),
+    (lambda: scan(".", format="iceberg"), "pyiceberg.exceptions", "iceberg"),
+    (lambda: scan_database("SELECT 1", "postgresql://h/d"), "adbc_driver_postgresql", "database"),
+    (lambda: scan_database("SELECT 1", "postgresql+psycopg://h/d"), "sqlalchemy.exc", "database"),
+    (lambda: scan_database("SELECT 1", "sqlite://"), "sqlalchemy.exc", "database")])
+def test_an_extra_that_is_missing_is_named(call, library: str, extra: str, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(SourceError, match=rf"pip install 'textnb\[{extra}\]'"):
+        call()
