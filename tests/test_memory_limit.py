@@ -12,18 +12,8 @@ import pytest
 import textnb
 from tests.storage.members import document_of, with_value
 from tests.text.test_limited import documents
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    DataError,
-    MailFilter,
-    ModelFileError,
-    MultinomialNB,
-    NBLogisticRegression,
-    ParameterError,
-    TextClassifier,
-)
-from textnb.errors import VocabularyError
+from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, TextClassifier
+from textnb.errors import ModelFileError, ParameterError, VocabularyError
 
 MIB = 1 << 20
 
@@ -108,7 +98,7 @@ def test_other_limits_that_leave_out_more_change_nothing(wide: pl.DataFrame) -> 
     ({"memory_limit": MIB - 1}, "1 MiB"), ({"memory_limit": True}, "1 MiB"),
     ({"memory_limit": 2.5e9}, "1 MiB"), ({"memory_limit": "1K"}, "1M or more"),
     ({"memory_limit": MIB, "vocabulary": ["a"]}, "given vocabulary"),
-    ({"memory_limit": MIB, "estimator": NBLogisticRegression()}, "matrix of all documents"),
+    ({"memory_limit": MIB, "estimator": textnb.NBLogisticRegression()}, "matrix of all documents"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l="auto")}, "l='auto' keeps the matrix"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l=[1.0, 2.0])}, "one number for l")])
 def test_what_it_does_not_go_with(settings: dict[str, Any], reason: str) -> None:
@@ -174,7 +164,7 @@ def test_a_file_of_the_last_release_is_read(content: bytes, tmp_path: Path) -> N
     model = textnb.load(path)
     assert model.pruned_ is not None
     assert model.pruned_.to_dict() == pruned
-    assert MailFilter.load(path, spam="class 0").form.weights.shape[1] == 3
+    assert textnb.MailFilter.load(path, spam="class 0").form.weights.shape[1] == 3
     model.save(path)
     assert path.read_bytes() == content
 

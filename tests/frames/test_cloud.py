@@ -12,13 +12,7 @@ import pytest
 
 from tests.frames.test_lake import iceberg_table
 from textnb import ParameterError, SourceError, TextClassifier, scan
-from textnb.frames import sinks
-from textnb.frames.cloud import (
-    check_storage_options,
-    hide_secrets,
-    is_database,
-    remove_secrets,
-)
+from textnb.frames import cloud, sinks
 
 if TYPE_CHECKING:
     from tests.conftest import S3
@@ -38,7 +32,7 @@ FRAME = pl.DataFrame({
     ("postgresql://me:PW@host/db", "postgresql://me:***@host/db"),
     ("postgresql://me:P@W/?#x@host/db", "postgresql://me:***@host/db")])
 def test_a_url_is_shown_without_secrets(path: str, shown: str) -> None:
-    assert hide_secrets(path) == shown
+    assert cloud.hide_secrets(path) == shown
 
 
 @pytest.mark.parametrize(("message", "shown"), [
@@ -46,7 +40,7 @@ def test_a_url_is_shown_without_secrets(path: str, shown: str) -> None:
      "at postgresql://me:***@host/db: bad"),
     ("password P@SS or P%40SS or KEY", "password *** or *** or ***"), ("no secret", "no secret")])
 def test_an_error_is_shown_without_secrets(message: str, shown: str) -> None:
-    assert remove_secrets(message, "postgresql://me:P%40SS@host/db?sslpassword=KEY") == shown
+    assert cloud.remove_secrets(message, "postgresql://me:P%40SS@host/db?sslpassword=KEY") == shown
 
 
 @pytest.mark.parametrize(("path", "expected"), [
@@ -54,7 +48,7 @@ def test_an_error_is_shown_without_secrets(message: str, shown: str) -> None:
     ("sqlite:///f.db", True), ("other+driver://h", True), ("s3://b/k", False),
     ("postgresql", False), ("/postgresql:/x", False), ("https://h/sqlite", False)])
 def test_what_is_a_database(path: str, expected: bool) -> None:
-    assert is_database(path) == expected
+    assert cloud.is_database(path) == expected
 
 
 @pytest.mark.parametrize(("path", "options", "checked"), [
@@ -64,11 +58,11 @@ def test_what_is_a_database(path: str, expected: bool) -> None:
     ("gs://b/k", {"google_service_account": "f"}, {"google_service_account": "f"}),
     ("data.csv", None, None), ("https://h/f.csv", {}, None)])
 def test_storage_options_have_few_retries_and_numbers(path, options, checked) -> None:
-    assert check_storage_options(path, options) == checked
+    assert cloud.check_storage_options(path, options) == checked
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: check_storage_options("s3://b/k", {"max_retries": "TOPSECRET"}),
+    (lambda: cloud.check_storage_options("s3://b/k", {"max_retries": "TOPSECRET"}),
      "max_retries must be a number"),
     (lambda: scan("data.csv", storage_options={"aws_region": "TOPSECRET"}), "is for a URL"),
     (lambda: scan("file:///data.csv", storage_options={"aws_region": "x"}), "is for a URL"),

@@ -14,14 +14,8 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 
-from textnb import (
-    ParameterError,
-    SchemaError,
-    SourceError,
-    TextClassifier,
-    scan,
-    scan_database,
-)
+from textnb import TextClassifier, scan, scan_database
+from textnb.errors import ParameterError, SchemaError, SourceError
 
 TABLE = """
 CREATE SCHEMA mail;

@@ -13,15 +13,8 @@ import polars as pl
 import pytest
 
 from tests.frames.writing import write_files, write_rows
-from textnb import (
-    DataError,
-    ParameterError,
-    SchemaError,
-    SourceError,
-    TextClassifier,
-    scan,
-    scan_database,
-)
+from textnb import TextClassifier, scan, scan_database
+from textnb.errors import DataError, ParameterError, SchemaError, SourceError
 from textnb.frames.features import check_values, feature_columns, feature_names, matrix
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels

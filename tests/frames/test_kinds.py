@@ -10,16 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from textnb import (
-    GaussianNB,
-    MultinomialNB,
-    TableClassifier,
-    TextClassifier,
-    evaluate,
-    held_out,
-    mistakes,
-    scan,
-)
+import textnb
+from textnb import MultinomialNB, TableClassifier, TextClassifier, scan
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.kinds import Kind, as_polars, kind_of, series_of
 
@@ -74,7 +66,7 @@ def table_of(kind: str) -> Any:
 class TestEveryKind:
     def test_answers_come_in_the_kind_that_went_in(self, kind: str, library: str, out: str) -> None:
         answers = MODEL.predict(table_of(kind), probability=True, top=1, explain=1)
-        wrong = mistakes(TextClassifier().fit(["good film bad", "other"], ["neg", "odd"]),
+        wrong = textnb.mistakes(TextClassifier().fit(["good film bad", "other"], ["neg", "odd"]),
                          table_of(kind))
         for table in (answers, wrong):
             assert type(table).__name__ == out
@@ -93,8 +85,8 @@ class TestEveryKind:
         twice = TextClassifier(MultinomialNB(l="auto"))
         assert twice.fit(table_of(kind)).estimator_.l_ == twice.fit(
             pl.DataFrame(COLUMNS)).estimator_.l_
-        assert evaluate(MODEL, table_of(kind)).accuracy == ACCURACY
-        assert held_out(MODEL, table_of(kind)).accuracy == ACCURACY
+        assert textnb.evaluate(MODEL, table_of(kind)).accuracy == ACCURACY
+        assert textnb.held_out(MODEL, table_of(kind)).accuracy == ACCURACY
         assert MODEL.score(table_of(kind)) == ACCURACY
         assert MODEL.transform(table_of(kind)).shape == (4, 3)
         assert scan(table_of(kind), text="text").collect()["text"].to_list() == TEXTS
@@ -249,13 +241,13 @@ class TestFeatureTables:
         columns = {"x": [1.0, 2.0, 8.0, 9.0], "name": ["a", 1, None, "b"],
                    "label": [True, True, False, False]}
         frame = pandas.DataFrame(columns, index=list("dcba"))
-        model = TableClassifier(GaussianNB(), features=features).fit(frame)
+        model = TableClassifier(textnb.GaussianNB(), features=features).fit(frame)
         answers = model.predict(frame, probability=True)
         assert answers.index.tolist() == list("dcba")
         assert answers["predicted"].tolist() == columns["label"]
         assert answers["name"].tolist() == columns["name"]
-        assert model.score(frame) == evaluate(model, frame).accuracy == 1.0
-        apart = TableClassifier(GaussianNB()).fit(frame[["x"]], frame["label"])
+        assert model.score(frame) == textnb.evaluate(model, frame).accuracy == 1.0
+        apart = TableClassifier(textnb.GaussianNB()).fit(frame[["x"]], frame["label"])
         assert apart.predict(frame).tolist() == columns["label"]
         assert apart.predict(frame.head(0)).tolist() == []
         assert apart.score(frame, frame["label"]) == 1.0
@@ -263,7 +255,7 @@ class TestFeatureTables:
 
     def test_a_missing_value_is_named_by_its_row(self, pandas) -> None:
         frame = pandas.DataFrame({"x": [1.0, 2.0, 8.0, 9.0], "label": list("aabb")})
-        model = TableClassifier(GaussianNB()).fit(frame)
+        model = TableClassifier(textnb.GaussianNB()).fit(frame)
         frame.loc[2, "x"] = float("nan")
         with pytest.raises(DataError, match="'x' is null in row 2"):
             model.predict(frame)

@@ -11,15 +11,7 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MultinomialNB,
-    NBLogisticRegression,
-    ParameterError,
-    TextClassifier,
-    Tokenizer,
-)
+from textnb import MultinomialNB, ParameterError, TextClassifier, Tokenizer
 from textnb.errors import ImpossibleRowError
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.mail.message import parse_message
@@ -73,7 +65,8 @@ def test_every_colour_can_be_read() -> None:
     Tokenizer(), Tokenizer(pattern=r"\S+", ngram_range=(1, 2)),
     Tokenizer(analyzer="char_wb", ngram_range=(2, 3))], ids=repr)
 @pytest.mark.parametrize("estimator", [
-    MultinomialNB(), BernoulliNB(), ComplementNB(), NBLogisticRegression()], ids=repr)
+    MultinomialNB(), textnb.BernoulliNB(), textnb.ComplementNB(),
+    textnb.NBLogisticRegression()], ids=repr)
 def test_an_explanation_is_the_text(tokenizer: Tokenizer, estimator: MultinomialNB) -> None:
     model = TextClassifier(estimator, tokenizer=tokenizer).fit(
         [f"good {HOSTILE} film", "bad film"], [HOSTILE, "neg"])
