@@ -113,33 +113,6 @@ def test_a_query_of_the_caller_is_noticed(parents: list[str]) -> None:
     assert last.startswith("ForkError")
 
 
-_POOL = """
-import multiprocessing, sys, warnings
-warnings.simplefilter("ignore")
-import textnb
-
-def work(text):
-    try:
-        return model.predict([text]).tolist()
-    except textnb.errors.ForkError as error:
-        return "refused"
-
-model = None
-if __name__ == "__main__":
-    model = textnb.TextClassifier().fit(["aa bb", "cc dd"], ["x", "y"])
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        print(pool.map_async(work, ["aa", "cc"]).get(60))
-"""
-
-
-@pytest.mark.slow
-def test_a_pool_of_forks_says_so(tmp_path: Path) -> None:
-    (tmp_path / "pool.py").write_text(_POOL)
-    done = subprocess.run([sys.executable, tmp_path / "pool.py"], capture_output=True, text=True,
-                          check=False, timeout=100)
-    assert (done.stdout.strip(), done.returncode) == ("['refused', 'refused']", 0), done.stderr
-
-
 def test_processes_of_joblib_are_no_forks() -> None:
     model = TextClassifier().fit(["aa", "bb"] * 6, ["x", "y"] * 6)
     search = GridSearchCV(TextClassifier(MultinomialNB()), {"estimator__l": [0.5, 1.0]}, cv=2,

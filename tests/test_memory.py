@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -137,31 +135,6 @@ class TestRefusal:
         assert peak < 100 * MIB
 
     @pytest.mark.slow
-    @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the limit's use is in /proc")
-    def test_under_a_limit_of_address_space(self) -> None:
-        """As a user has it: the command ends with what to do, and takes no memory before."""
-        pytest.importorskip("resource")
-        code = """
-import resource, sys
-import polars as pl
-from textnb import MultinomialNB, TextClassifier
-from textnb.errors import DataError
-rows = pl.DataFrame({"text": [f"a{i} b{i}" for i in range(12_000)],
-                     "label": [f"c{i}" for i in range(12_000)]})
-pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (pages + (1000 << 20), resource.RLIM_INFINITY))
-try:
-    # With l = 0 weights are not sparse.
-    TextClassifier(MultinomialNB(l=0)).fit(rows)
-except DataError as error:
-    print(error)
-"""
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                              timeout=120)
-        assert "classes and" in done.stdout, done.stderr
-        assert "Set memory_limit" in done.stdout
-
-    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", ["on", "off"])
     def test_a_limit_bounds_the_counting_of_many_classes(self, kernel, monkeypatch) -> None:
         """Each batch of new labels was counted whole: a table of all labels and all terms."""
@@ -235,6 +208,16 @@ class TestFreeMemory:
     def test_groups_without_a_limit_do_not_count(self, limits, expected, monkeypatch) -> None:
         monkeypatch.setattr(memory_module, "_limits_of_control_groups", lambda: iter(limits))
         assert memory_module._free_in_control_groups() == expected
+
+
+    @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the limit's use is in /proc")
+    def test_a_limit_of_address_space_counts(self, monkeypatch) -> None:
+        resource = pytest.importorskip("resource")
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 50, resource.RLIM_INFINITY))
+        used = (1 << 50) - memory_module._free_in_address_space()
+        assert 10 * MIB < used < 1 << 45
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (used + MIB, 0))
+        assert 0 <= free_memory() < 100 * MIB
 
 
 class TestTables:
