@@ -27,19 +27,11 @@ with {lock}(Path(sys.argv[1])) as held:
 
 def holder(lock: str, path: Path) -> subprocess.Popen[str]:
     """Another process that holds a lock until its standard input ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD.format(lock=lock), str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", HOLD.format(lock=lock), str(path)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
     return process
-
-
-def refuse_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locks(*_: Any, **__: Any) -> bool:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(filelock, "lock_descriptor", no_locks)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -74,13 +66,7 @@ def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path: Path) ->
     assert path.exists()
     process.communicate("")
     assert not path.exists()
-    with lock_file(path) as is_held:
-        assert is_held
-    assert not path.exists()
-
-
-def test_what_a_killed_process_left_is_locked_again(tmp_path: Path) -> None:
-    path = tmp_path / ".out.lock"
+    # What a killed process left is locked again.
     process = holder("lock_file", path)
     process.kill()
     process.communicate()
@@ -108,7 +94,11 @@ def test_a_lock_file_that_was_removed_meanwhile_is_made_again(tmp_path, monkeypa
 def test_a_file_system_without_locks_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_text("a model")
-    refuse_locks(monkeypatch)
+
+    def no_locks(*_: Any, **__: Any) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock, "lock_descriptor", no_locks)
     with pytest.raises(SourceError, match=r"can't lock .*model': No locks available; use a file"), (
             lock_path(path)):
         raise AssertionError("it went on without a lock")
