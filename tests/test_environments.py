@@ -1,12 +1,9 @@
 """The script that tests each extra alone knows the tests of all of them."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -14,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def environments() -> ModuleType:
+def environments():
     spec = importlib.util.spec_from_file_location("environments", ROOT / "scripts/environments.py")
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -22,7 +19,7 @@ def environments() -> ModuleType:
     return module
 
 
-def test_each_extra_has_tests(environments: ModuleType) -> None:
+def test_each_extra_has_tests(environments):
     extras = environments.declared()
     assert {"onnx", "spark"} < set(extras)
     for paths in [*environments.TESTS.values(), environments.APART_FROM_LIBRARIES]:
@@ -42,7 +39,7 @@ def test_an_unknown_environment_is_refused(environments, monkeypatch, capsys):
     assert "there is no extra 'onxn'; there are onnx, " in capsys.readouterr().err
 
 
-def test_one_environment_sees_another(environments: ModuleType, tmp_path: Path) -> None:
+def test_one_environment_sees_another(environments, tmp_path):
     """Behind its own packages."""
     pythons = []
     for name in ("base", "layer"):

@@ -1,7 +1,5 @@
 """A process that was forked after Polars had worked says so at once; before, it just works."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -64,14 +62,14 @@ def forked(*turns: tuple[str, str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.textnb"
     TextClassifier(text="body").fit(pl.DataFrame({
         "body": ["aa", "bb"] * 10, "label": ["spam", "ham"] * 10})).save(path)
     return path
 
 
-def test_a_child_of_a_process_that_worked_says_so(path: Path) -> None:
+def test_a_child_of_a_process_that_worked_says_so(path):
     children = [
         FIT, "model.predict(frame)", "model.predict(texts)", "model.fit(texts, labels)",
         "model.partial_fit(frame)", "model.top(2)", "textnb.Tokenizer().tokens('aa bb')",
@@ -90,7 +88,7 @@ def test_a_child_of_a_process_that_worked_says_so(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_child_of_a_process_that_only_imported_works(path: Path) -> None:
+def test_a_child_of_a_process_that_only_imported_works(path):
     child = ("pid = os.fork()\nif pid: os.waitpid(pid, 0); os._exit(0)\n" + FIT)
     load = (f"textnb.load({str(path)!r})", f"textnb.MailFilter.load({str(path)!r})")
     *before, after = forked(*(("", each) for each in (*load, child)), (FIT, child))
@@ -104,7 +102,7 @@ def test_a_child_of_a_process_that_only_imported_works(path: Path) -> None:
 @pytest.mark.parametrize("parents", [
     pytest.param(["; ".join(IMPORTS)], id="together"),
     pytest.param(["", *IMPORTS], id="in turn", marks=pytest.mark.slow)])
-def test_a_query_of_the_caller_is_noticed(parents: list[str]) -> None:
+def test_a_query_of_the_caller_is_noticed(parents):
     # And a child after imports alone works, whatever they were.
     child = f"{FIT}; model.predict(frame); model.predict(texts)"
     *answers, last = forked(*((parent, child) for parent in parents), (
@@ -113,7 +111,7 @@ def test_a_query_of_the_caller_is_noticed(parents: list[str]) -> None:
     assert last.startswith("ForkError")
 
 
-def test_processes_of_joblib_are_no_forks() -> None:
+def test_processes_of_joblib_are_no_forks():
     model = TextClassifier().fit(["aa", "bb"] * 6, ["x", "y"] * 6)
     search = GridSearchCV(TextClassifier(MultinomialNB()), {"estimator__l": [0.5, 1.0]}, cv=2,
                           n_jobs=2)

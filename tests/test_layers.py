@@ -173,7 +173,7 @@ def beyond_reexports(source: str) -> list[str]:
     return [ast.unparse(node) for node in tree_of(source).body if not fine(node)]
 
 
-def test_imports_flow_one_way() -> None:
+def test_imports_flow_one_way():
     assert violations(sources()) == []
 
 
@@ -199,7 +199,7 @@ def test_imports_flow_one_way() -> None:
     ("learning.bad", "try:\n    import sklearn.svm\nexcept ImportError:\n    pass",
      "imports sklearn at its top"),
     ("evaluation.bad", "from rich.table import Table", "command line's libraries")])
-def test_the_check_sees_a_bad_import(module: str, source: str, expected: str) -> None:
+def test_the_check_sees_a_bad_import(module, source, expected):
     # The names of the others are enough; what they import is not asked.
     others = dict.fromkeys(sources(), "")
     found = violations({**others, module: source})
@@ -212,11 +212,11 @@ def test_the_check_sees_a_bad_import(module: str, source: str, expected: str) ->
     ({"text.__init__": "from textnb.text.one import x", "text.one": "from textnb.text import y"},
      "text.__init__ -> text.one -> text.__init__"),
     ({"text.one": "def f():\n    import textnb.text.one"}, "text.one -> text.one")])
-def test_the_check_sees_a_cycle_inside_a_package(cycle: dict[str, str], told: str) -> None:
+def test_the_check_sees_a_cycle_inside_a_package(cycle, told):
     assert violations(cycle) == [f"text: its modules import each other: {told}"]
 
 
-def test_the_check_allows_what_flows_down() -> None:
+def test_the_check_allows_what_flows_down():
     good = {"cli.good": "import textnb.classifiers\nfrom textnb.text import tokens\nimport rich",
             "bayes.forms": "", "text.tokens": "", "classifiers.__init__": "",
             "bayes.better": "def f():\n    from sklearn.svm import _liblinear",
@@ -234,7 +234,7 @@ def filters_of_warnings(source: str) -> set[str]:
             for alias in node.names if alias.name in names}
 
 
-def test_the_library_leaves_the_filters_of_warnings_alone() -> None:
+def test_the_library_leaves_the_filters_of_warnings_alone():
     """Two threads that each change and restore them may leave the change behind for good."""
     # The command owns its process.
     assert {module: names for module, source in sources().items()
@@ -243,11 +243,11 @@ def test_the_library_leaves_the_filters_of_warnings_alone() -> None:
 
 @pytest.mark.parametrize("source", [
     "import warnings as w\nw.simplefilter('ignore')", "from warnings import catch_warnings"])
-def test_the_check_sees_a_change_of_filters(source: str) -> None:
+def test_the_check_sees_a_change_of_filters(source):
     assert len(filters_of_warnings(source)) == 1
 
 
-def test_init_files_only_reexport() -> None:
+def test_init_files_only_reexport():
     inits = {module: source for module, source in sources().items()
              if module.split(".")[-1] == "__init__"}
     assert len(inits) > 5
@@ -260,11 +260,11 @@ def test_init_files_only_reexport() -> None:
     "print('hello')", "for x in ():\n    pass", "if TYPE_CHECKING:\n    x = 1",
     "if x:\n    from a import b",
 ])
-def test_the_check_sees_work_in_an_init_file(statement: str) -> None:
+def test_the_check_sees_work_in_an_init_file(statement):
     assert len(beyond_reexports(f'"""Names."""\nfrom a import b\n{statement}\n')) == 1
 
 
-def test_modules_are_short_and_have_names_that_say_something() -> None:
+def test_modules_are_short_and_have_names_that_say_something():
     lengths = {module: source.count("\n") for module, source in sources().items()}
     assert {module: n for module, n in lengths.items()
             if n > LONGER.get(module, LONGEST_MODULE)} == {}
@@ -296,13 +296,13 @@ except SystemExit as done:
     *((HELP.format(argv=["textnb", *arguments.split()]), "sklearn polars scipy numpy rich", "click")
       for arguments in ("--help", "--version", "train --help", "predict --help", "run --help",
                         "filter --help", "export --help"))])
-def test_importing_the_package_and_help_are_light(code: str, absent: str, present: str) -> None:
+def test_importing_the_package_and_help_are_light(code, absent, present):
     modules = loaded(code)
     assert modules & set(absent.split()) == set()
     assert present in modules
 
 
-def test_a_feature_table_needs_no_scikit_learn(tmp_path: Path) -> None:
+def test_a_feature_table_needs_no_scikit_learn(tmp_path):
     path = str(tmp_path / "model")
     assert "sklearn" not in loaded(f"""
 import polars as pl
@@ -322,7 +322,7 @@ for model in (GaussianNB(class_weight="balanced"), LinearDiscriminantAnalysis(sh
 
 
 @pytest.mark.slow
-def test_a_name_loads_what_it_needs() -> None:
+def test_a_name_loads_what_it_needs():
     # What the checks of lightness would see if they failed.
     assert loaded("import textnb; textnb.LogCountRatio") >= {"sklearn", "scipy"}
     classifier = loaded("import textnb; textnb.TextClassifier")
@@ -333,7 +333,7 @@ def test_a_name_loads_what_it_needs() -> None:
 
 @pytest.mark.skipif(
     bool(usable(KERNEL).reason), reason="the way that is drawn is that of the kernel")
-def test_a_row_goes_down_the_rooms_as_the_page_says() -> None:
+def test_a_row_goes_down_the_rooms_as_the_page_says():
     path = str(ROOT.parent / "scripts" / "way")
     loader = SourceFileLoader("way", path)
     way: Any = module_from_spec(spec_from_file_location("way", path, loader=loader))

@@ -1,7 +1,5 @@
 """What a fit takes is said before it is taken: classes times terms."""
 
-from __future__ import annotations
-
 import logging
 import tracemalloc
 from collections.abc import Callable
@@ -56,7 +54,7 @@ def error_of(kind: type[Exception], message: str, call: Callable[[], Any]) -> No
 
 
 @pytest.fixture(scope="module")
-def rows() -> pl.DataFrame:
+def rows():
     """Dense counts and weights of these take more than 100 MiB."""
     return many_classes(4000, 4500)
 
@@ -72,7 +70,7 @@ def set_free(monkeypatch):
 
 
 class TestRefusal:
-    def test_of_tables_that_do_not_fit(self, set_free) -> None:
+    def test_of_tables_that_do_not_fit(self, set_free):
         set_free(100 * MIB)
         check_room(1000, 10_000, 8, "their counts")
         check_room(1000, 20_000, 8, "their counts", freed=60 * MIB)
@@ -85,7 +83,7 @@ class TestRefusal:
 
     @pytest.mark.parametrize("estimator", [
         MultinomialNB(l=0), BernoulliNB(l=0), ComplementNB(norm=True)])
-    def test_of_dense_weights_before_a_fit_takes_them(self, estimator, rows, set_free) -> None:
+    def test_of_dense_weights_before_a_fit_takes_them(self, estimator, rows, set_free):
         set_free(100 * MIB)
         _, peak = peak_of(lambda: error_of(
             DataError, r"4,000 classes and [\d,]+ terms: counts and weights",
@@ -93,7 +91,7 @@ class TestRefusal:
         assert peak < 100 * MIB
 
     @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), ComplementNB()])
-    def test_not_of_sparse_ones(self, estimator, rows, set_free, tmp_path: Path) -> None:
+    def test_not_of_sparse_ones(self, estimator, rows, set_free, tmp_path):
         set_free(100 * MIB)
         model, peak = peak_of(lambda: TextClassifier(estimator).fit(rows))
         assert peak < 100 * MIB
@@ -101,7 +99,7 @@ class TestRefusal:
         assert load(tmp_path / "model.textnb").predict(rows.head(100)).equals(
             model.predict(rows.head(100)))
 
-    def test_of_a_matrix_and_of_weights(self, set_free) -> None:
+    def test_of_a_matrix_and_of_weights(self, set_free):
         set_free(100 * MIB)
         statistics = Counts.from_table(
             np.arange(2000), np.zeros(2000), sp.csr_array((2000, 10_000)))
@@ -111,14 +109,14 @@ class TestRefusal:
         with pytest.raises(DataError, match="3,000 classes and 5,000 terms"):
             MultinomialNB().fit(np.ones((9000, 5000), dtype=np.int8), np.arange(9000) // 3)
 
-    def test_of_a_file(self, set_free, tmp_path: Path) -> None:
+    def test_of_a_file(self, set_free, tmp_path):
         TextClassifier().fit(many_classes(2000, 2200)).save(tmp_path / "model.textnb")
         set_free(60 * MIB)
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(tmp_path / "model.textnb")
 
     @pytest.mark.parametrize(("l", "dense"), [(1.0, False), (0.0, True)])
-    def test_of_a_file_with_few_counts(self, l, dense, rows, set_free, tmp_path) -> None:
+    def test_of_a_file_with_few_counts(self, l, dense, rows, set_free, tmp_path):
         """Its weights are dense or sparse, which the file's parameters decide."""
         path = tmp_path / "model.textnb"
         TextClassifier(MultinomialNB(l=l)).fit(rows).save(path)
@@ -136,7 +134,7 @@ class TestRefusal:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("kernel", ["on", "off"])
-    def test_a_limit_bounds_the_counting_of_many_classes(self, kernel, monkeypatch) -> None:
+    def test_a_limit_bounds_the_counting_of_many_classes(self, kernel, monkeypatch):
         """Each batch of new labels was counted whole: a table of all labels and all terms."""
         if kernel == "on" and build(KERNEL).kernel is None:
             pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}")
@@ -162,13 +160,13 @@ class TestMemoryErrors:
          r"memory ran out with 50 classes and \d+ terms, whose counts and weights take .* MiB "
          r"\(Unable to allocate 1.15 GiB\). Set memory_limit"),
         ("textnb.MultinomialNB.weigh", "", "memory ran out with 50 classes and 60 terms")])
-    def test_in_a_fit(self, place: str, reason: str, message: str, monkeypatch) -> None:
+    def test_in_a_fit(self, place, reason, message, monkeypatch):
         monkeypatch.setattr(place, fails(reason))
         with pytest.raises(DataError, match=message) as caught:
             TextClassifier().fit(many_classes(50, 60))
         assert "Set --memory-limit" in caught.value.message(lambda _: "--memory-limit")
 
-    def test_in_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_file(self, tmp_path, monkeypatch):
         path = tmp_path / "model.textnb"
         TextClassifier().fit(many_classes(50, 60)).save(path)
         monkeypatch.setattr(MultinomialNB, "weigh", fails("no room"))
@@ -183,7 +181,7 @@ def fails(reason: str) -> Callable[..., None]:
     return fail
 
 
-def test_much_memory_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_much_memory_is_logged(caplog):
     with caplog.at_level(logging.INFO, "textnb"):
         check_room(10_000, 8000, 16, "counts and weights", log=True)
         check_room(10, 8000, 16, "counts and weights", log=True)
@@ -192,12 +190,12 @@ def test_much_memory_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 class TestFreeMemory:
-    def test_it_is_a_number_or_unknown(self) -> None:
+    def test_it_is_a_number_or_unknown(self):
         free = free_memory()
         assert free is None or free > 0
 
     @pytest.mark.parametrize(("in_groups", "expected"), [(5, 5), (-3, 0), (None, 7)])
-    def test_the_least_counts(self, in_groups, expected: int, monkeypatch) -> None:
+    def test_the_least_counts(self, in_groups, expected, monkeypatch):
         monkeypatch.setattr(memory_module, "_free_in_system", lambda: 7)
         monkeypatch.setattr(memory_module, "_free_in_control_groups", lambda: in_groups)
         monkeypatch.setattr(memory_module, "_free_in_address_space", lambda: None)
@@ -205,13 +203,13 @@ class TestFreeMemory:
 
     @pytest.mark.parametrize(("limits", "expected"), [
         ([(1 << 63, 5)], None), ([(1 << 63, 5), (100, 40), (90, 20)], 60)])
-    def test_groups_without_a_limit_do_not_count(self, limits, expected, monkeypatch) -> None:
+    def test_groups_without_a_limit_do_not_count(self, limits, expected, monkeypatch):
         monkeypatch.setattr(memory_module, "_limits_of_control_groups", lambda: iter(limits))
         assert memory_module._free_in_control_groups() == expected
 
 
     @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the limit's use is in /proc")
-    def test_a_limit_of_address_space_counts(self, monkeypatch) -> None:
+    def test_a_limit_of_address_space_counts(self, monkeypatch):
         resource = pytest.importorskip("resource")
         monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 50, resource.RLIM_INFINITY))
         used = (1 << 50) - memory_module._free_in_address_space()
@@ -224,14 +222,14 @@ class TestTables:
     @pytest.mark.parametrize("derive", [
         lambda counts: multinomial_log_prob(counts, 1.0),
         lambda counts: complement_weights(counts, 1.0, False)])
-    def test_weights_take_no_more_than_they_must(self, derive) -> None:
+    def test_weights_take_no_more_than_they_must(self, derive):
         """What is computed on the way was as large as several models."""
         counts = np.zeros((4000, 3000), dtype=np.int64)
         weights, peak = peak_of(lambda: derive(counts))
         assert peak < weights.nbytes + 16 * MIB
 
     @pytest.mark.parametrize("shape", [(1, 3), (2, 9000), (37, 5000), (150, 40)])
-    def test_tiles_have_the_bits_of_the_whole(self, shape: tuple[int, int]) -> None:
+    def test_tiles_have_the_bits_of_the_whole(self, shape):
         counts = np.random.default_rng(0).poisson(0.5, shape)
         smoothing = np.random.default_rng(1).random(shape[1])
         whole = log_ratio(counts + smoothing, counts.sum(axis=1, keepdims=True) + smoothing.sum())
@@ -240,7 +238,7 @@ class TestTables:
         whole = -log_ratio(others + smoothing, others.sum(axis=1, keepdims=True) + smoothing.sum())
         assert np.array_equal(complement_weights(counts, smoothing, False), whole)
 
-    def test_a_table_grows_by_half_where_that_fits(self, set_free) -> None:
+    def test_a_table_grows_by_half_where_that_fits(self, set_free):
         """Where each batch brings some labels, it is not copied with each batch."""
         table, copies = np.zeros((2, 4), dtype=np.int64), 0
         for rows in range(2, 2000):

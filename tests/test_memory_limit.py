@@ -1,8 +1,5 @@
 """A classifier within a limit of memory: exact counts of the terms that fit; others are counted."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def wide() -> pl.DataFrame:
+def wide():
     """More words than fit in a mebibyte: two of its own for each document, and common ones."""
     frame = documents(rows=3000)
     return frame.with_row_index("i").select(
@@ -34,12 +31,12 @@ def as_lists(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def limited(wide: pl.DataFrame) -> TextClassifier:
+def limited(wide):
     return TextClassifier(memory_limit=MIB).fit(wide)
 
 
 @pytest.fixture(scope="module")
-def content(limited: TextClassifier, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def content(limited, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.textnb"
     limited.save(path)
     return path.read_bytes()
@@ -70,9 +67,7 @@ def test_a_fit_a_count_and_another_order_agree(estimator, settings, multilabel, 
 @pytest.mark.parametrize("estimator", [MultinomialNB(l=0.1), BernoulliNB(), ComplementNB()],
                          ids=str)
 @pytest.mark.parametrize("multilabel", [False, True])
-def test_what_fits_is_the_model_without_a_limit(
-    estimator: Any, multilabel: bool, wide: pl.DataFrame, tmp_path: Path
-) -> None:
+def test_what_fits_is_the_model_without_a_limit(estimator, multilabel, wide, tmp_path):
     rows = as_lists(wide) if multilabel else wide
     roomy = TextClassifier(estimator, memory_limit=100 * MIB).fit(rows)
     assert roomy.pruned_ is None
@@ -84,7 +79,7 @@ def test_what_fits_is_the_model_without_a_limit(
     assert textnb.load(tmp_path / "plain").memory_limit is None
 
 
-def test_other_limits_that_leave_out_more_change_nothing(wide: pl.DataFrame) -> None:
+def test_other_limits_that_leave_out_more_change_nothing(wide):
     limited = TextClassifier(min_df=10, memory_limit=MIB).fit(wide)
     plain = TextClassifier(min_df=10).fit(wide)
     assert limited.pruned_ is not None
@@ -101,12 +96,12 @@ def test_other_limits_that_leave_out_more_change_nothing(wide: pl.DataFrame) -> 
     ({"memory_limit": MIB, "estimator": textnb.NBLogisticRegression()}, "matrix of all documents"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l="auto")}, "l='auto' keeps the matrix"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l=[1.0, 2.0])}, "one number for l")])
-def test_what_it_does_not_go_with(settings: dict[str, Any], reason: str) -> None:
+def test_what_it_does_not_go_with(settings, reason):
     with pytest.raises(ParameterError, match=reason):
         TextClassifier(**settings).fit(["a text"], ["x"])
 
 
-def test_what_is_learned_later_is_short_by_what_was_left_out(wide: pl.DataFrame) -> None:
+def test_what_is_learned_later_is_short_by_what_was_left_out(wide):
     """Each count, by no more than `at_most` in all; what was left out adds up."""
     one, other = wide.head(2000), wide.tail(2000)
     model = TextClassifier(memory_limit=MIB).fit(one)
@@ -124,7 +119,7 @@ def test_what_is_learned_later_is_short_by_what_was_left_out(wide: pl.DataFrame)
 
 
 @pytest.mark.parametrize("multilabel", [False, True])
-def test_what_is_left_stays_exact(wide: pl.DataFrame, multilabel: bool) -> None:
+def test_what_is_left_stays_exact(wide, multilabel):
     """Forgetting, and leaving out one by one, are those of a model of the terms that fit."""
     if multilabel:
         wide = wide.with_columns(label=pl.concat_list("label"))
@@ -144,7 +139,7 @@ def test_what_is_left_stays_exact(wide: pl.DataFrame, multilabel: bool) -> None:
         model.forget(wide)
 
 
-def test_batches_prune_when_they_are_too_many(wide: pl.DataFrame, limited: TextClassifier) -> None:
+def test_batches_prune_when_they_are_too_many(wide, limited):
     model = TextClassifier(memory_limit=MIB)
     model.partial_fit(wide.head(500), classes=["class 0", "class 1", "class 2"])
     assert model.pruned_ is None
@@ -155,7 +150,7 @@ def test_batches_prune_when_they_are_too_many(wide: pl.DataFrame, limited: TextC
     assert len(textnb.cross_validate(model, wide, folds=3).accuracy_by_fold()) == 3
 
 
-def test_a_file_of_the_last_release_is_read(content: bytes, tmp_path: Path) -> None:
+def test_a_file_of_the_last_release_is_read(content, tmp_path):
     """It also says what the terms that were left out could change at most."""
     path = tmp_path / "m.textnb"
     pruned = document_of(content)["pruned"]
@@ -171,7 +166,7 @@ def test_a_file_of_the_last_release_is_read(content: bytes, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("name", "value"), [
     ("terms", 0), ("terms", True), ("at_most", 1.5), ("occurrences", None), ("occurrences", ...)])
-def test_a_file_that_counts_it_otherwise_is_refused(name, value, content, tmp_path) -> None:
+def test_a_file_that_counts_it_otherwise_is_refused(name, value, content, tmp_path):
     (tmp_path / "m.textnb").write_bytes(with_value(content, ("pruned", name), value))
     with pytest.raises(ModelFileError, match="pruned"):
         textnb.load(tmp_path / "m.textnb")

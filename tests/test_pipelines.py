@@ -1,7 +1,5 @@
 """The jobs in pipelines/, from end to end on generated samples; stopped, and on a full disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -37,12 +35,12 @@ def started(name: str, output: Path, **settings: Any) -> subprocess.Popen[str]:
 
 
 @pytest.fixture(autouse=True)
-def report_is_installed() -> None:
+def report_is_installed():
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
 
 
-def test_samples_are_those_that_are_generated(tmp_path: Path) -> None:
+def test_samples_are_those_that_are_generated(tmp_path):
     write_pipeline_samples(tmp_path)
     made = {path.relative_to(tmp_path): path.read_bytes()
             for path in tmp_path.rglob("*") if path.is_file()}
@@ -58,7 +56,7 @@ def small_files() -> None:
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_job_is_whole_or_not_there(name: str, tmp_path: Path, run, monkeypatch) -> None:
+def test_a_job_is_whole_or_not_there(name, tmp_path, run, monkeypatch):
     folder = tmp_path / "outputs"
     folder.mkdir()
     with started(name, folder) as process:
@@ -139,7 +137,7 @@ CHECKS = {"spam_filter": spam_filter, "news_topics": news_topics,
           "export_weights": export_weights, "feature_table": feature_table}
 
 
-def test_iris(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_iris(tmp_path, capsys):
     out = f"{tmp_path}/iris"
     iris.main(["-o", out])
     told = capsys.readouterr().out
@@ -154,7 +152,7 @@ def test_iris(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert again["predicted"].equals(answers["predicted"])
 
 
-def test_estimates_of_iris_are_the_published_ones() -> None:
+def test_estimates_of_iris_are_the_published_ones():
     model = textnb.TableClassifier(
         textnb.GaussianNB(var_smoothing=0.0), features=iris.SEPALS, label="group"
     ).fit(iris.flowers())

@@ -1,7 +1,5 @@
 """Which tests a run selects, and what it says of those that it leaves out."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -56,7 +54,7 @@ from tests.conftest import (
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (tmp_path / "test_them.py").write_text(TESTS)
@@ -83,7 +81,7 @@ ALL = {"plain": 1, "server": 1, "slow": 1, "release": 0, "product": 15, "pairs":
        "wide": 9, "wide_server": 3}
 
 
-def test_the_quick_tests_are_the_default(folder: Path) -> None:
+def test_the_quick_tests_are_the_default(folder):
     output = ran(folder)
     assert {name: len(cases(output, name)) for name in QUICK} == QUICK
     product = [case.split("-") for case in cases(output, "product")]
@@ -95,7 +93,7 @@ def test_the_quick_tests_are_the_default(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all(folder: Path) -> None:
+def test_all(folder):
     output = ran(folder, "--all")
     assert {name: len(cases(output, name)) for name in ALL} == ALL
     wide = [case.split("-") for case in cases(output, "wide")]
@@ -107,7 +105,7 @@ def test_all(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_release_leaves_nothing_out(folder: Path) -> None:
+def test_a_release_leaves_nothing_out(folder):
     output = ran(folder, "--release")
     assert len(cases(output, "release")) == len(cases(output, "slow")) == 1
     assert "tried 1000\n" in output
@@ -115,7 +113,7 @@ def test_a_release_leaves_nothing_out(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_that_is_named_runs_and_processes_select_the_same(folder: Path) -> None:
+def test_a_test_that_is_named_runs_and_processes_select_the_same(folder):
     output = ran(folder, "test_them.py::test_slow", "test_them.py::test_product")
     assert len(cases(output, "slow")) == 1
     assert len(cases(output, "product")) == 15

@@ -1,7 +1,5 @@
 """The cards, the registry, and the stored copies they describe."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
@@ -29,7 +27,7 @@ def counts(frame: pl.LazyFrame, column: str) -> dict[object, int]:
 
 
 @every_corpus
-def test_a_stored_corpus_is_what_its_card_says(name: str) -> None:
+def test_a_stored_corpus_is_what_its_card_says(name):
     card, frame = corpora.CARDS[name], stored(name)
     schema = frame.collect_schema()
     assert counts(frame, "label") == dict(card.class_rows)
@@ -45,13 +43,13 @@ def test_a_stored_corpus_is_what_its_card_says(name: str) -> None:
         assert frame.select(pl.col("label", "text").null_count()).collect().row(0) == (0, 0)
 
 
-def test_stored_ag_news_text_is_title_and_description() -> None:
+def test_stored_ag_news_text_is_title_and_description():
     frame = stored("ag_news").filter(pl.col("title").is_not_null())
     joined = pl.concat_str("title", "description", separator=" ")
     assert frame.select((pl.col("text") == joined).all()).collect().item()
 
 
-def test_stored_mail_is_byte_exact() -> None:
+def test_stored_mail_is_byte_exact():
     frame = stored("spamassassin").collect()
     assert all(text.encode("latin-1") == raw
                for text, raw in frame.select("text", "raw").iter_rows())
@@ -61,7 +59,7 @@ def test_stored_mail_is_byte_exact() -> None:
 
 
 @every_corpus
-def test_a_card_is_complete(name: str) -> None:
+def test_a_card_is_complete(name):
     card = corpora.CARDS[name]
     assert card.name == name
     for text in (card.title, card.source, card.citation, card.licence, card.notes):
@@ -74,7 +72,7 @@ def test_a_card_is_complete(name: str) -> None:
     assert f"| `{name}` | {card.rows:,}; {len(card.classes)} | `{card.stored}` |" in README
 
 
-def test_a_card_does_not_change_and_its_splits_add_up() -> None:
+def test_a_card_does_not_change_and_its_splits_add_up():
     with pytest.raises(dataclasses.FrozenInstanceError):
         corpora.CARDS["r8"].name = "r52"  # type: ignore[misc]
     with pytest.raises(ValueError, match="add up to 3 rows, the classes to 2"):
@@ -107,6 +105,6 @@ def test_a_missing_copy_or_published_form_is_named(name, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("call", [corpora.load, corpora.available])
-def test_an_unknown_name_is_answered_with_the_known_ones(call) -> None:
+def test_an_unknown_name_is_answered_with_the_known_ones(call):
     with pytest.raises(ParameterError, match="'newsgroup' - did you mean 'newsgroups'"):
         call("newsgroup")

@@ -1,7 +1,5 @@
 """The docstring corpus: clean, without duplicates, the same every time."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import os
@@ -21,12 +19,12 @@ ROOT = Path(docstrings.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def frame() -> pl.DataFrame:
+def frame():
     return docstrings.build()
 
 
 @pytest.mark.slow
-def test_the_table(frame: pl.DataFrame) -> None:
+def test_the_table(frame):
     assert frame.schema == dict.fromkeys(("name", "label", "text", "split"), pl.String)
     assert frame.null_count().row(0) == (0, 0, 0, 0)
     assert set(frame["label"]) == {"numpy", "scipy", "scikit-learn", "polars"}
@@ -36,7 +34,7 @@ def test_the_table(frame: pl.DataFrame) -> None:
     assert frame["text"].n_unique() == frame.height
 
 
-def test_one_library_alone_is_read() -> None:
+def test_one_library_alone_is_read():
     """A quick test; the slow ones read all four."""
     modules = list(docstrings._modules("polars"))
     with warnings.catch_warnings():
@@ -49,7 +47,7 @@ def test_one_library_alone_is_read() -> None:
 
 
 @pytest.mark.slow
-def test_names_are_well_known_and_neither_private_nor_vendored(frame: pl.DataFrame) -> None:
+def test_names_are_well_known_and_neither_private_nor_vendored(frame):
     known = {
         "numpy.linalg.norm": "numpy",  # a dispatched function
         "numpy.spacing": "numpy",  # a universal function
@@ -74,7 +72,7 @@ def test_names_are_well_known_and_neither_private_nor_vendored(frame: pl.DataFra
 @pytest.mark.parametrize("give_away", [
     "numpy", "scipy", "sklearn", r"scikit", "polars", "versionadded", "versionchanged",
     r"(?:^|\W)np\W", r"(?:^|\W)pl\W", r"\bnp\.", r"\bpl\.", r"\.\. *deprecated::"])
-def test_no_give_away_is_left(frame: pl.DataFrame, give_away: str) -> None:
+def test_no_give_away_is_left(frame, give_away):
     matches = frame.filter(pl.col("text").str.contains(f"(?im){give_away}"))
     assert matches["name"].to_list() == []
 
@@ -91,7 +89,7 @@ def test_a_text_of_two_libraries_is_dropped_and_the_first_name_stays(monkeypatch
 
 
 @pytest.mark.slow
-def test_the_split_follows_from_the_name(frame: pl.DataFrame) -> None:
+def test_the_split_follows_from_the_name(frame):
     tests = {name for name in frame["name"]
              if int(hashlib.sha256(name.encode()).hexdigest()[:2], 16) < 64}
     assert set(frame.filter(pl.col("split") == "test")["name"]) == tests
@@ -136,7 +134,7 @@ def test_the_command_refuses_a_missing_folder(tmp_path, capsys):
     (">>> f()\narray([1,\n  2])  # may vary\n\n>>> g()\n3", ">>> f()\n\n>>> g()\n3"),
     (">>> f()\n1  # may vary\n>>> if g:\n...     i\n3", ">>> f()\n>>> if g:\n...     i\n3"),
     ("Results may vary.", "Results may vary.")])
-def test_cleaning(docstring: str, expected: str) -> None:
+def test_cleaning(docstring, expected):
     assert docstrings.clean(docstring) == expected
 
 
@@ -148,8 +146,8 @@ def test_cleaning(docstring: str, expected: str) -> None:
     (ModuleNotFoundError("No module named 'numpy._core'", name="numpy._core"), False),
     (RuntimeError("CPU dispatcher tracer already initialized"), False)])
 def test_a_failure_to_import_is_hidden_only_where_a_package_is_absent(
-    failure: Exception, is_hidden: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    failure, is_hidden, monkeypatch
+):
     genuine = importlib.import_module
 
     def import_module(name: str, package: str | None = None) -> types.ModuleType:

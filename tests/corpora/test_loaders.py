@@ -1,7 +1,5 @@
 """Each loader on a tiny imitation of the published form, written here by hand."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -125,11 +123,11 @@ def rows(name: str, path: Path) -> list[tuple[Any, ...]]:
         ("ham", "ham", "hard_ham", "2.abc", b"ham"), ("spam", "", "spam_2", "3", b"")]),
     ("mnist", [(7, "train", 0, [1] * 784), (0, "train", 1, [2] * 784), (9, "test", 2, [1] * 784)]),
 ])
-def test_rows_of_the_published_form(name: str, expected: list[Any], tmp_path: Path) -> None:
+def test_rows_of_the_published_form(name, expected, tmp_path):
     assert rows(name, publish(tmp_path, name)) == expected
 
 
-def test_newsgroups_are_latin_1_and_go_by_path(tmp_path: Path) -> None:
+def test_newsgroups_are_latin_1_and_go_by_path(tmp_path):
     frame = corpora.load("newsgroups", path=publish(tmp_path, "newsgroups")).collect()
     assert frame.height == 2 * 20 * 2
     assert frame.row(0) == (
@@ -137,12 +135,12 @@ def test_newsgroups_are_latin_1_and_go_by_path(tmp_path: Path) -> None:
     assert frame.equals(frame.sort("split", "label", "id"))
 
 
-def test_sms_may_have_windows_line_ends_and_no_last_one(tmp_path: Path) -> None:
+def test_sms_may_have_windows_line_ends_and_no_last_one(tmp_path):
     path = publish(tmp_path, "sms_spam", {"sms": "ham\tone\r\nspam\ttwo"})
     assert rows("sms_spam", path) == [("ham", "one"), ("spam", "two")]
 
 
-def test_the_least_processed_variant_of_r8_is_read(tmp_path: Path) -> None:
+def test_the_least_processed_variant_of_r8_is_read(tmp_path):
     path = publish(tmp_path, "r8", {
         f"r8-{split}-{variant}.txt": f"acq\t{variant}\n" for split in ("train", "test")
         for variant in ("all-terms", "no-short", "stemmed")})
@@ -150,7 +148,7 @@ def test_the_least_processed_variant_of_r8_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_schema_is_that_of_the_stored_copy(name: str, tmp_path: Path) -> None:
+def test_the_schema_is_that_of_the_stored_copy(name, tmp_path):
     published = corpora.load(name, path=publish(tmp_path, name)).collect_schema()
     if not corpora.available(name):
         pytest.skip(f"there is no stored copy of {name}")
@@ -227,7 +225,7 @@ NO_SPLIT, NO_FOLDER = "20news-bydate-test", "neither ham nor spam"
     ("mnist", {DIGITS: b"\1\2\3\4"}, [DIGITS, "Not a gzipped file"]),
     ("mnist", {DIGITS: gzip.compress(b"12345678", mtime=0)[:-9]}, [DIGITS]),
 ])
-def test_a_bad_file_is_named(name: str, changes: Files, words: list[str], tmp_path: Path) -> None:
+def test_a_bad_file_is_named(name, changes, words, tmp_path):
     with pytest.raises(SourceError) as caught:
         corpora.load(name, path=publish(tmp_path, name, changes)).collect()
     for part in words:
@@ -237,13 +235,13 @@ def test_a_bad_file_is_named(name: str, changes: Files, words: list[str], tmp_pa
 @pytest.mark.parametrize(("name", "missing"), [
     ("newsgroups", "20news-bydate-test"), ("ag_news", "test.csv"), ("r8", "r8-test-"),
     ("mnist", "t10k-labels")])
-def test_a_missing_file_is_named(name: str, missing: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(name, missing, tmp_path):
     with pytest.raises(FileNotFoundError, match=missing):
         corpora.load(name, path=publish(tmp_path, name, {missing: None}))
 
 
 class TestArchives:
-    def test_a_folder_of_published_archives_is_read(self, tmp_path: Path) -> None:
+    def test_a_folder_of_published_archives_is_read(self, tmp_path):
         write_files(tmp_path, {
             "20030228_spam.tar.bz2": archive({"spam/1": b"buy", "spam/cmds": b"mv"}, "w:bz2"),
             "20030228_easy_ham.tar.bz2": archive({"easy_ham/1": b"hi"}, "w:bz2")})

@@ -1,7 +1,5 @@
 """The generated samples: the same every time, and every class in every short run."""
 
-from __future__ import annotations
-
 import doctest
 from collections.abc import Callable
 
@@ -20,7 +18,7 @@ NUMBERS = ["x1", "x2", "x3", "x4"]
     (samples.spam_messages, 4, dict.fromkeys(("label", "text"), pl.String)),
     (samples.news, 4, dict.fromkeys(("label", "text", "title", "description"), pl.String)),
     (samples.feature_table, 3, {**dict.fromkeys(NUMBERS, pl.Float64), "label": pl.String})])
-def test_a_sample(generate: Generator, size: int, schema: dict[str, type[pl.DataType]]) -> None:
+def test_a_sample(generate, size, schema):
     assert generate(50, 7).equals(generate(50, 7))
     assert not generate(50, 7).equals(generate(50, 8))
     assert generate(60, 1).head(23).equals(generate(23, 1)), "a longer begins with the shorter"
@@ -35,7 +33,7 @@ def test_a_sample(generate: Generator, size: int, schema: dict[str, type[pl.Data
         generate(-1, 0)
 
 
-def test_these_rows_are_pinned() -> None:
+def test_these_rows_are_pinned():
     assert samples.spam_messages(2).rows() == [
         ("ham", "Can you pick up blue scarf and printer paper on the way home?"),
         ("ham", 'Femi said "who ordered the soup?" and I couldn\'t stop laughing')]
@@ -47,18 +45,18 @@ def test_these_rows_are_pinned() -> None:
     assert label == "c"
 
 
-def test_messages_hold_what_careless_code_trips_over() -> None:
+def test_messages_hold_what_careless_code_trips_over():
     texts = "".join(samples.spam_messages(400, 0)["text"])
     assert all(character in texts for character in "\",'£ëé;")
 
 
-def test_news_text_is_title_and_description() -> None:
+def test_news_text_is_title_and_description():
     frame = samples.news(30, 2)
     joined = frame.select(pl.concat_str("title", "description", separator=" ")).to_series()
     assert frame["text"].to_list() == joined.to_list()
 
 
-def test_the_classes_overlap_but_can_be_told_apart() -> None:
+def test_the_classes_overlap_but_can_be_told_apart():
     train, test = samples.feature_table(600, 1), samples.feature_table(600, 2)
     model = GaussianNB().fit(train.select(NUMBERS).to_numpy(), train["label"].to_numpy())
     accuracy = model.score(test.select(NUMBERS).to_numpy(), test["label"].to_numpy())
@@ -66,7 +64,7 @@ def test_the_classes_overlap_but_can_be_told_apart() -> None:
 
 
 @pytest.mark.parametrize("module", [docstrings, samples], ids=["docstrings", "samples"])
-def test_the_examples_in_docstrings_hold(module) -> None:
+def test_the_examples_in_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted > 0
     assert result.failed == 0

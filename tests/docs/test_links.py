@@ -1,13 +1,10 @@
 """Links of the documentation lead somewhere, and the reference has every public name."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -55,34 +52,34 @@ def broken(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
+def test_the_links_of_a_page_lead_somewhere(path):
     assert broken(path) == []
 
 
-def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_seen(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# One two\n[a](page.md#one-two) [b](#one) [c](other.md) `[d](e)` [f](https://g)\n"
                     f"[h]({DOCS}/generated/commands.md)")
     assert broken(page) == ["#one", "other.md", f"{DOCS}/generated/commands.md"]
 
 
-def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
+def test_every_page_is_linked_from_the_readme_or_the_index():
     listed = "".join(path.read_text("utf-8") for path in (ROOT / "README.md", DOCS / "index.md"))
     pages = {str(path.relative_to(DOCS).with_suffix("")) for path in PAGES if DOCS in path.parents}
     assert {page for page in pages - {"index"} if page not in listed} == set()
 
 
-def test_every_public_name_is_in_the_reference() -> None:
+def test_every_public_name_is_in_the_reference():
     page = (DOCS / "reference" / "api.md").read_text("utf-8")
     assert sorted(re.findall(r"^   (\w+)$", page, flags=re.M)) == sorted(textnb.__all__)
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
 @pytest.fixture
-def generate(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def generate(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     import generate
 
@@ -90,7 +87,7 @@ def generate(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("generate", None)
 
 
-def test_pages_are_generated_from_the_program(generate: ModuleType) -> None:
+def test_pages_are_generated_from_the_program(generate):
     assert "--where" in generate.help_text("train")
     page = generate.jobs_page()
     for part in ("| `train` | str | required |", "## `[[exports]]`"):
@@ -126,7 +123,7 @@ def is_there(name: str) -> bool:
     return False
 
 
-def test_modules_and_functions_that_texts_name_are_there() -> None:
+def test_modules_and_functions_that_texts_name_are_there():
     """In documentation, docstrings and comments, between backticks."""
     named: dict[str, str] = {}
     for path in TEXTS:

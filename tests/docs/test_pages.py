@@ -6,8 +6,6 @@ nothing where the output is not shown. A block of language ``text`` is not run. 
 of a file behind its language (````toml job.toml````) is written to that file, for later blocks.
 """
 
-from __future__ import annotations
-
 import doctest
 import os
 import re
@@ -110,7 +108,7 @@ def run_python(block: Block, namespace: dict[str, Any], page: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def samples(tmp_path_factory):
     """The files that pages work with: most begin with the command, which is run once."""
     folder = tmp_path_factory.mktemp("samples")
     run_command(Command(SAMPLES, ""), folder, "samples")
@@ -144,12 +142,12 @@ def test_the_code_of_a_page_runs(path, samples, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
                          ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_blocks_of_a_page_have_a_known_language(path: Path) -> None:
+def test_the_blocks_of_a_page_have_a_known_language(path):
     languages = {block.language for block in blocks(path.read_text("utf-8"))}
     assert languages - KNOWN == set()
 
 
-def test_a_block_that_is_wrong_is_seen() -> None:
+def test_a_block_that_is_wrong_is_seen():
     assert promised("x = 1  # one\nprint(x)  # 1\nprint(2)  # two\n") == ["1"]
     assert holds("1\n1 [1, 1, 1]\n", "1 [1, 1, ...]")
     assert not holds("1\n1 [1, 2, 1]\n", "1 [1, 1, ...]")

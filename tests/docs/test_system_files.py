@@ -1,14 +1,10 @@
 """The man pages and the systemd unit are understood by the programs that read them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -20,7 +16,7 @@ if not DOCS.is_dir():
 
 
 @pytest.fixture
-def man_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def man_pages(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     import man_pages
 
@@ -28,7 +24,7 @@ def man_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     sys.modules.pop("man_pages", None)
 
 
-def test_the_pages_are_those_of_the_program(man_pages: ModuleType) -> None:
+def test_the_pages_are_those_of_the_program(man_pages):
     stale = [path.name for path, text in man_pages.pages().items()
              if not path.exists() or path.read_text("utf-8") != text]
     assert not stale, "run: python docs/man_pages.py"
@@ -38,12 +34,12 @@ def test_the_pages_are_those_of_the_program(man_pages: ModuleType) -> None:
         assert any(f".B {name}" in page for name in option.opts) or option.name == "model"
 
 
-def test_text_is_not_taken_for_a_request(man_pages: ModuleType) -> None:
+def test_text_is_not_taken_for_a_request(man_pages):
     assert man_pages.escaped(".x\n'y \\z a-b") == "\\&.x\n\\&'y \\ez a\\-b"
 
 
 @pytest.mark.parametrize("command", ["mandoc -Tlint", "groff -man -ww -z"])
-def test_man_has_nothing_to_warn_of(man_pages: ModuleType, command: str) -> None:
+def test_man_has_nothing_to_warn_of(man_pages, command):
     program, *options = command.split()
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
@@ -53,7 +49,7 @@ def test_man_has_nothing_to_warn_of(man_pages: ModuleType, command: str) -> None
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
+def test_systemd_understands_every_line_of_the_unit(tmp_path):
     page = (DOCS / "how-to" / "serve_mail.md").read_text("utf-8")
     unit = re.search(r"^# /etc/systemd.*?(?=^```)", page, flags=re.M | re.S)
     assert unit is not None

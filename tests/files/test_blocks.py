@@ -1,7 +1,5 @@
 """Files of arrays in checked blocks: what is written, what is read, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -33,7 +31,7 @@ SMALL = built({name: MEMBERS[name] for name in ("model.json", "a/small.npy")})
 
 
 @pytest.fixture(scope="module")
-def content() -> bytes:
+def content():
     return built(MEMBERS)
 
 
@@ -55,7 +53,7 @@ def read_all(content: bytes, folder: Path) -> dict[str, bytes]:
                 for name, member in found.members.items() if member.end <= found.length}
 
 
-def test_what_is_written_is_read_and_aligned(content: bytes, tmp_path: Path) -> None:
+def test_what_is_written_is_read_and_aligned(content, tmp_path):
     assert read_all(content, tmp_path) == MEMBERS
     assert built(MEMBERS) == content
     with opened(content, tmp_path) as blocks:
@@ -63,7 +61,7 @@ def test_what_is_written_is_read_and_aligned(content: bytes, tmp_path: Path) -> 
     assert len(array_header("<i4", ARRAY.shape)) % 64 == 0
 
 
-def test_others_read_it(content: bytes) -> None:
+def test_others_read_it(content):
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
         assert archive.namelist() == [*MEMBERS, "blocks.npy"]
@@ -105,7 +103,7 @@ def test_a_few_bytes_need_their_blocks_alone(content, tmp_path, monkeypatch):
         assert seen == [(BLOCK, 2 * BLOCK)]
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_an_error(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(content, tmp_path):
     with opened(content, tmp_path) as found:
         os.truncate(tmp_path / "file", BLOCK + 10)
         assert len(found.read(0, BLOCK)) == BLOCK
@@ -113,7 +111,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(content: bytes, tmp_pat
             found.read(BLOCK, BLOCK + 20)
 
 
-def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path: Path) -> None:
+def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path):
     step = max(1, len(SMALL) // examples(len(SMALL)))
     for at in range(0, len(SMALL), step):
         for changed in (SMALL[:at], SMALL[:at] + SMALL[at + 1:],
@@ -123,7 +121,7 @@ def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mask", [1, 0x80, 0xFF])
-def test_what_is_around_the_contents_can_not_be_another(mask: int, tmp_path: Path) -> None:
+def test_what_is_around_the_contents_can_not_be_another(mask, tmp_path):
     """Every byte in turn, with checksums made anew: only contents may change."""
     with opened(SMALL, tmp_path) as found:
         contents = {at for member in found.members.values() if member.end <= found.length
@@ -141,7 +139,7 @@ def test_what_is_around_the_contents_can_not_be_another(mask: int, tmp_path: Pat
                 read_all(again, tmp_path)
 
 
-def test_zips_that_others_write_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_zips_that_others_write_are_refused(content, tmp_path):
     parts = {**members_of(content), "blocks.npy": b""}
     for names in (list(parts), list(reversed(parts)), [*parts, "model.json"]):
         buffer = io.BytesIO()
@@ -153,7 +151,7 @@ def test_zips_that_others_write_are_refused(content: bytes, tmp_path: Path) -> N
             read_all(signed(buffer.getvalue()), tmp_path)
 
 
-def test_members_that_overlap_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_members_that_overlap_are_refused(content, tmp_path):
     entry = content.index(b"PK\x01\x02")
     at = content.index(b"large.npy", entry) - 46
     for field, values in ((42, (0, 1, 64, 2**32 - 1)), (24, (0, 1, 10**6, 2**32 - 1)),
@@ -166,7 +164,7 @@ def test_members_that_overlap_are_refused(content: bytes, tmp_path: Path) -> Non
                 read_all(signed(bytes(changed)), tmp_path)
 
 
-def test_sizes_of_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_of_64_bits(tmp_path, monkeypatch):
     """What is beyond 4 GiB has other fields: here all that is beyond 1,000 bytes."""
     monkeypatch.setattr(blocks, "_WIDE", 1000)
     content = built(MEMBERS)
@@ -179,7 +177,7 @@ def test_sizes_of_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.release
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="it takes a sparse file")
-def test_more_than_4_gib(tmp_path: Path) -> None:
+def test_more_than_4_gib(tmp_path):
     """Of zeros, which take no place on the disk."""
 
     class Sparse:
@@ -223,7 +221,7 @@ def test_the_version_is_at_the_end(mark, words, content, tmp_path):
         pass
 
 
-def test_random_bytes_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_random_bytes_are_refused(content, tmp_path):
     rng = random.Random(5)
     for length in (0, 1, 50, 107, 108, 109, 5000):
         for tail in (b"", content[-86:], content[-108:], content[-2000:]):

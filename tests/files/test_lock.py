@@ -1,7 +1,5 @@
 """Locks: one process at a time, nothing left beside what is locked, no failure passed over."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -35,7 +33,7 @@ def holder(lock: str, path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) -> None:
+def test_a_lock_leaves_nothing_beside_what_is_locked(kind, tmp_path):
     path = tmp_path / "locked"
     path.mkdir() if kind == "folder" else path.write_text("a model")
     path.chmod(0o555 if kind == "folder" else 0o444)
@@ -44,7 +42,7 @@ def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) 
     assert os.listdir(tmp_path) == ["locked"]
 
 
-def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
+def test_a_lock_ends_with_the_process_that_holds_it(tmp_path):
     path = tmp_path / "model"
     path.write_text("a model")
     process = holder("lock_path", path)
@@ -57,7 +55,7 @@ def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path: Path) -> None:
+def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path):
     path = tmp_path / ".out.lock"
     process = holder("lock_file", path)
     with lock_file(path) as is_held:
@@ -106,6 +104,6 @@ def test_a_file_system_without_locks_is_an_error(tmp_path, monkeypatch):
         raise AssertionError("it went on without a lock")
 
 
-def test_an_error_under_a_lock_is_raised_as_it_is(tmp_path: Path) -> None:
+def test_an_error_under_a_lock_is_raised_as_it_is(tmp_path):
     with pytest.raises(OSError, match="of the block"), lock_path(tmp_path):
         raise OSError("of the block")

@@ -1,10 +1,7 @@
 """Batches hold all rows once, in order, within the bounds; so do the groups of a written file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -33,16 +30,16 @@ def heights(frame: Table, text: tuple[str, ...] = ("text",), **bounds: int) -> l
 @either_kind
 @pytest.mark.parametrize(("rows", "size", "sizes"), [
     (5, 2, [2, 2, 1]), (4, 2, [2, 2]), (1, 2, [1]), (5, 100, [5]), (3, 1, [1, 1, 1])])
-def test_rows_are_bounded(rows: int, size: int, sizes: list[int], lazy: bool) -> None:
+def test_rows_are_bounded(rows, size, sizes, lazy):
     frame = numbered(rows)
     assert heights(frame.lazy() if lazy else frame, rows=size) == sizes
 
 
-def test_an_empty_frame_has_no_rows() -> None:
+def test_an_empty_frame_has_no_rows():
     assert sum(heights(numbered(0))) == sum(heights(numbered(0).lazy())) == 0
 
 
-def test_rows_of_filters_and_of_several_files_come_in_order(tmp_path: Path) -> None:
+def test_rows_of_filters_and_of_several_files_come_in_order(tmp_path):
     frame = numbered(100_000).lazy().filter(pl.col("n") % 3 == 0)
     read = pl.concat(batches(frame, ["text"], rows=1000))
     assert read["n"].to_list() == list(range(0, 100_000, 3))
@@ -53,7 +50,7 @@ def test_rows_of_filters_and_of_several_files_come_in_order(tmp_path: Path) -> N
     assert read["n"].to_list() == list(range(15_000))
 
 
-def test_defaults_bound_rows_and_bytes() -> None:
+def test_defaults_bound_rows_and_bytes():
     assert max(heights(numbered(50_000))) <= ROWS
     long = numbered(400, "x" * 100_000)
     assert max(b["text"].str.len_bytes().sum() for b in batches(long, ["text"])) <= BYTES
@@ -74,7 +71,7 @@ def test_bytes_of_text_are_bounded(columns, text, max_bytes, sizes, lazy):
     assert heights(frame.lazy() if lazy else frame, text, max_bytes=max_bytes) == sizes
 
 
-def test_a_single_huge_row_is_not_divided() -> None:
+def test_a_single_huge_row_is_not_divided():
     frame = pl.DataFrame({"text": ["a", "x" * 30_000_000, "b"]})
     assert heights(frame) == [1, 1, 1]
     assert heights(frame[1:2]) == [1]
@@ -99,13 +96,13 @@ def test_all_rows_come_once_and_in_order(texts, rows, max_bytes, lazy):
         assert not same_chunk or left + right > max_bytes
 
 
-def test_groups_are_bounded() -> None:
+def test_groups_are_bounded():
     assert list(groups([1, 1, 1, 1, 600, 1, 1], abs, max_items=3, max_bytes=500)) == [
         [1, 1, 1], [1, 600], [1, 1]]
     assert list(groups([], abs)) == [[]]
 
 
-def test_nothing_is_read_before_the_first_batch_is_asked_for() -> None:
+def test_nothing_is_read_before_the_first_batch_is_asked_for():
     def source(*_: object) -> Iterator[pl.DataFrame]:
         raise AssertionError("the source was read")
 
@@ -115,7 +112,7 @@ def test_nothing_is_read_before_the_first_batch_is_asked_for() -> None:
 
 
 @either_kind
-def test_progress_counts_each_batch_that_was_used(lazy: bool) -> None:
+def test_progress_counts_each_batch_that_was_used(lazy):
     frame = numbered(5)
     counts: list[int] = []
     coming = batches(frame.lazy() if lazy else frame, ["text"], rows=2, progress=counts.append)
@@ -127,7 +124,7 @@ def test_progress_counts_each_batch_that_was_used(lazy: bool) -> None:
     assert counts == [2, 2, 1]
 
 
-def test_row_groups_of_a_written_file_are_bounded(tmp_path: Path) -> None:
+def test_row_groups_of_a_written_file_are_bounded(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="it tells the row groups of a file")
     frame = pl.DataFrame({"text": [f"text {n}" for n in range(70_000)]})
     sinks.write(frame.lazy(), str(tmp_path / "a.parquet"), None)

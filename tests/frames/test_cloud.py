@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,7 +13,7 @@ from textnb import ParameterError, SourceError, TextClassifier, scan
 from textnb.frames import cloud, sinks
 
 if TYPE_CHECKING:
-    from tests.conftest import S3
+    pass
 
 FRAME = pl.DataFrame({
     "text": ["free money", "lunch, at \"noon\"", "free\noffer", None, "", "see you"] * 50,
@@ -31,7 +29,7 @@ FRAME = pl.DataFrame({
     ("postgresql://me@host/db?password=PW", "postgresql://me@host/db"),
     ("postgresql://me:PW@host/db", "postgresql://me:***@host/db"),
     ("postgresql://me:P@W/?#x@host/db", "postgresql://me:***@host/db")])
-def test_a_url_is_shown_without_secrets(path: str, shown: str) -> None:
+def test_a_url_is_shown_without_secrets(path, shown):
     assert cloud.hide_secrets(path) == shown
 
 
@@ -39,7 +37,7 @@ def test_a_url_is_shown_without_secrets(path: str, shown: str) -> None:
     ("at postgresql://me:P%40SS@host/db?sslpassword=KEY: bad",
      "at postgresql://me:***@host/db: bad"),
     ("password P@SS or P%40SS or KEY", "password *** or *** or ***"), ("no secret", "no secret")])
-def test_an_error_is_shown_without_secrets(message: str, shown: str) -> None:
+def test_an_error_is_shown_without_secrets(message, shown):
     assert cloud.remove_secrets(message, "postgresql://me:P%40SS@host/db?sslpassword=KEY") == shown
 
 
@@ -47,7 +45,7 @@ def test_an_error_is_shown_without_secrets(message: str, shown: str) -> None:
     ("postgresql://h/d", True), ("postgres://h/d", True), ("POSTGRESQL://h/d", True),
     ("sqlite:///f.db", True), ("other+driver://h", True), ("s3://b/k", False),
     ("postgresql", False), ("/postgresql:/x", False), ("https://h/sqlite", False)])
-def test_what_is_a_database(path: str, expected: bool) -> None:
+def test_what_is_a_database(path, expected):
     assert cloud.is_database(path) == expected
 
 
@@ -57,7 +55,7 @@ def test_what_is_a_database(path: str, expected: bool) -> None:
     ("s3://b/k", None, {"max_retries": 3}),
     ("gs://b/k", {"google_service_account": "f"}, {"google_service_account": "f"}),
     ("data.csv", None, None), ("https://h/f.csv", {}, None)])
-def test_storage_options_have_few_retries_and_numbers(path, options, checked) -> None:
+def test_storage_options_have_few_retries_and_numbers(path, options, checked):
     assert cloud.check_storage_options(path, options) == checked
 
 
@@ -71,14 +69,14 @@ def test_storage_options_have_few_retries_and_numbers(path, options, checked) ->
     (lambda: sinks.write(FRAME.lazy(), "s3://bucket/o.csv", None), "Write a file, and copy it"),
     (lambda: sinks.write(FRAME.lazy(), "https://host/o.csv?X-Signature=TOPSECRET", None),
      "Write a file, and copy it")])
-def test_a_wrong_call_is_refused_without_secrets(call: Callable[[], object], message: str) -> None:
+def test_a_wrong_call_is_refused_without_secrets(call, message):
     with pytest.raises(ParameterError, match=message) as caught:
         call()
     assert "TOPSECRET" not in str(caught.value)
 
 
 @pytest.fixture(scope="module")
-def stored(s3: S3) -> S3:
+def stored(s3):
     """The frame, in every format."""
     lazy, options = FRAME.lazy(), {"storage_options": s3.options}
     lazy.sink_parquet("s3://bucket/mail.parquet", **options)
@@ -92,7 +90,7 @@ def stored(s3: S3) -> S3:
 
 @pytest.mark.parametrize("name", ["mail.parquet", "mail.arrow", "mail.csv", "mail.ndjson",
                                   "parts/*.parquet", "parts/"])
-def test_rows_of_every_format(stored: S3, name: str) -> None:
+def test_rows_of_every_format(stored, name):
     format = "parquet" if name.endswith("/") else None
     frame = scan(f"s3://bucket/{name}", text="text", label="label", format=format,
                  storage_options=stored.options)
@@ -116,11 +114,11 @@ def refused(path: str, message: str, options: dict[str, Any], **settings: Any) -
     ("s3://nobucket/mail.parquet", "there is no bucket 'nobucket'", None),
     ("s3://bucket/mail", "can't tell the format", None),
     ("s3://bucket/mail.csv", "can't read", "parquet")])
-def test_what_is_not_there(stored: S3, path: str, message: str, format: str | None) -> None:
+def test_what_is_not_there(stored, path, message, format):
     refused(path, message, stored.options, format=format)
 
 
-def test_a_refused_credential(stored: S3) -> None:
+def test_a_refused_credential(stored):
     stored.request("POST", "/moto-api/reset-auth", b"0")
     try:
         refused("s3://bucket/mail.parquet", "access was refused.*403", stored.options)
@@ -131,7 +129,7 @@ def test_a_refused_credential(stored: S3) -> None:
         stored.request("POST", "/moto-api/reset-auth", b"inf")
 
 
-def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "READER")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "TOPSECRET")
     options = {"aws_endpoint_url": "http://127.0.0.1:1", "aws_region": "x",
@@ -142,7 +140,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     refused("s3://bucket/mail.csv", "does not answer", {**options, "max_retries": "0"})
 
 
-def test_a_delta_table_there(s3: S3) -> None:
+def test_a_delta_table_there(s3):
     deltalake = pytest.importorskip("deltalake", reason="needs pip install 'textnb[delta]'")
     path = "s3://bucket/delta"
     deltalake.write_deltalake(path, FRAME, storage_options=s3.options)
@@ -153,7 +151,7 @@ def test_a_delta_table_there(s3: S3) -> None:
     refused("s3://nobucket/none", "no bucket 'nobucket'", s3.options, format="delta")
 
 
-def test_an_iceberg_table_there(s3: S3, tmp_path: Path) -> None:
+def test_an_iceberg_table_there(s3, tmp_path):
     with iceberg_table(tmp_path, [FRAME], warehouse="s3://bucket/lake", **{
             "s3.endpoint": s3.url, "s3.region": "us-east-1", "s3.access-key-id": "READER",
             "s3.secret-access-key": "TOPSECRET"}) as table:

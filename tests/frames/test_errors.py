@@ -1,12 +1,8 @@
 """What can't be read is named by its file and line, and what is wrong in a call by its setting."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -47,7 +43,7 @@ def test_the_line_at_fault_is_named(tmp_path, name, content, message, packed):
 @pytest.mark.parametrize("text", [
     "\\ud800", "\\\\\\ud800", "\\ud800\\\\\\udc00", "\\ud83d\\ude00\\uDE00", "\\udc00\\ud800",
     "\\n\\uD8aF n"])
-def test_half_a_character_is_found_among_whole_ones(tmp_path: Path, text: str) -> None:
+def test_half_a_character_is_found_among_whole_ones(tmp_path, text):
     path = tmp_path / "a.ndjson"
     sound = r'{"text":"\ud83d\ude00 \\ud800 \\\uD83D\uDE00"}' + "\n"
     path.write_text(sound * 5 + f'{{"text":"{text}"}}\n{sound}', "utf-8")
@@ -91,7 +87,7 @@ def test_a_damaged_parquet_among_sound_ones_is_named(source, where, tmp_path):
         TextClassifier().fit(source.format(tmp_path))
 
 
-def test_a_line_that_is_not_utf8_is_named_where_a_model_reads_the_lines(tmp_path: Path) -> None:
+def test_a_line_that_is_not_utf8_is_named_where_a_model_reads_the_lines(tmp_path):
     model = TextClassifier().fit(["good", "bad"], ["x", "y"])
     (tmp_path / "a.txt").write_bytes(b"one\ntw\xf3\n")
     where = r"a\.txt: line 2 is not UTF-8 \(byte 0xf3 at column 3"
@@ -146,7 +142,7 @@ def test_ndjson_of_strings_and_lists_is_not_read_as_strings(lines, files, tmp_pa
 
 
 @pytest.mark.parametrize("mark", [";", "|", "\t"])
-def test_another_separator_is_seen_and_can_be_said(tmp_path: Path, mark: str) -> None:
+def test_another_separator_is_seen_and_can_be_said(tmp_path, mark):
     path = tmp_path / "a.csv"
     path.write_text(f"text{mark}label\ngood, film{mark}b\n", "utf-8")
     with pytest.raises(SchemaError, match="the fields seem to be separated by") as caught:
@@ -171,15 +167,6 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     # Sources
-    (lambda: scan(5), ParameterError, "a source is a path.*got int"),
-    (lambda: scan(None), ParameterError, "a source is a path.*got NoneType"),
-    (lambda: scan(["text"]), ParameterError, "a source is a path.*got list"),
-    (lambda: scan(b"mail.csv"), ParameterError, "a source is a path.*got bytes"),
-    (lambda: scan("x\0"), SourceError, "no such file or folder"),
-    (lambda: scan("x\0", format="csv"), SourceError, "no such file or folder"),
-    (lambda: scan("x\0", format="folder"), SourceError, "no such file or folder"),
-    (lambda: scan("x\0", format="mail"), SourceError, "no such file or folder"),
-    (lambda: scan("x\0", format="delta"), SourceError, "no such file or folder"),
     (lambda: scan("a.csv", format="cvs"), ParameterError,
      "unknown value 'cvs' - did you mean 'csv'"),
     (lambda: scan("a.csv", format="parquet", text="text"), SourceError, r"can't read a\.csv: "),
@@ -190,17 +177,6 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
      "separator is for CSV; the rows are ndjson"),
     (lambda: TextClassifier().fit(FRAME.lazy().with_columns(label=pl.col("text").cast(pl.Int64))),
      SourceError, "^can't read the frame: "),
-    # Settings that are not for a table
-    (lambda: scan(FRAME, format="csv"), ParameterError, "^format is for .* and a table is not one"),
-    (lambda: scan(FRAME, encoding="latin-1"), ParameterError, "^encoding is for .* a table is not"),
-    (lambda: scan(FRAME, storage_options={"aws_region": "x"}), ParameterError,
-     "^storage_options is for .* and a table is not one"),
-    (lambda: scan(FRAME, on_error="skip"), ParameterError,
-     "^on_error is for local files of rows, and a table is not one"),
-    (lambda: scan(FRAME.lazy(), on_error="skip"), ParameterError, "^on_error is for local files"),
-    (lambda: scan(FRAME, subfolders=True), ParameterError, "^subfolders is for .* a table is not"),
-    (lambda: scan(FRAME, separator=";"), ParameterError, "^separator is for a file of CSV"),
-    (lambda: scan(FRAME, query="SELECT 1"), ParameterError, "^query is for .* a table is not one"),
     # Columns
     (lambda: scan(FRAME, text="txt"), SchemaError,
      r"^no column 'txt' \(the text column\) - did you mean 'text'\?; the columns are 'label', "
@@ -261,15 +237,36 @@ def test_a_wrong_call_is_refused(call, error, message, tmp_path, monkeypatch):
         call()
 
 
+@pytest.mark.parametrize("source", [5, None, ["text"], b"mail.csv"])
+def test_a_source_is_a_path_or_a_table(source):
+    with pytest.raises(ParameterError, match=f"a source is a path.*got {type(source).__name__}"):
+        scan(source)
+
+
+@pytest.mark.parametrize("format", [None, "csv", "folder", "mail", "delta"])
+def test_no_path_holds_a_null_byte(format):
+    with pytest.raises(SourceError, match="no such file or folder"):
+        scan("x\0", format=format)
+
+
+@pytest.mark.parametrize(("setting", "value"), [
+    ("format", "csv"), ("encoding", "latin-1"), ("storage_options", {"aws_region": "x"}),
+    ("on_error", "skip"), ("subfolders", True), ("separator", ";"), ("query", "SELECT 1")])
+@pytest.mark.parametrize("table", [FRAME, FRAME.lazy()])
+def test_settings_that_are_not_for_a_table_are_refused(setting, value, table):
+    with pytest.raises(ParameterError, match=f"^{setting} is for .* and a table is not one"):
+        scan(table, **{setting: value})
+
+
 @pytest.mark.parametrize("separator", ["", ";;", "\u00a7", '"', 5])
-def test_a_separator_is_one_ascii_character(separator: Any, tmp_path: Path) -> None:
+def test_a_separator_is_one_ascii_character(separator, tmp_path):
     (tmp_path / "a.csv").write_text("text\na\n")
     with pytest.raises(ParameterError, match="separator must be one ASCII character"):
         scan(tmp_path / "a.csv", separator=separator)
 
 
 @pytest.mark.parametrize("values", [[1, 2], [1.5], [True], [b"a"], [[1]]])
-def test_text_of_another_type_is_refused_with_what_to_do(values: list[Any]) -> None:
+def test_text_of_another_type_is_refused_with_what_to_do(values):
     frame = pl.DataFrame({"body": values})
     told = f"text column 'body' must be String; it is {frame['body'].dtype}"
     with pytest.raises(SchemaError, match=re.escape(told)) as caught:
@@ -278,7 +275,7 @@ def test_text_of_another_type_is_refused_with_what_to_do(values: list[Any]) -> N
 
 
 @pytest.mark.parametrize("values", [[1.0], [b"a"], pl.Series([0]).cast(pl.Date)])
-def test_a_column_of_another_type_holds_no_labels(values: Any) -> None:
+def test_a_column_of_another_type_holds_no_labels(values):
     with pytest.raises(SchemaError, match=r"label column 'y' must be String, .* integer type"):
         scan(pl.DataFrame({"y": values}), label="y")
 
@@ -297,7 +294,7 @@ def test_a_sequence_that_holds_no_texts_is_refused(texts, error, message):
         table_of_texts(texts, ["text"])
 
 
-def test_texts_in_a_sequence_are_of_one_column() -> None:
+def test_texts_in_a_sequence_are_of_one_column():
     with pytest.raises(SchemaError, match=r"reads the columns \['subject', 'body'\]"):
         table_of_texts(["one"], ["subject", "body"])
 
@@ -344,7 +341,7 @@ def test_what_is_no_sequence_of_labels_is_refused(labels, error, message):
 
 
 @pytest.mark.parametrize("features", [5, 2.5, [0, 1], [None], pl.col("x") + 1], ids=str)
-def test_what_names_no_columns_is_refused(features: Any) -> None:
+def test_what_names_no_columns_is_refused(features):
     with pytest.raises(ParameterError, match="features are names of columns, or a selector"):
         feature_columns(TABLE, features, None)
 
@@ -370,7 +367,7 @@ def test_a_feature_without_a_number_is_named_by_its_row(values, dtype, message):
     ([[1.0]], r"expected rows of 2 features; got an array of shape \(1, 1\)"),
     ([1.0, 2.0], "expected rows of 2 features"), ([["p", "q"]], "features must be numbers"),
     ([[1.0, 2j]], "must be numbers")])
-def test_an_array_without_numbers_is_refused(rows: Any, message: str) -> None:
+def test_an_array_without_numbers_is_refused(rows, message):
     with pytest.raises(DataError, match=message):
         check_values(np.array(rows), ["a", "b"])
 
@@ -381,7 +378,7 @@ def test_an_array_without_numbers_is_refused(rows: Any, message: str) -> None:
     (lambda: scan_database("SELECT 1", "postgresql://h/d"), "adbc_driver_postgresql", "database"),
     (lambda: scan_database("SELECT 1", "postgresql+psycopg://h/d"), "sqlalchemy.exc", "database"),
     (lambda: scan_database("SELECT 1", "sqlite://"), "sqlalchemy.exc", "database")])
-def test_an_extra_that_is_missing_is_named(call, library: str, extra: str, monkeypatch) -> None:
+def test_an_extra_that_is_missing_is_named(call, library, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SourceError, match=rf"pip install 'textnb\[{extra}\]'"):
         call()

@@ -1,8 +1,5 @@
 """Feature tables as matrices: which columns, and what they are called."""
 
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,11 +20,11 @@ TABLE = pl.DataFrame(
     (None, "y", ["x", "pixels", "flag"]), (None, None, ["x", "pixels", "y", "flag"]),
     (["flag", "x"], "y", ["flag", "x"]), ("x", "y", ["x"]), (("x", "flag"), "y", ["x", "flag"]),
     (cs.float(), "y", ["x"]), (cs.numeric(), "y", ["x"])], ids=str)
-def test_columns_of_features(features: Any, label: str | None, expected: list[str]) -> None:
+def test_columns_of_features(features, label, expected):
     assert feature_columns(TABLE.lazy(), features, label) == expected
 
 
-def test_an_array_counts_for_its_width() -> None:
+def test_an_array_counts_for_its_width():
     assert feature_names(TABLE.lazy(), ["pixels", "x"]) == [
         "pixels[0]", "pixels[1]", "pixels[2]", "x"]
     # The name of an element may be that of a column where its array is no feature.
@@ -46,14 +43,14 @@ def test_an_array_counts_for_its_width() -> None:
     (pl.Series([[1], [2]]), r"List\(Int64\)\. Leave it out"),
     (pl.Series([{"u": 1}, {"u": 2}]), r"\. Leave it out"),
 ], ids=lambda value: str(value.dtype) if isinstance(value, pl.Series) else "")
-def test_advice_is_for_the_type(values: pl.Series, advice: str) -> None:
+def test_advice_is_for_the_type(values, advice):
     frame = values.alias("c").to_frame()
     with pytest.raises(SchemaError, match=f"'c' must be numeric; it is .*{advice}") as caught:
         feature_columns(frame.lazy(), ["c"], None)
     assert "to_physical" not in str(caught.value)
 
 
-def test_the_advice_works() -> None:
+def test_the_advice_works():
     frame = pl.DataFrame({"d": pl.Series([0, 1]).cast(pl.Date), "c": ["p", "q"],
                           "t": pl.Series([0, 1]).cast(pl.Duration)})
     numbers = frame.to_dummies("c").with_columns(
@@ -61,7 +58,7 @@ def test_the_advice_works() -> None:
     assert feature_columns(numbers.lazy(), None, None) == ["d", "c_p", "c_q", "t"]
 
 
-def test_a_matrix_has_the_order_of_the_columns() -> None:
+def test_a_matrix_has_the_order_of_the_columns():
     values = matrix(TABLE, ["pixels", "x", "flag"], 0)
     assert values.tolist() == [[1, 2, 3, 1.5, 1], [4, 5, 6, 2.5, 0]]
     assert matrix(TABLE, ["pixels"], 0).dtype == np.uint8
@@ -70,6 +67,6 @@ def test_a_matrix_has_the_order_of_the_columns() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, bool, object, str])
-def test_an_array_of_numbers_is_read(dtype: Any) -> None:
+def test_an_array_of_numbers_is_read(dtype):
     rows = np.array([[1, 0], [0, 1]]).astype(dtype)
     assert check_values(rows, ["a", "b"]).tolist() == [[1, 0], [0, 1]]

@@ -1,7 +1,5 @@
 """Tables of other libraries: the kind that goes in comes out."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any
@@ -25,17 +23,17 @@ ACCURACY = 0.75
 
 
 @pytest.fixture
-def pandas() -> Any:
+def pandas():
     return pytest.importorskip("pandas")
 
 
 @pytest.fixture
-def pyarrow() -> Any:
+def pyarrow():
     return pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
-def frame(pandas) -> Any:
+def frame(pandas):
     return pandas.DataFrame(COLUMNS)
 
 
@@ -64,7 +62,7 @@ def table_of(kind: str) -> Any:
     ("batch", "pyarrow", "RecordBatch"), ("reader", "pyarrow", "RecordBatchReader"),
     ("duckdb", "pyarrow", "Table")])
 class TestEveryKind:
-    def test_answers_come_in_the_kind_that_went_in(self, kind: str, library: str, out: str) -> None:
+    def test_answers_come_in_the_kind_that_went_in(self, kind, library, out):
         answers = MODEL.predict(table_of(kind), probability=True, top=1, explain=1)
         wrong = textnb.mistakes(TextClassifier().fit(["good film bad", "other"], ["neg", "odd"]),
                          table_of(kind))
@@ -79,7 +77,7 @@ class TestEveryKind:
         assert as_polars(wrong).lazy().collect().to_dict(as_series=False) == {
             "text": ["good film", None], "label": ["pos", "pos"]}
 
-    def test_functions_of_models_read_it(self, kind: str, library: str, out: str) -> None:
+    def test_functions_of_models_read_it(self, kind, library, out):
         assert TextClassifier().fit(table_of(kind)).statistics_.equals(MODEL.statistics_)
         # A fit that needs the rows twice
         twice = TextClassifier(MultinomialNB(l="auto"))
@@ -91,7 +89,7 @@ class TestEveryKind:
         assert MODEL.transform(table_of(kind)).shape == (4, 3)
         assert scan(table_of(kind), text="text").collect()["text"].to_list() == TEXTS
 
-    def test_labels_beside_a_table_in_memory(self, kind: str, library: str, out: str) -> None:
+    def test_labels_beside_a_table_in_memory(self, kind, library, out):
         if kind == "lazy":
             with pytest.raises(ParameterError, match=r"collect it first, fit\(frame.collect"):
                 TextClassifier().fit(table_of(kind), LABELS)
@@ -109,7 +107,7 @@ class TestEveryKind:
 
 
 class TestPandas:
-    def test_index_and_types_stay(self, pandas, frame) -> None:
+    def test_index_and_types_stay(self, pandas, frame):
         frame.index = pandas.MultiIndex.from_tuples([("x", 2), ("x", 1), ("y", 2), ("y", 1)])
         frame["mixed"] = [1, "a", None, object]
         frame["kind"] = pandas.Categorical(["b", "a", "b", "a"], categories=["b", "a"])
@@ -122,7 +120,7 @@ class TestPandas:
         assert answers["predicted"].tolist() == PREDICTED
 
     @pytest.mark.parametrize("index", [list("dcba"), [1, 1, 1, 1]])
-    def test_answers_are_assigned_by_the_index(self, frame, index: list[Any]) -> None:
+    def test_answers_are_assigned_by_the_index(self, frame, index):
         frame.index = index
         answers = MODEL.predict(frame)["predicted"]
         assert answers.index.tolist() == index
@@ -130,7 +128,7 @@ class TestPandas:
         assert answers.tolist() == frame["answer"].tolist() == PREDICTED
 
     @pytest.mark.parametrize("dtype", ["object", "string", "category", "string[pyarrow]"])
-    def test_types_of_text(self, frame, dtype: str) -> None:
+    def test_types_of_text(self, frame, dtype):
         if "pyarrow" in dtype:
             pytest.importorskip("pyarrow")
         frame["text"] = frame["text"].astype(dtype)
@@ -142,13 +140,13 @@ class TestPandas:
         assert isinstance(of_series, np.ndarray)
         assert of_series.tolist() == PREDICTED
 
-    def test_integer_labels_stay_integers_where_a_row_is_impossible(self, frame) -> None:
+    def test_integer_labels_stay_integers_where_a_row_is_impossible(self, frame):
         frame["label"] = [2**60 + 1, 2**60 + 1, 7, 7]
         model = TextClassifier(MultinomialNB(l=0.0)).fit(frame)
         frame["text"] = ["good", "bad", "good bad", "film"]
         assert model.predict(frame)["predicted"].tolist() == [2**60 + 1, 7, None, 2**60 + 1]
 
-    def test_columns_that_repeat_are_refused_only_where_they_are_read(self, pandas, frame) -> None:
+    def test_columns_that_repeat_are_refused_only_where_they_are_read(self, pandas, frame):
         frame = pandas.concat([frame, frame[["label"]]], axis=1)
         assert MODEL.predict(frame).columns.tolist() == ["text", "label", "label", "predicted"]
         with pytest.raises(SchemaError, match="two columns called 'label': rename or drop one"):
@@ -158,22 +156,22 @@ class TestPandas:
         ([("a", "text"), ("a", "label")], "have 2 levels, and one is expected; flatten"),
         (["texts", "label"], r"did you mean 'texts'.*are 'texts', 'label'"),
         (["text", "predicted"], "has a column 'predicted' already")])
-    def test_columns_that_no_model_reads(self, pandas, frame, columns, message: str) -> None:
+    def test_columns_that_no_model_reads(self, pandas, frame, columns, message):
         frame.columns = (pandas.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple)
                          else columns)
         with pytest.raises(SchemaError, match=message):
             MODEL.predict(frame)
 
-    def test_a_column_of_several_types(self, frame) -> None:
+    def test_a_column_of_several_types(self, frame):
         frame["text"] = ["one", 2, None, b"three"]
         with pytest.raises(SchemaError, match="'text' holds objects of several Python types"):
             MODEL.predict(frame)
 
-    def test_no_rows(self, frame) -> None:
+    def test_no_rows(self, frame):
         answers = MODEL.predict(frame.head(0), probability=True)
         assert answers.columns.tolist() == ["text", "label", "predicted", "probability"]
 
-    def test_values_of_columns(self, pandas) -> None:
+    def test_values_of_columns(self, pandas):
         frame = pandas.DataFrame({
             "float": [1.5, None], "int": [1, 2], "bool": [True, False],
             "Int64": pandas.array([2**60 + 1, None], dtype="Int64"),
@@ -187,7 +185,7 @@ class TestPandas:
         assert read.schema["mixed"] == pl.Object
         assert read["when"].null_count() == 1
 
-    def test_plain_columns_need_no_pyarrow(self, pandas) -> None:
+    def test_plain_columns_need_no_pyarrow(self, pandas):
         code = """
 import sys
 sys.modules["pyarrow"] = None
@@ -209,24 +207,24 @@ assert TextClassifier().fit(frame).predict(frame)["predicted"].tolist() == ["p",
 
 
 class TestArrow:
-    def test_types_of_columns_stay(self, pyarrow) -> None:
+    def test_types_of_columns_stay(self, pyarrow):
         table = pyarrow.table(COLUMNS).append_column(
             "kind", pyarrow.array(["a", "b", "a", "b"]).dictionary_encode())
         table = table.replace_schema_metadata({"owner": "me"})
         answers = MODEL.predict(table)
         assert answers.drop_columns("predicted").equals(table, check_metadata=True)
 
-    def test_an_array_is_texts(self, pyarrow) -> None:
+    def test_an_array_is_texts(self, pyarrow):
         for values in (pyarrow.array(TEXTS), pyarrow.chunked_array([TEXTS[:1], TEXTS[1:]])):
             assert MODEL.predict(values).tolist() == PREDICTED
 
-    def test_columns_that_repeat(self, pyarrow) -> None:
+    def test_columns_that_repeat(self, pyarrow):
         table = pyarrow.table([TEXTS, LABELS, LABELS], names=["text", "label", "label"])
         with pytest.raises(SchemaError, match="two columns called 'label'"):
             TextClassifier().fit(table)
 
 
-def test_tables_of_pythons_own_types() -> None:
+def test_tables_of_pythons_own_types():
     assert kind_of([{"text": "one"}]) is Kind.ROWS
     for other in ([], "one", pl.Series(["one"])):
         assert kind_of(other) is None
@@ -237,7 +235,7 @@ def test_tables_of_pythons_own_types() -> None:
 
 class TestFeatureTables:
     @pytest.mark.parametrize("features", [["x"], None])
-    def test_kinds(self, pandas, features: list[str] | None) -> None:
+    def test_kinds(self, pandas, features):
         columns = {"x": [1.0, 2.0, 8.0, 9.0], "name": ["a", 1, None, "b"],
                    "label": [True, True, False, False]}
         frame = pandas.DataFrame(columns, index=list("dcba"))
@@ -253,7 +251,7 @@ class TestFeatureTables:
         assert apart.score(frame, frame["label"]) == 1.0
         assert isinstance(apart.predict(frame, scores=True), pandas.DataFrame)
 
-    def test_a_missing_value_is_named_by_its_row(self, pandas) -> None:
+    def test_a_missing_value_is_named_by_its_row(self, pandas):
         frame = pandas.DataFrame({"x": [1.0, 2.0, 8.0, 9.0], "label": list("aabb")})
         model = TableClassifier(textnb.GaussianNB()).fit(frame)
         frame.loc[2, "x"] = float("nan")

@@ -1,7 +1,5 @@
 """Delta and Iceberg tables: the rows of the current version, and none that were deleted."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil
@@ -30,7 +28,7 @@ def same_rows(found: pl.LazyFrame, expected: pl.DataFrame) -> None:
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> Path:
+def delta(tmp_path):
     """A table that was written, appended to, and had its spam deleted."""
     deltalake = pytest.importorskip("deltalake", reason="needs pip install 'textnb[delta]'")
     path = tmp_path / "delta"
@@ -40,7 +38,7 @@ def delta(tmp_path: Path) -> Path:
     return path
 
 
-def test_deleted_rows_do_not_come_back(delta: Path) -> None:
+def test_deleted_rows_do_not_come_back(delta):
     files = pl.concat([pl.read_parquet(file, glob=False) for file in delta.glob("*.parquet")])
     assert files.filter(pl.col("label") == "spam").height > 0
     for source in (delta, str(delta)):
@@ -50,13 +48,13 @@ def test_deleted_rows_do_not_come_back(delta: Path) -> None:
         ).rows() == [("other",)]
 
 
-def test_a_delta_table_whose_name_is_odd(delta: Path) -> None:
+def test_a_delta_table_whose_name_is_odd(delta):
     odd = delta.rename(delta.with_name("a [1] *é%20"))
     with pytest.raises(SourceError, match=r"only ASCII letters.*Rename it"):
         scan(odd)
 
 
-def test_a_delta_table_that_is_replaced(delta: Path) -> None:
+def test_a_delta_table_that_is_replaced(delta):
     import deltalake
 
     before = scan(delta)
@@ -66,7 +64,7 @@ def test_a_delta_table_that_is_replaced(delta: Path) -> None:
     same_rows(before, KEPT)
 
 
-def test_a_model_reads_a_delta_table(delta: Path) -> None:
+def test_a_model_reads_a_delta_table(delta):
     assert TextClassifier().fit(delta).statistics_.equals(TextClassifier().fit(KEPT).statistics_)
     answers = TextClassifier().fit(FRAME).predict(delta).collect()
     assert answers["predicted"].equals(answers["label"].alias("predicted"))
@@ -81,7 +79,7 @@ def _z85(data: bytes) -> str:
     return base64.b85encode(data).translate(bytes.maketrans(own, zeromq)).decode()
 
 
-def test_rows_deleted_by_a_vector(tmp_path: Path) -> None:
+def test_rows_deleted_by_a_vector(tmp_path):
     """As other writers delete: a bitmap of rows beside a file that stays as it is."""
     deltalake = pytest.importorskip("deltalake", reason="needs pip install 'textnb[delta]'")
     roaring = pytest.importorskip("pyroaring", reason="needs pip install 'textnb[iceberg]'")
@@ -109,7 +107,7 @@ def test_rows_deleted_by_a_vector(tmp_path: Path) -> None:
         "lunch at noon"]
 
 
-def test_a_delta_table_that_can_not_be_read(delta: Path, tmp_path: Path) -> None:
+def test_a_delta_table_that_can_not_be_read(delta, tmp_path):
     for log in (delta / "_delta_log").iterdir():
         log.unlink()
     with pytest.raises(SourceError, match="it holds no Delta table"):
@@ -144,7 +142,7 @@ def iceberg_table(folder: Path, parts: Sequence[pl.DataFrame], **properties: str
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[Any]:
+def table(tmp_path):
     with iceberg_table(
             tmp_path, [FRAME.head(2), FRAME.tail(2)], warehouse=f"file://{tmp_path}") as table:
         yield table
@@ -154,7 +152,7 @@ def folder_of(table: Any) -> Path:
     return Path(table.location().removeprefix("file://"))
 
 
-def test_the_current_rows_of_an_iceberg_table(table: Any) -> None:
+def test_the_current_rows_of_an_iceberg_table(table):
     folder = folder_of(table)
     for source in (folder, str(folder), table.metadata_location,
                    table.metadata_location.removeprefix("file://")):
@@ -163,7 +161,7 @@ def test_the_current_rows_of_an_iceberg_table(table: Any) -> None:
     assert TextClassifier().fit(folder).statistics_.equals(TextClassifier().fit(KEPT).statistics_)
 
 
-def test_an_iceberg_table_of_which_nothing_tells_the_version(table: Any) -> None:
+def test_an_iceberg_table_of_which_nothing_tells_the_version(table):
     current = Path(table.metadata_location.removeprefix("file://"))
     shutil.copy(current, current.with_name(
         f"{current.name[:5]}-00000000-0000-0000-0000-000000000000.metadata.json"))
@@ -172,7 +170,7 @@ def test_an_iceberg_table_of_which_nothing_tells_the_version(table: Any) -> None
     same_rows(scan(current), KEPT)
 
 
-def test_an_iceberg_table_that_can_not_be_read(table: Any, tmp_path: Path) -> None:
+def test_an_iceberg_table_that_can_not_be_read(table, tmp_path):
     with pytest.raises(SourceError, match="it holds no Iceberg table"):
         scan(tmp_path, format="iceberg")
     current = Path(table.metadata_location.removeprefix("file://"))
@@ -181,7 +179,7 @@ def test_an_iceberg_table_that_can_not_be_read(table: Any, tmp_path: Path) -> No
         scan(folder_of(table))
 
 
-def test_folders_that_are_no_tables_are_read_as_folders(tmp_path: Path) -> None:
+def test_folders_that_are_no_tables_are_read_as_folders(tmp_path):
     (tmp_path / "metadata").mkdir()
     FRAME.write_parquet(tmp_path / "rows.parquet")
     assert scan(tmp_path).collect().equals(FRAME)

@@ -1,7 +1,5 @@
 """Paths that are no files are named with what they are; marks at the start of files are no text."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os
@@ -33,7 +31,7 @@ def make_socket(path: Path) -> None:
     ids=["link", "loop", "pipe", "socket"])
 class TestNoFile:
     @pytest.mark.parametrize("pattern", ["", "*.csv"])
-    def test_among_files_of_rows(self, tmp_path: Path, make, reason: str, pattern: str) -> None:
+    def test_among_files_of_rows(self, tmp_path, make, reason, pattern):
         (tmp_path / "a.csv").write_bytes(TABLES["csv"])
         make(tmp_path / "b.csv")
         source = str(tmp_path / pattern) if pattern else tmp_path
@@ -43,7 +41,7 @@ class TestNoFile:
         with pytest.warns(UserWarning, match=f"1 of 2 files could not be read.*{reason}"):
             assert scan(source, on_error="skip").collect().rows() == [("one", "a")]
 
-    def test_of_any_name_in_a_folder(self, tmp_path: Path, make, reason: str) -> None:
+    def test_of_any_name_in_a_folder(self, tmp_path, make, reason):
         pl.DataFrame({"text": ["one"]}).write_parquet(tmp_path / "a.parquet")
         make(tmp_path / "b")
         with pytest.raises(SourceError, match=reason):
@@ -53,7 +51,7 @@ class TestNoFile:
         assert scan(tmp_path).collect().height == 1
 
     @pytest.mark.parametrize("name", ["x/b", "x/deep/b", "b"])
-    def test_in_a_folder_per_class(self, tmp_path: Path, make, reason: str, name: str) -> None:
+    def test_in_a_folder_per_class(self, tmp_path, make, reason, name):
         write_files(tmp_path, {"x/a": "one", "y/a": "one", "x/deep/.hidden": ""})
         make(tmp_path / name)
         for columns in (["label", "text"], ["label"]):
@@ -64,7 +62,7 @@ class TestNoFile:
             assert scan(tmp_path, on_error="skip").collect()["label"].to_list() == ["x", "y"]
 
 
-def test_a_link_to_a_folder_is_followed_as_a_class_and_not_within_one(tmp_path: Path) -> None:
+def test_a_link_to_a_folder_is_followed_as_a_class_and_not_within_one(tmp_path):
     write_files(tmp_path, {"root/x/a": "one", "root/y/a": "one", "other/a": "one"})
     (tmp_path / "root/x/sub").symlink_to(tmp_path / "other")
     with pytest.raises(SourceError, match="sub: it is a link to a folder, which is not followed"):
@@ -75,7 +73,7 @@ def test_a_link_to_a_folder_is_followed_as_a_class_and_not_within_one(tmp_path: 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
-def test_a_folder_that_is_closed_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_closed_is_named(tmp_path):
     write_files(tmp_path, {"x/a": "one", "y/a": "one", "x/sub/a": "one"})
     (tmp_path / "x/sub").chmod(0)
     with pytest.raises(SourceError, match="sub: it is a folder that can't be listed"):
@@ -86,7 +84,7 @@ def test_a_folder_that_is_closed_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "message"), [
     (b"\xff.csv", "its name is not UTF-8; rename it"),
     (b"\xff/a", r"the folder '\\udcff' of .* can't be a label")])
-def test_a_name_that_is_not_utf8_is_refused(name: bytes, message: str, tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_refused(name, message, tmp_path):
     try:
         write_files(tmp_path, {os.fsdecode(name): TABLES["csv"]})
     except OSError:
@@ -98,7 +96,7 @@ def test_a_name_that_is_not_utf8_is_refused(name: bytes, message: str, tmp_path:
 class TestMarks:
     @pytest.mark.parametrize("packed", [False, True])
     @pytest.mark.parametrize("ending", TABLES)
-    def test_that_of_utf8_is_no_text(self, tmp_path: Path, ending: str, packed: bool) -> None:
+    def test_that_of_utf8_is_no_text(self, tmp_path, ending, packed):
         path, pattern = f"a.{ending}", f"a.*{ending}"
         content = MARK + TABLES[ending]
         if packed:
@@ -110,13 +108,13 @@ class TestMarks:
             assert scan(source, on_error="skip").collect().equals(plain)
         assert scan(tmp_path).collect().equals(pl.concat([plain, plain]))
 
-    def test_many_columns_come_in_the_order_of_the_file(self, tmp_path: Path) -> None:
+    def test_many_columns_come_in_the_order_of_the_file(self, tmp_path):
         names = [f"c{number}" for number in range(40)]
         line = "{" + ", ".join(f'"{name}": 1' for name in names) + "}\n"
         write_files(tmp_path, {"a.ndjson": MARK + line.encode()})
         assert scan(tmp_path / "a.ndjson").collect().columns == names
 
-    def test_a_file_that_changes_is_read_again(self, tmp_path: Path) -> None:
+    def test_a_file_that_changes_is_read_again(self, tmp_path):
         path = tmp_path / "[a].ndjson"
         for text in ("one", "other"):
             path.write_bytes(MARK + f'{{"text": "{text}"}}\n'.encode())
@@ -132,7 +130,7 @@ class TestMarks:
         with pytest.warns(UserWarning, match=encoding.upper()):
             assert scan(tmp_path, on_error="skip").collect().height == 1
 
-    def test_in_a_folder_per_class(self, tmp_path: Path) -> None:
+    def test_in_a_folder_per_class(self, tmp_path):
         write_files(tmp_path, {"x/a": MARK + b"one", "y/a": b"two"})
         assert scan(tmp_path).collect()["text"].to_list() == ["one", "two"]
         (tmp_path / "y/a").write_bytes("two".encode("utf-16"))

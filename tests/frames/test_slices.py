@@ -1,7 +1,5 @@
 """Files read in turn: the files' rows, however they are divided; bad files are left out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ def write_parts(folder: Path, ending: str, rows: int) -> None:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     """Slices of some kilobytes, so that a file of a few thousand rows has many."""
     monkeypatch.setattr(slices, "_MAX_BYTES", 4 << 10)
     monkeypatch.setattr(slices, "_FIRST_ROWS", 7)
@@ -38,7 +36,7 @@ class TestSlices:
         assert scan(tmp_path / "rows.parquet").collect().equals(frame)
 
     @pytest.mark.parametrize("ending", ["parquet", "ipc"])
-    def test_columns_limits_and_filters_reach_the_files(self, ending: str, tmp_path: Path) -> None:
+    def test_columns_limits_and_filters_reach_the_files(self, ending, tmp_path):
         write_parts(tmp_path, ending, 1100)
         frame = scan(tmp_path / f"*.{ending}", text="text")
         assert frame.collect().equals(ROWS)
@@ -85,7 +83,7 @@ def test_a_file_of_other_columns_is_named(second, message, tmp_path):
 
 class TestFilesThatCanNotBeRead:
     @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
+    def folder(self, tmp_path):
         """Sound files, one cut short, one damaged within, one of other columns."""
         write_parts(tmp_path, "parquet", 1000)
         ROWS.head(1000).write_parquet(tmp_path / "damaged.parquet", row_group_size=100)
@@ -97,14 +95,14 @@ class TestFilesThatCanNotBeRead:
         ROWS.drop("id").write_parquet(tmp_path / "other.parquet")
         return tmp_path
 
-    def test_by_default_the_first_is_named(self, folder: Path) -> None:
+    def test_by_default_the_first_is_named(self, folder):
         with pytest.raises(SourceError, match=r"can't read .*cut\.parquet: .*PAR1"):
             scan(folder).collect()
         (folder / "cut.parquet").unlink()
         with pytest.raises(SourceError, match=r"can't read .*damaged\.parquet"):
             scan(folder).collect()
 
-    def test_skipped_they_are_left_out_as_a_whole_and_listed(self, folder: Path) -> None:
+    def test_skipped_they_are_left_out_as_a_whole_and_listed(self, folder):
         calls: list[tuple[list[SourceError], int]] = []
         frame = scan(folder, text="text", label="label",
                      on_error=lambda errors, files: calls.append((errors, files)))
@@ -124,7 +122,7 @@ class TestFilesThatCanNotBeRead:
             assert scan(folder, on_error="skip").collect().equals(ROWS)
 
     @pytest.mark.parametrize("ending", ["csv", "ndjson"])
-    def test_other_formats(self, ending: str, tmp_path: Path) -> None:
+    def test_other_formats(self, ending, tmp_path):
         write_parts(tmp_path, ending, 1500)
         (tmp_path / f"bad.{ending}").write_bytes(
             (tmp_path / f"0.{ending}").read_bytes() + b'{"id": 1, "text": "\xff"}\n')
@@ -132,13 +130,13 @@ class TestFilesThatCanNotBeRead:
             rows = scan(tmp_path / f"*.{ending}", text="text", on_error="skip").collect()
         assert rows["text"].equals(ROWS["text"])
 
-    def test_texts_in_class_folders(self, tmp_path: Path) -> None:
+    def test_texts_in_class_folders(self, tmp_path):
         write_files(tmp_path, {"a/1.txt": "one", "a/2.txt": b"tw\xff", "b/3.txt": "three"})
         with pytest.warns(UserWarning, match=r"1 of 3 files could not be read.*2\.txt.*not utf-8"):
             rows = scan(tmp_path, on_error="skip").collect()
         assert rows["text"].to_list() == ["one", "three"]
 
-    def test_ndjson_has_the_types_of_all_files(self, tmp_path: Path) -> None:
+    def test_ndjson_has_the_types_of_all_files(self, tmp_path):
         """As it has where none may be left out."""
         write_files(tmp_path, {
             "0.ndjson": '{"text": null, "label": "a"}\n',
@@ -150,13 +148,13 @@ class TestFilesThatCanNotBeRead:
         with pytest.warns(UserWarning, match=r"1 of 4 files .*0a\.ndjson"):
             assert scan(tmp_path, on_error="skip").collect().equals(expected)
 
-    def test_none_can_be_read(self, tmp_path: Path) -> None:
+    def test_none_can_be_read(self, tmp_path):
         write_files(tmp_path, {"a.parquet": "nothing", "b.parquet": "nothing"})
         with pytest.raises(SourceError, match="none of the 2 files can be read"):
             scan(tmp_path, on_error="skip")
 
 
-def test_a_folder_named_as_a_file_is_read_once(tmp_path: Path) -> None:
+def test_a_folder_named_as_a_file_is_read_once(tmp_path):
     """As other tools write parts."""
     write_parts(tmp_path / "in" / "rows.parquet", "parquet", 1500)
     for pattern in ("in/**/*.parquet", "in/*.parquet", "in/rows.parquet"):

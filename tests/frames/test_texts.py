@@ -1,9 +1,6 @@
 """Texts and labels that come as sequences, and labels that come as columns."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +19,7 @@ TWO = pl.DataFrame({"text": ["one", "two"]})
     ("mail.csv", True), ("one text", True),
     (["one"], False), (("one",), False), (np.array(["one"]), False), (pl.Series(["one"]), False),
     ([], False), (None, False), (5, False)])
-def test_what_is_a_table(source: Any, expected: bool) -> None:
+def test_what_is_a_table(source, expected):
     assert is_table(source) == expected
 
 
@@ -31,19 +28,19 @@ class TestTexts:
         ["one", None], ("one", None), np.array(["one", None], dtype=object),
         pl.Series("other", ["one", None]), iter(["one", None]),
     ], ids=["list", "tuple", "array", "series", "iterator"])
-    def test_sequences(self, texts: Any) -> None:
+    def test_sequences(self, texts):
         frame = table_of_texts(texts, ["body"])
         assert frame.schema == {"body": pl.String}
         assert frame["body"].to_list() == ["one", None]
 
-    def test_arrays_of_strings_and_lists_of_tokens(self) -> None:
+    def test_arrays_of_strings_and_lists_of_tokens(self):
         assert table_of_texts(np.array(["one", "tw\0o"]), ["text"])["text"].to_list() == [
             "one", "tw\0o"]
         assert table_of_texts([["one"], None], ["text"], ["text"])["text"].to_list() == [
             ["one"], None]
 
     @pytest.mark.parametrize("texts", [[], np.array([]), pl.Series([], dtype=pl.Null), [None]])
-    def test_no_text_is_of_the_type_of_texts(self, texts: Any) -> None:
+    def test_no_text_is_of_the_type_of_texts(self, texts):
         assert table_of_texts(texts, ["text"]).schema == {"text": pl.String}
 
 
@@ -61,7 +58,7 @@ class TestLabels:
         ([["a"], ["a", "b"]], pl.List(pl.String)),
         (pl.Series([["a"], ["a", "b"]]), pl.List(pl.String)),
     ])
-    def test_types(self, labels: Any, dtype: Any) -> None:
+    def test_types(self, labels, dtype):
         # They take the place of a column of their name.
         frame = with_labels(TWO.with_columns(y=pl.lit("old")), labels, "y")
         assert frame.columns == ["text", "y"]
@@ -92,7 +89,7 @@ NAMES = ["wheat", "corn", "money"]
 
 class TestColumnsOfLabels:
     @pytest.mark.parametrize("lazy", [False, True])
-    def test_a_list_has_the_names_of_the_columns_that_say_so(self, lazy: bool) -> None:
+    def test_a_list_has_the_names_of_the_columns_that_say_so(self, lazy):
         rows = list_labels(ROWS.lazy() if lazy else ROWS, NAMES, "topics").lazy().collect()
         assert rows["topics"].to_list() == [["wheat", "corn"], ["money"], []]
         assert rows.drop("topics").equals(ROWS)
@@ -100,7 +97,7 @@ class TestColumnsOfLabels:
         assert model.classes_.tolist() == sorted(NAMES)
 
     @pytest.mark.parametrize("column", NAMES)
-    def test_null_is_refused_by_a_fit(self, column: str) -> None:
+    def test_null_is_refused_by_a_fit(self, column):
         listed = list_labels(ROWS.with_columns(
             pl.when(pl.int_range(3) != 1).then(column).alias(column)), NAMES)
         assert listed["label"].to_list() == [["wheat", "corn"], None, []]
@@ -109,7 +106,7 @@ class TestColumnsOfLabels:
 
     @pytest.mark.parametrize(("column", "values"), [
         ("money", [0, 2, 0]), ("wheat", ["1", "maybe", "0"]), ("wheat", ["1", "", "0"])])
-    def test_what_is_neither_is_named(self, column: str, values: list[Any]) -> None:
+    def test_what_is_neither_is_named(self, column, values):
         rows = ROWS.with_columns(pl.Series(column, values))
         message = f"the column '{column}' of a label holds {values[1]!r}"
         with pytest.raises(DataError, match=message):

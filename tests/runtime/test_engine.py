@@ -1,7 +1,5 @@
 """Faults of the system are reported as such: no file is called damaged because of them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -23,7 +21,7 @@ ROWS = pl.DataFrame({
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("engine")
     TextClassifier().fit(ROWS).save(folder / "m.textnb")
     ROWS.write_csv(folder / "rows.csv")
@@ -34,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("describe m.textnb", 1), ("predict m.textnb rows.csv", 1), ("train rows.csv -o n.textnb", 1),
     ("predict m.textnb rows.csv --read on_unreadable=skip", 1),
     ("filter m.textnb --maildir rows.csv", 3)])
-def test_polars_refuses_its_environment(folder: Path, verb: str, code: int) -> None:
+def test_polars_refuses_its_environment(folder, verb, code):
     ran = subprocess.run(
         [sys.executable, "-m", "textnb", *verb.split()], cwd=folder, capture_output=True, text=True,
         stdin=subprocess.DEVNULL,
@@ -55,13 +53,13 @@ WITHIN.__cause__ = NO_LIBRARY
 @pytest.mark.parametrize(("fault", "reason"), [
     (RuntimeError("can't start new thread"), "can't start new thread"),
     (NO_LIBRARY, "failed to map segment"), (WITHIN, "failed to map segment")])
-def test_the_file_is_not_blamed(fault: Exception, reason: str) -> None:
+def test_the_file_is_not_blamed(fault, reason):
     message = rf"too little to work: .*{reason}.*ulimit -u"
     with pytest.raises(EngineError, match=message), reading_errors("m.textnb"):
         raise fault
 
 
-def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch):
     panic = pl.exceptions.PanicException("no such thing")
     assert polars_works()
     for other in (panic, EngineError("known"), ValueError("of the file")):
@@ -78,6 +76,6 @@ def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.Monke
     assert "POLARS_MAX_THREADS='-1'" in str(engine_failure(panic))
 
 
-def test_its_place_among_errors() -> None:
+def test_its_place_among_errors():
     assert issubclass(EngineError, (TextnbError, RuntimeError))
     assert not issubclass(EngineError, ValueError)

@@ -1,12 +1,9 @@
 """A warning names the user's line; the log says what was learned, and asks for no handler."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +35,7 @@ UNKNOWN = HeldOut(np.array(["x", "y"]), np.log([[0.8, 0.2], [0.4, 0.6], [0.5, 0.
     lambda: TextClassifier().partial_fit(["aa bb", "bb"], ["x", "x"]),
     lambda: TextClassifier().fit(["aa bb", "bb"], ["x", "y"]).predict(["zz"] * 200),
     lambda: textnb.cross_validate(TextClassifier(), FIVE, folds=3)])
-def test_a_warning_names_the_line_that_called(call: Callable[[], object]) -> None:
+def test_a_warning_names_the_line_that_called(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
@@ -54,7 +51,7 @@ def run_script(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
                           timeout=120, check=True)
 
 
-def test_a_warning_names_the_line_of_a_script(tmp_path: Path) -> None:
+def test_a_warning_names_the_line_of_a_script(tmp_path):
     """That of a load too, and as the default filters show it."""
     ran = run_script("""import textnb
 rows = {"text": [" ".join(f"w{n * place * 7919 % 3001}" for place in range(1, 12))
@@ -71,7 +68,7 @@ textnb.load("m")
     assert lines == ["6", "7", "8", "9"], ran.stderr
 
 
-def test_what_is_learned_is_logged_at_info(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_learned_is_logged_at_info(caplog):
     caplog.set_level(logging.INFO, "textnb")
     documents = pl.DataFrame({"text": ["aa bb", "cc", "aa"], "label": ["x", "y", "x"]})
     model = TextClassifier().fit(documents)
@@ -92,7 +89,7 @@ def test_what_is_learned_is_logged_at_info(caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.slow
-def test_nothing_is_said_unless_asked_and_no_handler_is_added(tmp_path: Path) -> None:
+def test_nothing_is_said_unless_asked_and_no_handler_is_added(tmp_path):
     ran = run_script("""import logging, textnb
 textnb.TextClassifier().fit(['aa', 'bb'], ['x', 'y'])
 names = [n for n in logging.root.manager.loggerDict if n.startswith('textnb')]

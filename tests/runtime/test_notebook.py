@@ -1,10 +1,7 @@
 """What a notebook shows: tables and coloured words, in which no data is markup."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -51,7 +48,7 @@ def luminance(colour: tuple[int, ...]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_every_colour_can_be_read() -> None:
+def test_every_colour_can_be_read():
     ink = luminance((17, 17, 17)) + 0.05
     page = notebook.words([("a", 3.0), ("b", -3.0), ("c", 0.1)], "x") + notebook.matrix(
         ["a"], [[1]], ["a"], "")
@@ -67,7 +64,7 @@ def test_every_colour_can_be_read() -> None:
 @pytest.mark.parametrize("estimator", [
     MultinomialNB(), textnb.BernoulliNB(), textnb.ComplementNB(),
     textnb.NBLogisticRegression()], ids=repr)
-def test_an_explanation_is_the_text(tokenizer: Tokenizer, estimator: MultinomialNB) -> None:
+def test_an_explanation_is_the_text(tokenizer, estimator):
     model = TextClassifier(estimator, tokenizer=tokenizer).fit(
         [f"good {HOSTILE} film", "bad film"], [HOSTILE, "neg"])
     text = f"Good film {HOSTILE} unseen"
@@ -82,11 +79,11 @@ def test_an_explanation_is_the_text(tokenizer: Tokenizer, estimator: Multinomial
 
 
 @pytest.fixture(scope="module")
-def model() -> TextClassifier:
+def model():
     return TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
 
 
-def test_a_word_has_its_number_as_text(model: TextClassifier) -> None:
+def test_a_word_has_its_number_as_text(model):
     explanation = model.highlight("good unseen bad bad")
     titles = Checked(explanation._repr_html_()).titles
     # 2/5 against 1/5.
@@ -97,21 +94,21 @@ def test_a_word_has_its_number_as_text(model: TextClassifier) -> None:
         f"Explanation('neg', against 'pos' by {number} (log-odds); 3 of 4 terms known)")
 
 
-def test_several_columns_are_named() -> None:
+def test_several_columns_are_named():
     model = TextClassifier(text=["subject", "body"], tokenizer=Tokenizer(field_prefix=True)).fit(
         pl.DataFrame({"subject": ["aa", "bb"], "body": ["cc", "zz"], "label": ["x", "y"]}))
     words = Checked(model.highlight({"subject": "aa", "body": "zz"})._repr_html_()).words
     assert words.index("subject:") < words.index("aa") < words.index("body:") < words.index("zz")
 
 
-def test_a_text_of_unknown_words_says_so(model: TextClassifier) -> None:
+def test_a_text_of_unknown_words_says_so(model):
     explanation = model.highlight("zebra quagga")
     assert (explanation.terms, explanation.known) == (2, 0)
     assert "no term of the text is known (2 in it)" in Checked(explanation._repr_html_()).words
     assert model.highlight("zebra film").note == ""
 
 
-def test_a_table_counts_what_it_leaves_out() -> None:
+def test_a_table_counts_what_it_leaves_out():
     page = Checked(notebook.table(["class", "n"], [[HOSTILE, 1], ["b", None]], HOSTILE, 5))
     assert page.words.count(HOSTILE) == 2
     assert "… and 3 more" in page.words
@@ -119,7 +116,7 @@ def test_a_table_counts_what_it_leaves_out() -> None:
     assert "… and 6 more classes" in Checked(many).words
 
 
-def test_bad_arguments_are_refused(model: TextClassifier) -> None:
+def test_bad_arguments_are_refused(model):
     with pytest.raises(ParameterError, match="k must be an int >= 1"):
         model.highlight("good", k=0)
     with pytest.raises(ParameterError, match="unknown value 'body'"):
@@ -136,7 +133,7 @@ POSITIVE = "<i>pos"
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def objects(tmp_path_factory):
     """An object of every public kind that holds arrays or frames."""
     folder = tmp_path_factory.mktemp("objects")
     model = TextClassifier().fit(ROWS)
@@ -160,7 +157,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
 
 
-def test_every_object_is_one_readable_line(objects: dict[str, Any]) -> None:
+def test_every_object_is_one_readable_line(objects):
     for name, value in objects.items():
         line = repr(value)
         assert line.startswith(f"{name}(")
@@ -170,7 +167,7 @@ def test_every_object_is_one_readable_line(objects: dict[str, Any]) -> None:
             assert word not in line
 
 
-def test_a_notebook_shows_tables(objects: dict[str, Any]) -> None:
+def test_a_notebook_shows_tables(objects):
     shown = {name: Checked(value._repr_html_()) for name, value in objects.items()
              if hasattr(value, "_repr_html_")}
     assert set(shown) == {"Duplicates", "HeldOut", "Evaluation", "Decision", "Reliability",
@@ -183,7 +180,7 @@ def test_a_notebook_shows_tables(objects: dict[str, Any]) -> None:
         assert f"{POSITIVE} as <i>neg: 0 of 15" in shown[name].titles
 
 
-def test_infinite_weights_unknown_labels_and_impossible_rows_are_shown() -> None:
+def test_infinite_weights_unknown_labels_and_impossible_rows_are_shown():
     model = TextClassifier(MultinomialNB(l=0)).fit(["aa cc", "bb cc"], ["a", "b"])
     assert "aa: +inf (log-odds)" in Checked(model.highlight("aa cc")._repr_html_()).titles
     with pytest.raises(ImpossibleRowError):

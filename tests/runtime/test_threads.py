@@ -1,7 +1,5 @@
 """Work in threads ends, however it is given up."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -12,7 +10,7 @@ import pytest
 from textnb.runtime.threads import map_in_threads
 
 
-def test_results_come_in_order_and_an_error_in_its_place() -> None:
+def test_results_come_in_order_and_an_error_in_its_place():
     assert list(map_in_threads(lambda x: x * x, range(50), threads=3)) == [x * x for x in range(50)]
     results = map_in_threads(lambda x: 7 // (7 - x), range(50), threads=3)
     assert [next(results) for _ in range(7)] == [7 // (7 - x) for x in range(7)]
@@ -20,7 +18,7 @@ def test_results_come_in_order_and_an_error_in_its_place() -> None:
         next(results)
 
 
-def test_given_up_in_one_of_its_own_threads() -> None:
+def test_given_up_in_one_of_its_own_threads():
     """As the engine may, which finishes a generator in whatever thread comes by."""
     raised: list[BaseException] = []
     ended = threading.Event()
@@ -42,7 +40,7 @@ def test_given_up_in_one_of_its_own_threads() -> None:
     assert raised == []
 
 
-def test_a_query_that_ends_early_says_nothing() -> None:
+def test_a_query_that_ends_early_says_nothing():
     script = """
 import polars as pl
 from textnb import TextClassifier
