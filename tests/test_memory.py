@@ -132,6 +132,11 @@ class TestRefusal:
             assert len(model.classes_) == 4000
         assert peak < 100 * MIB
 
+    def test_memory_limit_is_the_way_out_with_many_classes(self):
+        model = TextClassifier(memory_limit=4 * MIB).fit(many_classes(500, 600))
+        assert 0 < len(model.vocabulary_) < 600
+        assert model.pruned_ is not None
+
     @pytest.mark.slow
     @pytest.mark.parametrize("kernel", ["on", "off"])
     def test_a_limit_bounds_the_counting_of_many_classes(self, kernel, monkeypatch):

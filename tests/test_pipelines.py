@@ -50,16 +50,13 @@ def test_samples_are_those_that_are_generated(tmp_path):
     assert set(OUTPUTS) == set(NAMES), "every job has a test"
 
 
-def small_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+every_job = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_job_is_whole_or_not_there(name, tmp_path, run, monkeypatch):
-    folder = tmp_path / "outputs"
-    folder.mkdir()
-    with started(name, folder) as process:
+@every_job
+def test_a_job_that_is_stopped_leaves_nothing(name, tmp_path):
+    with started(name, tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("reading rows: ")
         process.send_signal(signal.SIGINT)
@@ -68,22 +65,34 @@ def test_a_job_is_whole_or_not_there(name, tmp_path, run, monkeypatch):
     ours = [line for line in error.splitlines() if line.startswith("Traceback")]
     assert (process.returncode, ours) == (130, []), error
     assert error.splitlines()[-1] == "interrupted; no output was written or replaced"
-    assert os.listdir(folder) == []
+    assert os.listdir(tmp_path) == []
 
-    with started(name, folder, preexec_fn=small_files) as process:
+
+def small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+
+@pytest.mark.sweep(1)
+@every_job
+def test_a_job_on_a_full_disk_leaves_nothing(name, tmp_path):
+    with started(name, tmp_path, preexec_fn=small_files) as process:
         _, error = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in error) == (1, False), error
-    assert re.search(f"error: can't write '?{re.escape(str(folder))}.*File too large", error)
-    assert os.listdir(folder) == []
+    assert re.search(f"error: can't write '?{re.escape(str(tmp_path))}.*File too large", error)
+    assert os.listdir(tmp_path) == []
 
+
+@pytest.mark.sweep(1)
+@every_job
+def test_a_job_writes_its_outputs(name, tmp_path, run, monkeypatch):
     # In this process, which has imported what a job needs.
-    monkeypatch.setenv("TEXTNB_OUTPUT", str(folder))
-    out = folder / OUTPUTS[name]
+    monkeypatch.setenv("TEXTNB_OUTPUT", str(tmp_path))
+    out = tmp_path / OUTPUTS[name]
     assert run("run", JOBS / f"{name}.toml").checked().out == f"{out}\n"
-    assert os.listdir(folder) == [OUTPUTS[name]]
-    measured = json.loads((out / "metrics.json").read_text())
+    assert os.listdir(tmp_path) == [OUTPUTS[name]]
+    metrics = json.loads((out / "metrics.json").read_text())
     # Of lists of labels, the measure is F1; every item has words of other topics.
-    assert measured.get("accuracy", 0) > 0.9 or measured.get("micro_f1", 0) > 0.8
+    assert metrics.get("accuracy", 0) > 0.9 or metrics.get("micro_f1", 0) > 0.8
     CHECKS[name](out)
 
 
