@@ -27,18 +27,6 @@ def heights(frame: Table, text: tuple[str, ...] = ("text",), **bounds: int) -> l
     return [batch.height for batch in batches(frame, text, **bounds)]
 
 
-@either_kind
-@pytest.mark.parametrize(("rows", "size", "sizes"), [
-    (5, 2, [2, 2, 1]), (4, 2, [2, 2]), (1, 2, [1]), (5, 100, [5]), (3, 1, [1, 1, 1])])
-def test_rows_are_bounded(rows, size, sizes, lazy):
-    frame = numbered(rows)
-    assert heights(frame.lazy() if lazy else frame, rows=size) == sizes
-
-
-def test_an_empty_frame_has_no_rows():
-    assert sum(heights(numbered(0))) == sum(heights(numbered(0).lazy())) == 0
-
-
 def test_rows_of_filters_and_of_several_files_come_in_order(tmp_path):
     frame = numbered(100_000).lazy().filter(pl.col("n") % 3 == 0)
     read = pl.concat(batches(frame, ["text"], rows=1000))
