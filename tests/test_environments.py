@@ -1,12 +1,9 @@
 """The script that tests each extra alone knows the tests of all of them."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -14,40 +11,35 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def environments() -> ModuleType:
+def environments():
     spec = importlib.util.spec_from_file_location("environments", ROOT / "scripts/environments.py")
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_each_extra_has_tests(environments: ModuleType) -> None:
+def test_each_extra_has_tests(environments):
     extras = environments.declared()
     assert {"onnx", "spark"} < set(extras)
     for paths in [*environments.TESTS.values(), environments.APART_FROM_LIBRARIES]:
         assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_an_extra_without_tests_is_refused(
-    environments: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_without_tests_is_refused(environments, monkeypatch):
     monkeypatch.delitem(environments.TESTS, "onnx")
     with pytest.raises(SystemExit, match="name the tests of each extra in TESTS"):
         environments.declared()
 
 
-def test_an_unknown_environment_is_refused(
-    environments: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_environment_is_refused(environments, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["environments", "onxn"])
     with pytest.raises(SystemExit):
         environments.main()
     assert "there is no extra 'onxn'; there are onnx, " in capsys.readouterr().err
 
 
-def test_one_environment_sees_another(environments: ModuleType, tmp_path: Path) -> None:
+def test_one_environment_sees_another(environments, tmp_path):
     """Behind its own packages."""
     pythons = []
     for name in ("base", "layer"):

@@ -1,7 +1,5 @@
 """A process that was forked after Polars had worked says so at once; before, it just works."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -63,12 +61,21 @@ def forked(*turns: tuple[str, str]) -> list[str]:
     return answers
 
 
-def test_a_child_of_a_process_that_worked_says_so() -> None:
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.textnb"
+    TextClassifier(text="body").fit(pl.DataFrame({
+        "body": ["aa", "bb"] * 10, "label": ["spam", "ham"] * 10})).save(path)
+    return path
+
+
+def test_a_child_of_a_process_that_worked_says_so(path):
     children = [
         FIT, "model.predict(frame)", "model.predict(texts)", "model.fit(texts, labels)",
         "model.partial_fit(frame)", "model.top(2)", "textnb.Tokenizer().tokens('aa bb')",
         "textnb.evaluate(model, frame)", "model.save('never-written')",
-        "textnb.scan(frame, text='text').collect()", "textnb.Tokenizer(pattern='[a-z]+')"]
+        "textnb.scan(frame, text='text').collect()", "textnb.Tokenizer(pattern='[a-z]+')",
+        f"textnb.load({str(path)!r})", f"textnb.MailFilter.load({str(path)!r})"]
     matrices = "import numpy as np; textnb.MultinomialNB().fit(np.eye(2), [0, 1])"
     *answers, of_matrices = forked((FIT, children[0]), *(("", child) for child in children[1:]),
                                    ("", matrices))
@@ -77,24 +84,25 @@ def test_a_child_of_a_process_that_worked_says_so() -> None:
             "ForkError this process was forked from one in which Polars"), child
         assert "multiprocessing.get_context('spawn')" in answer, child
     assert of_matrices == "answered", "estimators of matrices ask nothing of Polars"
+    assert issubclass(ForkError, (textnb.TextnbError, RuntimeError))
 
 
 @pytest.mark.slow
-def test_files_are_not_read_either(tmp_path: Path) -> None:
-    path = tmp_path / "model.textnb"
-    TextClassifier(text="body").fit(pl.DataFrame({
-        "body": ["aa", "bb"] * 10, "label": ["spam", "ham"] * 10})).save(path)
-    for child in (f"textnb.load({str(path)!r})", f"textnb.MailFilter.load({str(path)!r})"):
-        before, after = forked(("", child), (FIT, child))
-        assert before == "answered"
-        assert after.startswith("ForkError")
+def test_a_child_of_a_process_that_only_imported_works(path):
+    child = ("pid = os.fork()\nif pid: os.waitpid(pid, 0); os._exit(0)\n" + FIT)
+    load = (f"textnb.load({str(path)!r})", f"textnb.MailFilter.load({str(path)!r})")
+    *before, after = forked(*(("", each) for each in (*load, child)), (FIT, child))
+    assert before == ["answered"] * 3
+    assert after.startswith("ForkError"), "a grandchild"
+    parent = f"{FIT}\npid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)\n{FIT}"
+    assert forked((parent, "1")) == ["answered"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs names of threads")
 @pytest.mark.parametrize("parents", [
     pytest.param(["; ".join(IMPORTS)], id="together"),
     pytest.param(["", *IMPORTS], id="in turn", marks=pytest.mark.slow)])
-def test_a_query_of_the_caller_is_noticed(parents: list[str]) -> None:
+def test_a_query_of_the_caller_is_noticed(parents):
     # And a child after imports alone works, whatever they were.
     child = f"{FIT}; model.predict(frame); model.predict(texts)"
     *answers, last = forked(*((parent, child) for parent in parents), (
@@ -103,52 +111,10 @@ def test_a_query_of_the_caller_is_noticed(parents: list[str]) -> None:
     assert last.startswith("ForkError")
 
 
-@pytest.mark.slow
-def test_a_grandchild_and_the_parent() -> None:
-    child = ("pid = os.fork()\nif pid: os.waitpid(pid, 0); os._exit(0)\n" + FIT)
-    before, after = forked(("", child), (FIT, child))
-    assert before == "answered"
-    assert after.startswith("ForkError")
-    parent = f"{FIT}\npid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)\n{FIT}"
-    assert forked((parent, "1")) == ["answered"]
-
-
-_POOL = """
-import multiprocessing, sys, warnings
-warnings.simplefilter("ignore")
-import textnb
-
-def work(text):
-    try:
-        return model.predict([text]).tolist()
-    except textnb.errors.ForkError as error:
-        return "refused"
-
-model = None
-if __name__ == "__main__":
-    model = textnb.TextClassifier().fit(["aa bb", "cc dd"], ["x", "y"])
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        print(pool.map_async(work, ["aa", "cc"]).get(60))
-"""
-
-
-@pytest.mark.slow
-def test_a_pool_of_forks_says_so(tmp_path: Path) -> None:
-    (tmp_path / "pool.py").write_text(_POOL)
-    done = subprocess.run([sys.executable, tmp_path / "pool.py"], capture_output=True, text=True,
-                          check=False, timeout=100)
-    assert (done.stdout.strip(), done.returncode) == ("['refused', 'refused']", 0), done.stderr
-
-
-def test_processes_of_joblib_are_no_forks() -> None:
+def test_processes_of_joblib_are_no_forks():
     model = TextClassifier().fit(["aa", "bb"] * 6, ["x", "y"] * 6)
     search = GridSearchCV(TextClassifier(MultinomialNB()), {"estimator__l": [0.5, 1.0]}, cv=2,
                           n_jobs=2)
     search.fit(["aa", "bb"] * 6, np.array(["x", "y"] * 6))
     assert search.best_score_ == 1.0
     assert model.predict(["aa"]).tolist() == ["x"]
-
-
-def test_its_error_is_public() -> None:
-    assert issubclass(ForkError, textnb.TextnbError)
-    assert issubclass(ForkError, RuntimeError)

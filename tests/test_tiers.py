@@ -1,7 +1,5 @@
 """Which tests a run selects, and what it says of those that it leaves out."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -56,7 +54,7 @@ from tests.conftest import (
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (tmp_path / "test_them.py").write_text(TESTS)
@@ -77,38 +75,37 @@ def cases(output: str, name: str) -> list[str]:
     return re.findall(rf"::test_{name}(?:\[(.*?)\])? .*PASSED", output)
 
 
-def test_the_quick_tests_are_the_default(folder: Path) -> None:
+QUICK = {"plain": 1, "server": 0, "slow": 0, "release": 0, "product": 5, "pairs": 4, "sweep": 3,
+         "wide": 2, "wide_server": 0}
+ALL = {"plain": 1, "server": 1, "slow": 1, "release": 0, "product": 15, "pairs": 4, "sweep": 10,
+       "wide": 9, "wide_server": 3}
+
+
+def test_the_quick_tests_are_the_default(folder):
     output = ran(folder)
-    assert [len(cases(output, name)) for name in ("plain", "server", "slow", "release")] == [
-        1, 0, 0, 0]
+    assert {name: len(cases(output, name)) for name in QUICK} == QUICK
     product = [case.split("-") for case in cases(output, "product")]
-    assert len(product) == 5
     assert [{values[i] for values in product} for i in (0, 1)] == [
         {"x", "y", "None"}, set("01234")]
-    assert len(cases(output, "pairs")) == 4, "cases that one list names are no product"
     assert cases(output, "sweep") == ["0", "3", "6"]
-    assert len(cases(output, "wide")) == 2
     assert "tried 2\n" in output
     assert "\nnot selected: 29 of --all and 19 of --release\n" in output
 
 
 @pytest.mark.slow
-def test_all(folder: Path) -> None:
+def test_all(folder):
     output = ran(folder, "--all")
-    assert [len(cases(output, name)) for name in ("server", "slow", "release", "product", "sweep")
-            ] == [1, 1, 0, 15, 10]
+    assert {name: len(cases(output, name)) for name in ALL} == ALL
     wide = [case.split("-") for case in cases(output, "wide")]
-    assert len(wide) == 9
     assert [len({values[i] for values in wide}) for i in range(3)] == [2, 3, 4]
     assert len({(values[i], values[j]) for values in wide for i, j in ((0, 1), (0, 2), (1, 2))}
                ) >= 20, "nearly all 26 pairs"
-    assert len(cases(output, "wide_server")) == 3
     assert "tried 10\n" in output
     assert "\nnot selected: 19 of --release\n" in output
 
 
 @pytest.mark.slow
-def test_a_release_leaves_nothing_out(folder: Path) -> None:
+def test_a_release_leaves_nothing_out(folder):
     output = ran(folder, "--release")
     assert len(cases(output, "release")) == len(cases(output, "slow")) == 1
     assert "tried 1000\n" in output
@@ -116,14 +113,9 @@ def test_a_release_leaves_nothing_out(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_that_is_named_runs(folder: Path) -> None:
+def test_a_test_that_is_named_runs_and_processes_select_the_same(folder):
     output = ran(folder, "test_them.py::test_slow", "test_them.py::test_product")
     assert len(cases(output, "slow")) == 1
     assert len(cases(output, "product")) == 15
     assert "not selected" not in output
-
-
-@pytest.mark.slow
-def test_processes_select_the_same(folder: Path) -> None:
-    output = ran(folder, "-n", "2")
-    assert "not selected: 29 of --all and 19 of --release\n" in output
+    assert "not selected: 29 of --all and 19 of --release\n" in ran(folder, "-n", "2")

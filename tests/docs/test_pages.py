@@ -6,8 +6,6 @@ nothing where the output is not shown. A block of language ``text`` is not run. 
 of a file behind its language (````toml job.toml````) is written to that file, for later blocks.
 """
 
-from __future__ import annotations
-
 import doctest
 import os
 import re
@@ -15,10 +13,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -32,8 +29,7 @@ KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "rust", "java
                "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}", "{raw}"}
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A fenced block: its language, its text, the line on which the text begins, and its file."""
 
     language: str
@@ -42,8 +38,7 @@ class Block:
     file: str = ""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command of a console block, and the lines that stand below it."""
 
     line: str
@@ -94,36 +89,33 @@ def run_command(command: Command, folder: Path, page: str) -> None:
         f"{page}: {command.line}\n--- printed\n{printed}\n--- shown\n{command.shown}")
 
 
-def run_python(block: Block, namespace: dict[str, Any], page: str) -> str:
+def run_python(block: Block, namespace: dict[str, Any], page: str) -> None:
     if ">>> " in block.text:
-        test = doctest.DocTestParser().get_doctest(
-            block.text, namespace, page, page, block.line)
+        test = doctest.DocTestParser().get_doctest(block.text, namespace, page, page, block.line)
         report: list[str] = []
-        done = doctest.DocTestRunner(verbose=False).run(
-            test, out=report.append, clear_globs=False)
+        done = doctest.DocTestRunner(verbose=False).run(test, out=report.append, clear_globs=False)
         namespace.update(test.globs)
         assert done.failed == 0, "".join(report)
     else:
         # Blank lines in front, so that a traceback names the line of the page.
         exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
-    return ""
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def samples(tmp_path_factory):
     """The files that pages work with: most begin with the command, which is run once."""
     folder = tmp_path_factory.mktemp("samples")
     run_command(Command(SAMPLES, ""), folder, "samples")
     return folder
 
 
+every_page = pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
+                                     ids=lambda path: str(path.relative_to(ROOT)))
+
+
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
-                         ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_code_of_a_page_runs(
-    path: Path, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@every_page
+def test_the_code_of_a_page_runs(path, samples, tmp_path, monkeypatch, capsys):
     page, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
     for module in needs(page):
         if find_spec(module) is None:
@@ -145,14 +137,13 @@ def test_the_code_of_a_page_runs(
                     run_command(command, tmp_path, name)
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
-                         ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_blocks_of_a_page_have_a_known_language(path: Path) -> None:
+@every_page
+def test_the_blocks_of_a_page_have_a_known_language(path):
     languages = {block.language for block in blocks(path.read_text("utf-8"))}
     assert languages - KNOWN == set()
 
 
-def test_a_block_that_is_wrong_is_seen() -> None:
+def test_a_block_that_is_wrong_is_seen():
     assert promised("x = 1  # one\nprint(x)  # 1\nprint(2)  # two\n") == ["1"]
     assert holds("1\n1 [1, 1, 1]\n", "1 [1, 1, ...]")
     assert not holds("1\n1 [1, 2, 1]\n", "1 [1, 1, ...]")

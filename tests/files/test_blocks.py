@@ -1,7 +1,5 @@
 """Files of arrays in checked blocks: what is written, what is read, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -29,8 +27,11 @@ MEMBERS = {
 }
 
 
+SMALL = built({name: MEMBERS[name] for name in ("model.json", "a/small.npy")})
+
+
 @pytest.fixture(scope="module")
-def content() -> bytes:
+def content():
     return built(MEMBERS)
 
 
@@ -52,12 +53,15 @@ def read_all(content: bytes, folder: Path) -> dict[str, bytes]:
                 for name, member in found.members.items() if member.end <= found.length}
 
 
-def test_what_is_written_is_read(content: bytes, tmp_path: Path) -> None:
+def test_what_is_written_is_read_and_aligned(content, tmp_path):
     assert read_all(content, tmp_path) == MEMBERS
     assert built(MEMBERS) == content
+    with opened(content, tmp_path) as blocks:
+        assert {member.start % 64 for member in blocks.members.values()} == {0}
+    assert len(array_header("<i4", ARRAY.shape)) % 64 == 0
 
 
-def test_others_read_it(content: bytes) -> None:
+def test_others_read_it(content):
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
         assert archive.namelist() == [*MEMBERS, "blocks.npy"]
@@ -75,19 +79,7 @@ def test_others_read_it(content: bytes) -> None:
         b"textnb-model 2 sha256:" + hashlib.sha256(content[start:-64]).hexdigest().encode())
 
 
-def test_contents_are_aligned(content: bytes, tmp_path: Path) -> None:
-    with opened(content, tmp_path) as found:
-        assert {member.start % 64 for member in found.members.values()} == {0}
-        member = found.members["large.npy"]
-        header = len(array_header("<i4", ARRAY.shape))
-        assert header % 64 == 0
-        assert np.frombuffer(found.read(member.start + header, member.end), "<i4").sum() == (
-            ARRAY.sum())
-
-
-def test_a_few_bytes_need_their_blocks_alone(
-    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_bytes_need_their_blocks_alone(content, tmp_path, monkeypatch):
     changed = bytearray(content)
     changed[BLOCK + 5] ^= 1
     with opened(bytes(changed), tmp_path) as found:
@@ -111,7 +103,7 @@ def test_a_few_bytes_need_their_blocks_alone(
         assert seen == [(BLOCK, 2 * BLOCK)]
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_an_error(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(content, tmp_path):
     with opened(content, tmp_path) as found:
         os.truncate(tmp_path / "file", BLOCK + 10)
         assert len(found.read(0, BLOCK)) == BLOCK
@@ -119,39 +111,35 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(content: bytes, tmp_pat
             found.read(BLOCK, BLOCK + 20)
 
 
-def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path: Path) -> None:
-    small = built({name: MEMBERS[name] for name in ("model.json", "a/small.npy")})
-    step = max(1, len(small) // examples(len(small)))
-    for at in range(0, len(small), step):
-        for changed in (small[:at], small[:at] + small[at + 1:],
-                        small[:at] + bytes([small[at] ^ 0x20]) + small[at + 1:]):
+def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path):
+    step = max(1, len(SMALL) // examples(len(SMALL)))
+    for at in range(0, len(SMALL), step):
+        for changed in (SMALL[:at], SMALL[:at] + SMALL[at + 1:],
+                        SMALL[:at] + bytes([SMALL[at] ^ 0x20]) + SMALL[at + 1:]):
             with pytest.raises((ModelFileError, SourceError)):
                 read_all(changed, tmp_path)
 
 
 @pytest.mark.parametrize("mask", [1, 0x80, 0xFF])
-def test_what_is_around_the_contents_can_not_be_another(mask: int, tmp_path: Path) -> None:
+def test_what_is_around_the_contents_can_not_be_another(mask, tmp_path):
     """Every byte in turn, with checksums made anew: only contents may change."""
-    small = built({name: MEMBERS[name] for name in ("model.json", "a/small.npy")})
-    contents = set()
-    with opened(small, tmp_path) as found:
-        for member in found.members.values():
-            if member.end <= found.length:
-                contents |= set(range(member.start, member.end))
-    for at in range(len(small)):
-        changed = bytearray(small)
+    with opened(SMALL, tmp_path) as found:
+        contents = {at for member in found.members.values() if member.end <= found.length
+                    for at in range(member.start, member.end)}
+    for at in range(len(SMALL)):
+        changed = bytearray(SMALL)
         changed[at] ^= mask
         again = signed(bytes(changed))
-        if again == small:
+        if again == SMALL:
             continue
         if at in contents:
-            assert read_all(again, tmp_path) != read_all(small, tmp_path)
+            assert read_all(again, tmp_path) != read_all(SMALL, tmp_path)
         else:
             with pytest.raises((ModelFileError, SourceError)):
                 read_all(again, tmp_path)
 
 
-def test_zips_that_others_write_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_zips_that_others_write_are_refused(content, tmp_path):
     parts = {**members_of(content), "blocks.npy": b""}
     for names in (list(parts), list(reversed(parts)), [*parts, "model.json"]):
         buffer = io.BytesIO()
@@ -163,7 +151,7 @@ def test_zips_that_others_write_are_refused(content: bytes, tmp_path: Path) -> N
             read_all(signed(buffer.getvalue()), tmp_path)
 
 
-def test_members_that_overlap_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_members_that_overlap_are_refused(content, tmp_path):
     entry = content.index(b"PK\x01\x02")
     at = content.index(b"large.npy", entry) - 46
     for field, values in ((42, (0, 1, 64, 2**32 - 1)), (24, (0, 1, 10**6, 2**32 - 1)),
@@ -176,7 +164,7 @@ def test_members_that_overlap_are_refused(content: bytes, tmp_path: Path) -> Non
                 read_all(signed(bytes(changed)), tmp_path)
 
 
-def test_sizes_of_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_of_64_bits(tmp_path, monkeypatch):
     """What is beyond 4 GiB has other fields: here all that is beyond 1,000 bytes."""
     monkeypatch.setattr(blocks, "_WIDE", 1000)
     content = built(MEMBERS)
@@ -189,7 +177,7 @@ def test_sizes_of_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.release
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="it takes a sparse file")
-def test_more_than_4_gib(tmp_path: Path) -> None:
+def test_more_than_4_gib(tmp_path):
     """Of zeros, which take no place on the disk."""
 
     class Sparse:
@@ -227,15 +215,13 @@ def test_more_than_4_gib(tmp_path: Path) -> None:
     (b"textnb-model 37 sha256:", "has format version 37"),
     (b"textnb-model 1 sha256:", "is not a sound"), (b"textnb-model x sha256:", "is not a sound"),
     (b"textnb-model 3 md5:", "is not a sound"), (b"sha256:", "is not a sound")])
-def test_the_version_is_at_the_end(
-    mark: bytes, words: str, content: bytes, tmp_path: Path
-) -> None:
+def test_the_version_is_at_the_end(mark, words, content, tmp_path):
     changed = content.replace(b"textnb-model 2 sha256:", mark)
     with pytest.raises(ModelFileError, match=words), opened(changed, tmp_path):
         pass
 
 
-def test_random_bytes_are_refused(content: bytes, tmp_path: Path) -> None:
+def test_random_bytes_are_refused(content, tmp_path):
     rng = random.Random(5)
     for length in (0, 1, 50, 107, 108, 109, 5000):
         for tail in (b"", content[-86:], content[-108:], content[-2000:]):

@@ -1,7 +1,5 @@
 """Locks: one process at a time, nothing left beside what is locked, no failure passed over."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -27,23 +25,15 @@ with {lock}(Path(sys.argv[1])) as held:
 
 def holder(lock: str, path: Path) -> subprocess.Popen[str]:
     """Another process that holds a lock until its standard input ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD.format(lock=lock), str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", HOLD.format(lock=lock), str(path)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
     return process
 
 
-def refuse_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_locks(*_: Any, **__: Any) -> bool:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(filelock, "lock_descriptor", no_locks)
-
-
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) -> None:
+def test_a_lock_leaves_nothing_beside_what_is_locked(kind, tmp_path):
     path = tmp_path / "locked"
     path.mkdir() if kind == "folder" else path.write_text("a model")
     path.chmod(0o555 if kind == "folder" else 0o444)
@@ -52,7 +42,7 @@ def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) 
     assert os.listdir(tmp_path) == ["locked"]
 
 
-def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
+def test_a_lock_ends_with_the_process_that_holds_it(tmp_path):
     path = tmp_path / "model"
     path.write_text("a model")
     process = holder("lock_path", path)
@@ -65,7 +55,7 @@ def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path: Path) -> None:
+def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path):
     path = tmp_path / ".out.lock"
     process = holder("lock_file", path)
     with lock_file(path) as is_held:
@@ -74,13 +64,7 @@ def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path: Path) ->
     assert path.exists()
     process.communicate("")
     assert not path.exists()
-    with lock_file(path) as is_held:
-        assert is_held
-    assert not path.exists()
-
-
-def test_what_a_killed_process_left_is_locked_again(tmp_path: Path) -> None:
-    path = tmp_path / ".out.lock"
+    # What a killed process left is locked again.
     process = holder("lock_file", path)
     process.kill()
     process.communicate()
@@ -90,9 +74,7 @@ def test_what_a_killed_process_left_is_locked_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_lock_file_that_was_removed_meanwhile_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_file_that_was_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
     path, calls, genuine = tmp_path / ".out.lock", [], filelock.lock_descriptor
 
     def lock(descriptor: int, **options: Any) -> bool:
@@ -107,12 +89,14 @@ def test_a_lock_file_that_was_removed_meanwhile_is_made_again(
         assert (is_held, len(calls), path.exists()) == (True, 2, True)
 
 
-def test_a_file_system_without_locks_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_text("a model")
-    refuse_locks(monkeypatch)
+
+    def no_locks(*_: Any, **__: Any) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock, "lock_descriptor", no_locks)
     with pytest.raises(SourceError, match=r"can't lock .*model': No locks available; use a file"), (
             lock_path(path)):
         raise AssertionError("it went on without a lock")
@@ -120,6 +104,6 @@ def test_a_file_system_without_locks_is_an_error(
         raise AssertionError("it went on without a lock")
 
 
-def test_an_error_under_a_lock_is_raised_as_it_is(tmp_path: Path) -> None:
+def test_an_error_under_a_lock_is_raised_as_it_is(tmp_path):
     with pytest.raises(OSError, match="of the block"), lock_path(tmp_path):
         raise OSError("of the block")

@@ -1,7 +1,5 @@
 """Folders take their place whole, or not at all; what a killed process left is put right."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,13 +17,13 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old").write_text("old")
     return tmp_path / "out"
 
 
-def test_a_folder_takes_the_place_of_another(out: Path) -> None:
+def test_a_folder_takes_the_place_of_another(out):
     with replace_folder(out) as work:
         (work / "new").write_text("new")
         assert tree(out) == {"old": "old"}
@@ -35,7 +33,7 @@ def test_a_folder_takes_the_place_of_another(out: Path) -> None:
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
-def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path: Path) -> None:
+def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path):
     mask = os.umask(0o027)
     try:
         with replace_folder(tmp_path / "out"):
@@ -45,7 +43,7 @@ def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path: Path) -> None
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o750
 
 
-def test_one_process_at_a_time_replaces_a_folder(out: Path) -> None:
+def test_one_process_at_a_time_replaces_a_folder(out):
     with replace_folder(out) as one:
         (one / "one").write_text("1")
         with (pytest.raises(SourceError, match="another run is at work on"),
@@ -54,7 +52,7 @@ def test_one_process_at_a_time_replaces_a_folder(out: Path) -> None:
     assert tree(out.parent) == {"out/one": "1"}
 
 
-def test_a_folder_that_may_not_be_replaced_stays(out: Path) -> None:
+def test_a_folder_that_may_not_be_replaced_stays(out):
     def refuse(folder: Path) -> None:
         assert tree(folder) == {"old": "old"}
         raise SourceError("no")
@@ -65,7 +63,7 @@ def test_a_folder_that_may_not_be_replaced_stays(out: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_failure_changes_no_folder(error: BaseException, out: Path) -> None:
+def test_a_failure_changes_no_folder(error, out):
     def fail() -> None:
         with replace_folder(out) as work:
             (work / "new").write_text("new")
@@ -96,9 +94,7 @@ with replace_folder(sys.argv[1]) as work:
 @pytest.mark.parametrize(("end", "left"), [
     ("os._exit(9)", {".out.textnb-run/new": "new", "out/old": "old"}),
     ("os.rename = rename", {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
-def test_what_a_killed_process_left_is_put_right(
-    end: str, left: dict[str, str], out: Path
-) -> None:
+def test_what_a_killed_process_left_is_put_right(end, left, out):
     done = subprocess.run([sys.executable, "-c", KILLED.format(end=end), str(out)], check=False)
     (out.parent / ".out.textnb-lock").unlink()
     assert (done.returncode, tree(out.parent)) == (9, left)
@@ -122,13 +118,13 @@ started.wait()
 
 
 @pytest.mark.parametrize("replacing", ["replace_file", "replace_folder"])
-def test_a_process_that_ends_meanwhile_leaves_nothing(replacing: str, tmp_path: Path) -> None:
+def test_a_process_that_ends_meanwhile_leaves_nothing(replacing, tmp_path):
     code = ENDED.format(replacing=replacing)
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "new")], check=True, timeout=30)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_private_file_replaces_a_link_and_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_private_file_replaces_a_link_and_is_its_owners_alone(tmp_path):
     for name in ("public", "private"):
         (tmp_path / f"of {name}").write_text("mine")
         (tmp_path / name).symlink_to(f"of {name}")
@@ -142,7 +138,7 @@ def test_a_private_file_replaces_a_link_and_is_its_owners_alone(tmp_path: Path) 
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root gives files away")
-def test_a_file_keeps_its_owner_and_group(tmp_path: Path) -> None:
+def test_a_file_keeps_its_owner_and_group(tmp_path):
     path = tmp_path / "m"
     path.write_bytes(b"old")
     path.chmod(0o640)
@@ -154,9 +150,7 @@ def test_a_file_keeps_its_owner_and_group(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_an_owner_that_can_not_be_kept_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_owner_that_can_not_be_kept_stops_nothing(tmp_path, monkeypatch):
     def refuse(*arguments: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 

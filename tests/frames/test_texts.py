@@ -1,33 +1,26 @@
-"""Texts and labels that come as sequences."""
-
-from __future__ import annotations
+"""Texts and labels that come as sequences, and labels that come as columns."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from textnb.errors import DataError, ParameterError, SchemaError, quantity
+from textnb import DataError, TextClassifier
+from textnb.frames.label_lists import list_labels
 from textnb.frames.texts import is_table, labels_as, table_of_texts, with_labels
 
 TWO = pl.DataFrame({"text": ["one", "two"]})
 
 
-class TestTables:
-    @pytest.mark.parametrize("source", [
-        TWO, TWO.lazy(), "mail.csv", Path("mail.csv"), "one text",
-    ], ids=["frame", "lazy", "name", "path", "text"])
-    def test_what_is_a_table(self, source: Any) -> None:
-        """A string alone names a file."""
-        assert is_table(source)
-
-    @pytest.mark.parametrize("source", [
-        ["one"], ("one",), np.array(["one"]), pl.Series(["one"]), [], None, 5,
-    ], ids=str)
-    def test_what_is_none(self, source: Any) -> None:
-        assert not is_table(source)
+@pytest.mark.parametrize(("source", "expected"), [
+    (TWO, True), (TWO.lazy(), True), (Path("mail.csv"), True),
+    # A string alone names a file.
+    ("mail.csv", True), ("one text", True),
+    (["one"], False), (("one",), False), (np.array(["one"]), False), (pl.Series(["one"]), False),
+    ([], False), (None, False), (5, False)])
+def test_what_is_a_table(source, expected):
+    assert is_table(source) == expected
 
 
 class TestTexts:
@@ -35,43 +28,20 @@ class TestTexts:
         ["one", None], ("one", None), np.array(["one", None], dtype=object),
         pl.Series("other", ["one", None]), iter(["one", None]),
     ], ids=["list", "tuple", "array", "series", "iterator"])
-    def test_sequences(self, texts: Any) -> None:
+    def test_sequences(self, texts):
         frame = table_of_texts(texts, ["body"])
         assert frame.schema == {"body": pl.String}
         assert frame["body"].to_list() == ["one", None]
 
-    def test_arrays_of_strings(self) -> None:
+    def test_arrays_of_strings_and_lists_of_tokens(self):
         assert table_of_texts(np.array(["one", "tw\0o"]), ["text"])["text"].to_list() == [
             "one", "tw\0o"]
-
-    @pytest.mark.parametrize("texts", [[], np.array([]), pl.Series([], dtype=pl.Null), [None]])
-    def test_nothing(self, texts: Any) -> None:
-        assert table_of_texts(texts, ["text"]).schema == {"text": pl.String}
-
-    @pytest.mark.parametrize(("texts", "place", "kind"), [
-        (["one", 2], 1, "int"), ([b"one"], 0, "bytes"), (["one", None, 1.5], 2, "float"),
-        (np.array([["one"], ["two"]]), 0, "list"),
-        (np.array(["one", float("nan")], dtype=object), 1, "float"), (np.array([1, 2]), 0, "int"),
-    ])
-    def test_an_item_that_is_not_a_string_is_named(
-        self, texts: Any, place: int, kind: str
-    ) -> None:
-        with pytest.raises(DataError, match=rf"text {place} \(counted from 0\) is of type {kind};"):
-            table_of_texts(texts, ["text"])
-
-    def test_lists_are_refused_where_texts_are_expected(self) -> None:
-        with pytest.raises(SchemaError, match=r"'text' must be String; it is List\(String\)"):
-            table_of_texts([["one"], ["two"]], ["text"])
         assert table_of_texts([["one"], None], ["text"], ["text"])["text"].to_list() == [
             ["one"], None]
 
-    def test_a_series_of_another_type(self) -> None:
-        with pytest.raises(SchemaError, match="text column 'n' must be String; it is Int64"):
-            table_of_texts(pl.Series("n", [1]), ["text"])
-
-    def test_several_columns_need_a_frame(self) -> None:
-        with pytest.raises(SchemaError, match=r"reads the columns \['subject', 'body'\]"):
-            table_of_texts(["one"], ["subject", "body"])
+    @pytest.mark.parametrize("texts", [[], np.array([]), pl.Series([], dtype=pl.Null), [None]])
+    def test_no_text_is_of_the_type_of_texts(self, texts):
+        assert table_of_texts(texts, ["text"]).schema == {"text": pl.String}
 
 
 class TestLabels:
@@ -85,72 +55,61 @@ class TestLabels:
         ([np.int64(1), np.int64(2)], pl.Int64), ([np.bool_(True), np.bool_(False)], pl.Boolean),
         ([np.str_("a"), "b"], pl.String), ([np.int8(1), 2], pl.Int64),
         (np.array([np.int64(1), 2], dtype=object), pl.Int64),
+        ([["a"], ["a", "b"]], pl.List(pl.String)),
+        (pl.Series([["a"], ["a", "b"]]), pl.List(pl.String)),
     ])
-    def test_types(self, labels: Any, dtype: Any) -> None:
-        frame = with_labels(TWO, labels, "y")
+    def test_types(self, labels, dtype):
+        # They take the place of a column of their name.
+        frame = with_labels(TWO.with_columns(y=pl.lit("old")), labels, "y")
         assert frame.columns == ["text", "y"]
-        assert frame["y"].to_list() == list(labels)
+        assert frame["y"].to_list() == [
+            each.to_list() if isinstance(each, pl.Series) else each for each in labels]
         assert frame["y"].dtype == dtype
-
-    def test_they_take_the_place_of_a_column(self) -> None:
-        assert with_labels(TWO.with_columns(y=pl.lit("old")), ["a", "b"], "y")["y"].to_list() == [
-            "a", "b"]
-
-    @pytest.mark.parametrize("labels", [["a"], ["a", "b", "c"], [], pl.Series(["a"])])
-    def test_one_per_document(self, labels: Any) -> None:
-        with pytest.raises(DataError, match=f"2 documents and {quantity(len(labels), 'label')}"):
-            with_labels(TWO, labels, "y")
-
-    def test_lists(self) -> None:
-        lists = pl.Series([["a"], ["a", "b"]])
-        for labels in (lists, lists.to_list()):
-            assert with_labels(TWO, labels, "y")["y"].to_list() == lists.to_list()
-
-    def test_one_dimension(self) -> None:
-        with pytest.raises(DataError, match="one-dimensional; got shape"):
-            with_labels(TWO, np.array([["a"], ["b"]]), "y")
-
-    @pytest.mark.parametrize("labels", ["ab", {"a", "b"}, {"a": 1, "b": 2}, 5],
-                             ids=["string", "set", "mapping", "number"])
-    def test_what_is_no_sequence_of_labels(self, labels: Any) -> None:
-        """Items in no order, or those of a mapping or a string, are not one per document."""
-        with pytest.raises((DataError, ParameterError)):
-            with_labels(TWO, labels, "y")
-
-    @pytest.mark.parametrize("labels", [
-        [1.5, 2.5], [b"a", b"b"], np.array([1.0, 2.0]), [object(), object()],
-        pl.Series([1.5, 2.5]), pl.Series([[1.5], [2.5]]), pl.Series([b"a", b"b"]),
-    ])
-    def test_types_that_are_no_labels(self, labels: Any) -> None:
-        expected = "strings, integers or booleans|label column"
-        with pytest.raises((ParameterError, SchemaError), match=expected):
-            with_labels(TWO, labels, "y")
-
-    @pytest.mark.parametrize("labels", [["a", 1], [1, "a"], [True, 2], [True, "a"]])
-    def test_labels_of_several_types(self, labels: list[Any]) -> None:
-        """A list, where NumPy would make one type of them: 1 is not "1"."""
-        with pytest.raises(ParameterError, match="labels of one type"):
-            with_labels(TWO, labels, "y")
-        with pytest.raises(ParameterError, match="labels of one type"):
-            with_labels(TWO, np.array(labels, dtype=object), "y")
-
-
-class TestLabelsOfAFile:
-    """The text of a CSV file compares with a model's classes."""
+        assert with_labels(TWO, labels, "y").equals(frame)
 
     @pytest.mark.parametrize(("stored", "dtype", "expected"), [
         (["1", "02"], pl.Int64(), [1, 2]), (["True", "false"], pl.Boolean(), [True, False]),
         (["a", "1"], pl.String(), ["a", "1"]), ([1, 2], pl.String(), ["1", "2"]),
         ([1, 2], pl.Int64(), [1, 2]), (["1", None], pl.Int64(), [1, None]),
+        (pl.Series(["3", "4"], dtype=pl.Categorical), pl.Int64(), [3, 4]),
+        (pl.Series(["3", "4"], dtype=pl.Categorical), pl.String(), ["3", "4"]),
     ])
-    def test_types(self, stored: list[Any], dtype: pl.DataType, expected: list[Any]) -> None:
+    def test_the_text_of_a_file_compares_with_a_models_classes(self, stored, dtype, expected):
         frame = pl.DataFrame({"y": stored})
         read = frame.select(labels_as("y", frame.lazy(), dtype))["y"]
         assert read.dtype == dtype
         assert read.to_list() == expected
 
-    def test_categories(self) -> None:
-        frame = pl.DataFrame({"y": pl.Series(["3", "4"], dtype=pl.Categorical)})
-        lazy = frame.lazy()
-        assert frame.select(labels_as("y", lazy, pl.Int64())).to_series().to_list() == [3, 4]
-        assert frame.select(labels_as("y", lazy, pl.String())).to_series().to_list() == ["3", "4"]
+
+ROWS = pl.DataFrame({
+    "text": ["wheat and corn", "the bank", "a film"], "corn": [True, False, False],
+    "money": [0, 1, 0], "wheat": [" TRUE", "0", "false"]})
+NAMES = ["wheat", "corn", "money"]
+
+
+class TestColumnsOfLabels:
+    @pytest.mark.parametrize("lazy", [False, True])
+    def test_a_list_has_the_names_of_the_columns_that_say_so(self, lazy):
+        rows = list_labels(ROWS.lazy() if lazy else ROWS, NAMES, "topics").lazy().collect()
+        assert rows["topics"].to_list() == [["wheat", "corn"], ["money"], []]
+        assert rows.drop("topics").equals(ROWS)
+        model = TextClassifier(label="topics").fit(rows)
+        assert model.classes_.tolist() == sorted(NAMES)
+
+    @pytest.mark.parametrize("column", NAMES)
+    def test_null_is_refused_by_a_fit(self, column):
+        listed = list_labels(ROWS.with_columns(
+            pl.when(pl.int_range(3) != 1).then(column).alias(column)), NAMES)
+        assert listed["label"].to_list() == [["wheat", "corn"], None, []]
+        with pytest.raises(DataError, match="row 1"):
+            TextClassifier().fit(listed)
+
+    @pytest.mark.parametrize(("column", "values"), [
+        ("money", [0, 2, 0]), ("wheat", ["1", "maybe", "0"]), ("wheat", ["1", "", "0"])])
+    def test_what_is_neither_is_named(self, column, values):
+        rows = ROWS.with_columns(pl.Series(column, values))
+        message = f"the column '{column}' of a label holds {values[1]!r}"
+        with pytest.raises(DataError, match=message):
+            list_labels(rows, NAMES)
+        with pytest.raises(DataError, match=message):
+            TextClassifier().fit(list_labels(rows.lazy(), NAMES))

@@ -1,7 +1,5 @@
 """Faults of the system are reported as such: no file is called damaged because of them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,15 +15,16 @@ from textnb.frames.failures import reading
 from textnb.runtime import engine
 from textnb.runtime.engine import engine_failure, polars_works
 
-ROOT = str(Path(__file__).parents[1])
-ROWS = {"text": ["cheap pills", "see you at noon"] * 10, "label": ["spam", "ham"] * 10}
+ROOT = str(Path(__file__).parents[2])
+ROWS = pl.DataFrame({
+    "text": ["cheap pills", "see you at noon"] * 10, "label": ["spam", "ham"] * 10})
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("engine")
-    TextClassifier().fit(pl.DataFrame(ROWS)).save(folder / "m.textnb")
-    pl.DataFrame(ROWS).write_csv(folder / "rows.csv")
+    TextClassifier().fit(ROWS).save(folder / "m.textnb")
+    ROWS.write_csv(folder / "rows.csv")
     return folder
 
 
@@ -33,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("describe m.textnb", 1), ("predict m.textnb rows.csv", 1), ("train rows.csv -o n.textnb", 1),
     ("predict m.textnb rows.csv --read on_unreadable=skip", 1),
     ("filter m.textnb --maildir rows.csv", 3)])
-def test_polars_refuses_its_environment(folder: Path, verb: str, code: int) -> None:
+def test_polars_refuses_its_environment(folder, verb, code):
     ran = subprocess.run(
         [sys.executable, "-m", "textnb", *verb.split()], cwd=folder, capture_output=True, text=True,
         stdin=subprocess.DEVNULL,
@@ -46,35 +45,25 @@ def test_polars_refuses_its_environment(folder: Path, verb: str, code: int) -> N
     assert not (folder / "n.textnb").exists()
 
 
-def no_thread() -> None:
-    raise RuntimeError("can't start new thread")
-
-
-def no_library() -> None:
-    raise ImportError("libz.so: failed to map segment from shared object", path="z.so")
-
-
-def no_library_within() -> None:
-    try:
-        no_library()
-    except ImportError as error:
-        raise ImportError("please read pages of advice") from error
+NO_LIBRARY = ImportError("libz.so: failed to map segment from shared object", path="z.so")
+WITHIN = ImportError("please read pages of advice")
+WITHIN.__cause__ = NO_LIBRARY
 
 
 @pytest.mark.parametrize(("fault", "reason"), [
-    (no_thread, "can't start new thread"), (no_library, "failed to map segment"),
-    (no_library_within, "failed to map segment")])
-def test_the_file_is_not_blamed(fault: object, reason: str) -> None:
-    assert callable(fault)
-    with pytest.raises(EngineError, match=rf"too little to work: .*{reason}.*ulimit -u"):  # noqa: SIM117 - the block of the file is what is tested
-        with reading_errors("m.textnb"):
-            fault()
+    (RuntimeError("can't start new thread"), "can't start new thread"),
+    (NO_LIBRARY, "failed to map segment"), (WITHIN, "failed to map segment")])
+def test_the_file_is_not_blamed(fault, reason):
+    message = rf"too little to work: .*{reason}.*ulimit -u"
+    with pytest.raises(EngineError, match=message), reading_errors("m.textnb"):
+        raise fault
 
 
-def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch):
     panic = pl.exceptions.PanicException("no such thing")
     assert polars_works()
-    assert engine_failure(panic) is None
+    for other in (panic, EngineError("known"), ValueError("of the file")):
+        assert engine_failure(other) is None
     with pytest.raises(ModelFileError, match="is not a sound"), reading_errors("m.textnb"):
         raise panic
     monkeypatch.setattr(engine, "polars_works", lambda: False)
@@ -87,8 +76,6 @@ def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.Monke
     assert "POLARS_MAX_THREADS='-1'" in str(engine_failure(panic))
 
 
-def test_its_place_among_errors() -> None:
+def test_its_place_among_errors():
     assert issubclass(EngineError, (TextnbError, RuntimeError))
     assert not issubclass(EngineError, ValueError)
-    assert engine_failure(EngineError("known")) is None
-    assert engine_failure(ValueError("of the file")) is None

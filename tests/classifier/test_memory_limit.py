@@ -1,8 +1,5 @@
 """A classifier within a limit of memory: exact counts of the terms that fit; others are counted."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,80 +9,69 @@ import pytest
 import textnb
 from tests.storage.members import document_of, with_value
 from tests.text.test_limited import documents
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    DataError,
-    MailFilter,
-    ModelFileError,
-    MultinomialNB,
-    NBLogisticRegression,
-    ParameterError,
-    TextClassifier,
-)
-from textnb.errors import VocabularyError
+from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, TextClassifier
+from textnb.errors import ModelFileError, ParameterError, VocabularyError
 
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def wide() -> pl.DataFrame:
+def wide():
     """More words than fit in a mebibyte: two of its own for each document, and common ones."""
     frame = documents(rows=3000)
     return frame.with_row_index("i").select(
         pl.format("{} own{} its{}", "text", "i", "i").alias("text"), "label")
 
 
-@pytest.mark.parametrize(("estimator", "settings"), [
-    (MultinomialNB(l=0.1), {}), (BernoulliNB(), {"min_df": 3}), (ComplementNB(), {"binary": True}),
-    (MultinomialNB(class_weight="balanced"), {})],
-    ids=str)
-def test_a_fit_a_count_and_small_batches_agree(
-    estimator: Any, settings: dict[str, Any], wide: pl.DataFrame, tmp_path: Path
-) -> None:
-    model = TextClassifier(estimator, memory_limit=MIB, **settings)
-    fitted = model.fit(wide)
-    assert fitted.pruned_ is not None
+def as_lists(frame: pl.DataFrame) -> pl.DataFrame:
+    """Two labels for most documents, and none for each seventh."""
+    return frame.with_columns(label=pl.when(pl.int_range(pl.len()) % 7 > 0).then(
+        pl.concat_list("label", pl.format("{}!", "label"))).otherwise(
+            pl.lit([], dtype=pl.List(pl.String))))
+
+
+@pytest.fixture(scope="module")
+def limited(wide):
+    return TextClassifier(memory_limit=MIB).fit(wide)
+
+
+@pytest.fixture(scope="module")
+def content(limited, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.textnb"
+    limited.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(("estimator", "settings", "multilabel"), [
+    (MultinomialNB(l=0.1), {}, False), (BernoulliNB(), {"min_df": 3}, False),
+    (ComplementNB(), {"binary": True}, False), (MultinomialNB(class_weight="balanced"), {}, False),
+    (MultinomialNB(l=0.1), {}, True), (BernoulliNB(), {}, True), (ComplementNB(), {}, True)])
+def test_a_fit_a_count_and_another_order_agree(estimator, settings, multilabel, wide, tmp_path):
+    rows = as_lists(wide) if multilabel else wide
+
+    def model() -> TextClassifier:
+        return TextClassifier(estimator, memory_limit=MIB, **settings)
+
+    fitted = model().fit(rows)
     fitted.save(tmp_path / "a")
-    other = TextClassifier(estimator, memory_limit=MIB, **settings)
-    other.fit_statistics(other.count(wide)).save(tmp_path / "b")
-    TextClassifier(estimator, memory_limit=MIB, **settings).fit(
-        wide.sample(fraction=1.0, shuffle=True, seed=3).lazy()).save(tmp_path / "c")
+    model().fit_statistics(model().count(rows)).save(tmp_path / "b")
+    model().fit(rows.sample(fraction=1.0, shuffle=True, seed=3).lazy()).save(tmp_path / "c")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
     again = textnb.load(tmp_path / "a")
-    assert again.pruned_ == fitted.pruned_
+    assert again.pruned_ == fitted.pruned_ is not None
     assert again.memory_limit == MIB
     assert np.array_equal(again.linear_form().weights, fitted.linear_form().weights)
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(l=0.1), BernoulliNB(), ComplementNB()],
                          ids=str)
-def test_lists_of_labels(estimator: Any, wide: pl.DataFrame, tmp_path: Path) -> None:
-    """Files, counts and orders agree."""
-    lists = wide.with_columns(label=pl.when(pl.int_range(pl.len()) % 7 > 0).then(
-        pl.concat_list("label", pl.format("{}!", "label"))).otherwise(
-            pl.lit([], dtype=pl.List(pl.String))))
-    limited = TextClassifier(estimator, memory_limit=MIB).fit(lists)
-    limited.save(tmp_path / "a")
-    other = TextClassifier(estimator, memory_limit=MIB)
-    other.fit_statistics(other.count(lists)).save(tmp_path / "b")
-    TextClassifier(estimator, memory_limit=MIB).fit(
-        lists.sample(fraction=1.0, shuffle=True, seed=3).lazy()).save(tmp_path / "c")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
-    again = textnb.load(tmp_path / "a")
-    assert again.pruned_ == limited.pruned_
-    whole = TextClassifier(estimator).fit(lists)
-    roomy = TextClassifier(estimator, memory_limit=100 * MIB).fit(lists)
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_what_fits_is_the_model_without_a_limit(estimator, multilabel, wide, tmp_path):
+    rows = as_lists(wide) if multilabel else wide
+    roomy = TextClassifier(estimator, memory_limit=100 * MIB).fit(rows)
     assert roomy.pruned_ is None
-    assert np.array_equal(roomy.linear_form().weights, whole.linear_form().weights)
-
-
-def test_what_fits_is_the_model_without_a_limit(wide: pl.DataFrame, tmp_path: Path) -> None:
-    roomy = TextClassifier(memory_limit=100 * MIB).fit(wide)
-    assert roomy.pruned_ is None
-    plain = TextClassifier().fit(wide)
+    plain = TextClassifier(estimator).fit(rows)
     assert roomy.vocabulary_ == plain.vocabulary_
     assert np.array_equal(roomy.linear_form().weights, plain.linear_form().weights)
     plain.save(tmp_path / "plain")
@@ -93,29 +79,29 @@ def test_what_fits_is_the_model_without_a_limit(wide: pl.DataFrame, tmp_path: Pa
     assert textnb.load(tmp_path / "plain").memory_limit is None
 
 
-def test_other_limits_that_leave_out_more_change_nothing(wide: pl.DataFrame) -> None:
+def test_other_limits_that_leave_out_more_change_nothing(wide):
     limited = TextClassifier(min_df=10, memory_limit=MIB).fit(wide)
     plain = TextClassifier(min_df=10).fit(wide)
     assert limited.pruned_ is not None
     assert limited.vocabulary_ == plain.vocabulary_
     assert np.array_equal(limited.linear_form().weights, plain.linear_form().weights)
+    with pytest.raises(VocabularyError, match="none is within"):
+        TextClassifier(min_df=3000, memory_limit=MIB).fit(wide)
 
 
 @pytest.mark.parametrize(("settings", "reason"), [
     ({"memory_limit": MIB - 1}, "1 MiB"), ({"memory_limit": True}, "1 MiB"),
     ({"memory_limit": 2.5e9}, "1 MiB"), ({"memory_limit": "1K"}, "1M or more"),
     ({"memory_limit": MIB, "vocabulary": ["a"]}, "given vocabulary"),
-    ({"memory_limit": MIB, "estimator": NBLogisticRegression()}, "matrix of all documents"),
+    ({"memory_limit": MIB, "estimator": textnb.NBLogisticRegression()}, "matrix of all documents"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l="auto")}, "l='auto' keeps the matrix"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l=[1.0, 2.0])}, "one number for l")])
-def test_what_it_does_not_go_with(
-    settings: dict[str, Any], reason: str, wide: pl.DataFrame
-) -> None:
+def test_what_it_does_not_go_with(settings, reason):
     with pytest.raises(ParameterError, match=reason):
-        TextClassifier(**settings).fit(wide)
+        TextClassifier(**settings).fit(["a text"], ["x"])
 
 
-def test_what_is_learned_later_is_short_by_what_was_left_out(wide: pl.DataFrame) -> None:
+def test_what_is_learned_later_is_short_by_what_was_left_out(wide):
     """Each count, by no more than `at_most` in all; what was left out adds up."""
     one, other = wide.head(2000), wide.tail(2000)
     model = TextClassifier(memory_limit=MIB).fit(one)
@@ -133,7 +119,7 @@ def test_what_is_learned_later_is_short_by_what_was_left_out(wide: pl.DataFrame)
 
 
 @pytest.mark.parametrize("multilabel", [False, True])
-def test_what_is_left_stays_exact(wide: pl.DataFrame, multilabel: bool, tmp_path: Path) -> None:
+def test_what_is_left_stays_exact(wide, multilabel):
     """Forgetting, and leaving out one by one, are those of a model of the terms that fit."""
     if multilabel:
         wide = wide.with_columns(label=pl.concat_list("label"))
@@ -153,35 +139,18 @@ def test_what_is_left_stays_exact(wide: pl.DataFrame, multilabel: bool, tmp_path
         model.forget(wide)
 
 
-def test_batches_prune_when_they_are_too_many(wide: pl.DataFrame) -> None:
+def test_batches_prune_when_they_are_too_many(wide, limited):
     model = TextClassifier(memory_limit=MIB)
     model.partial_fit(wide.head(500), classes=["class 0", "class 1", "class 2"])
     assert model.pruned_ is None
     model.partial_fit(wide.slice(500))
-    whole = TextClassifier(memory_limit=MIB).fit(wide)
-    assert model.pruned_ == whole.pruned_
-    assert model.vocabulary_ == whole.vocabulary_
+    assert model.pruned_ == limited.pruned_
+    assert model.vocabulary_ == limited.vocabulary_
+    # And folds fit models of their own.
+    assert len(textnb.cross_validate(model, wide, folds=3).accuracy_by_fold()) == 3
 
 
-def test_folds_are_those_of_fits(wide: pl.DataFrame) -> None:
-    model = TextClassifier(memory_limit=MIB)
-    folds = textnb.cross_validate(model, wide, folds=3).accuracy_by_fold()
-    assert len(folds) == 3
-
-
-def test_no_term_within_other_limits(wide: pl.DataFrame) -> None:
-    with pytest.raises(VocabularyError, match="none is within"):
-        TextClassifier(min_df=3000, memory_limit=MIB).fit(wide)
-
-
-@pytest.fixture(scope="module")
-def content(wide: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("model") / "m.textnb"
-    TextClassifier(memory_limit=MIB).fit(wide).save(path)
-    return path.read_bytes()
-
-
-def test_a_file_of_the_last_release(content: bytes, tmp_path: Path) -> None:
+def test_a_file_of_the_last_release_is_read(content, tmp_path):
     """It also says what the terms that were left out could change at most."""
     path = tmp_path / "m.textnb"
     pruned = document_of(content)["pruned"]
@@ -190,16 +159,14 @@ def test_a_file_of_the_last_release(content: bytes, tmp_path: Path) -> None:
     model = textnb.load(path)
     assert model.pruned_ is not None
     assert model.pruned_.to_dict() == pruned
-    assert MailFilter.load(path, spam="class 0").form.weights.shape[1] == 3
+    assert textnb.MailFilter.load(path, spam="class 0").form.weights.shape[1] == 3
     model.save(path)
     assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize(("name", "value"), [
     ("terms", 0), ("terms", True), ("at_most", 1.5), ("occurrences", None), ("occurrences", ...)])
-def test_a_file_that_counts_it_otherwise(
-    name: str, value: Any, content: bytes, tmp_path: Path
-) -> None:
+def test_a_file_that_counts_it_otherwise_is_refused(name, value, content, tmp_path):
     (tmp_path / "m.textnb").write_bytes(with_value(content, ("pruned", name), value))
     with pytest.raises(ModelFileError, match="pruned"):
         textnb.load(tmp_path / "m.textnb")
