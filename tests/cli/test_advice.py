@@ -10,7 +10,6 @@ from string import Formatter
 import pytest
 
 import textnb
-from tests.cli.conftest import Run
 from textnb.cli.main import VERBS, command_of
 from textnb.errors import (
     DataError,
@@ -20,7 +19,6 @@ from textnb.errors import (
     ParameterError,
     SchemaError,
     SourceError,
-    TextnbError,
     VocabularyError,
 )
 from textnb.runtime.settings import declared
@@ -36,14 +34,14 @@ from textnb.runtime.settings import declared
     (VocabularyError.no_tokens("x", 2), "Tokenizer(pattern=r'[", "--set 'pattern=["),
     (ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
     (ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
-def test_python_has_its_own(error: TextnbError, python: str, command: str | None) -> None:
+def test_python_has_its_own(error, python, command):
     assert python in str(error)
     assert command is None or command in error.command_line
     assert command is None or command not in str(error)
     assert textnb.TextnbError("plain").command_line == "plain"
 
 
-def test_a_message_names_settings_as_data() -> None:
+def test_a_message_names_settings_as_data():
     error = ParameterError.naming(
         "{l='auto'} and {limit} of {n:,} documents: give {l} as a number, not {text!r}",
         limit=Mention("min_df", "2"), n=1200, text="binary=True")
@@ -57,8 +55,8 @@ def test_a_message_names_settings_as_data() -> None:
     assert again.message(lambda setting: setting.name.upper()).startswith("L and MIN_DF of")
 
 
-def test_advice_of_another_verb_names_it(run: Run, trained: Path, monkeypatch) -> None:
-    def fails(*args: object, **kwargs: object) -> None:
+def test_advice_of_another_verb_names_it(run, trained, monkeypatch):
+    def fails(*args, **kwargs):
         raise MemoryError
 
     monkeypatch.setattr("textnb.storage.textmodel.fit_from_file", fails)
@@ -79,9 +77,9 @@ PYTHON_ALONE = {
     "y"}
 
 
-def named_in_errors() -> dict[str, str]:
+def named_in_errors():
     """Each setting that an error of the library names, and a module where it does."""
-    found: dict[str, str] = {}
+    found = {}
     for path in sorted(ROOT.rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(call, ast.Call) or not call.args:
@@ -102,7 +100,7 @@ def named_in_errors() -> dict[str, str]:
     return found
 
 
-def test_every_setting_of_an_error_is_an_option_or_pythons_alone() -> None:
+def test_every_setting_of_an_error_is_an_option_or_pythons_alone():
     known = {name for verb in VERBS for group in command_of(verb).groups
              for field, facts in declared(group) for name in (facts.python, field.name)}
     named = {name: where for name, where in named_in_errors().items() if name[:2] != "--"}
