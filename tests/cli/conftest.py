@@ -133,6 +133,11 @@ def read_json(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
+def json_of(run: Run, *words: object) -> Any:
+    """What a command writes with --format json."""
+    return read_json(run(*words, "--format", "json").checked().out)
+
+
 def cells(out: str) -> list[list[str]]:
     """The rows of the tables in a text."""
     return [[cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]

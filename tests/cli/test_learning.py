@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from threading import Thread
 import polars as pl
 import pytest
 
-from tests.cli.conftest import MAIL, finished, start
+from tests.cli.conftest import MAIL, finished, json_of, start
 from textnb import Calibration, Decision, TableClassifier, TextClassifier, load
 from textnb.files.lock import lock_path
 
@@ -139,7 +138,7 @@ def test_diff(run, model):
     for part in ("drift", "terms that moved most: spam", "3 terms gained, 0 lost",
                  "1 of 3 decisions flipped (33.33%)", "cup final"):
         assert part in shown
-    data = json.loads(run("diff", model, "b.textnb", "rows.csv", "--format", "json").out)
+    data = json_of(run, "diff", model, "b.textnb", "rows.csv")
     assert data["flipped"] == [{"a": "ham", "b": "sport", "documents": 1}]
     assert data["classes"][2] == {
         "class": "sport", "documents_a": None, "documents_b": 1, "share_a": None,
@@ -156,7 +155,7 @@ def test_diff_shows_the_classes_that_drifted_most(run, folder):
     assert "the 20 of 30 that drifted" in shown
     assert all(f"most: c{k}" in shown for k in (27, 28, 29))
     assert shown.count("terms that moved most") <= 20
-    data = json.loads(run("diff", "a.textnb", "b.textnb", "--format", "json").checked().out)
+    data = json_of(run, "diff", "a.textnb", "b.textnb")
     assert len(data["classes"]) == 30
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import textnb
-from tests.cli.conftest import files_in
+from tests.cli.conftest import files_in, json_of
 from textnb.cli import console
 
 
@@ -25,7 +25,7 @@ def test_export_and_verify(run, mail, trained):
     ran = run("verify", "out").checked()
     assert ran.out.startswith("csv: 70 rows, largest difference of a score ")
     assert ran.out.endswith(", 0 labels differ\n")
-    found = json.loads(run("verify", "out", "--format", "json").checked().out)
+    found = json_of(run, "verify", "out")
     assert (found["target"], found["rows"], found["passed"]) == ("csv", 70, True)
     assert run("verify", "out", mail).checked().out.startswith("csv: 6 rows, ")
     ran = run("verify", "out", mail, "--where", "split = 'test'").checked()
@@ -54,7 +54,7 @@ def test_a_file_that_was_changed_fails(run, folder, trained):
 
 
 def test_describe(run, folder, trained):
-    card = json.loads(run("describe", trained, "--format", "json").checked().out)
+    card = json_of(run, "describe", trained)
     assert (card["kind"], card["estimator"]) == ("TextClassifier", "MultinomialNB")
     assert card["parameters"]["l"] == 1.0
     assert card["classes"] == [{"label": "ham", "rows": 3, "prior": pytest.approx(0.5)},
@@ -69,7 +69,7 @@ def test_describe(run, folder, trained):
 def test_a_model_of_a_table_leaves_too(run, folder):
     pl.DataFrame({"x": [1.0, 2.0, 7.0, 8.0], "label": [1, 1, 2, 2]}).write_parquet("t.parquet")
     run("train", "t.parquet", "--model", "lda", "-o", "t.textnb").checked()
-    card = json.loads(run("describe", "t.textnb", "--format", "json").checked().out)
+    card = json_of(run, "describe", "t.textnb")
     assert card["kind"] == "TableClassifier"
     assert (card["reads"], card["features"], card["training_rows"]) == (["x"], 1, 4)
     assert "x" in run("describe", "t.textnb").checked().out

@@ -6,13 +6,8 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import MAIL, ODD_LABELS, cells, read_json
+from tests.cli.conftest import MAIL, ODD_LABELS, cells, json_of, read_json
 from textnb import MultinomialNB, TextClassifier
-
-
-def measures_of(run, *words):
-    """What `test` writes as JSON."""
-    return read_json(run("test", *words, "--format", "json").checked().out)
 
 
 def test_measures_go_to_stdout_and_notes_to_stderr(run, mail, trained):
@@ -36,7 +31,7 @@ def test_json_is_the_evaluation(run, mail, trained):
     assert {"log_loss", "calibrated", "brier"} <= measures.keys()
     assert measures.items() >= textnb.evaluate(textnb.load(trained), MAIL).to_dict().items()
     assert ran.out.count("\n") == 1
-    assert measures_of(run, trained, mail, "--where", "split = 'test'")["documents"] == 2
+    assert json_of(run, "test", trained, mail, "--where", "split = 'test'")["documents"] == 2
 
 
 def test_unknown_labels_are_noted(run, folder, trained):
@@ -48,7 +43,7 @@ def test_unknown_labels_are_noted(run, folder, trained):
     assert ran.out.splitlines()[-1].startswith("accuracy 0.6667 (4 of 6)")
     # No document was given the class, so its precision is not 0 but unknown.
     assert ["eggs", "-", "0.000", "0.000", "1"] in cells(ran.out)
-    assert measures_of(run, trained, "mail.csv")["unknown_labels"] == ["eggs", "toast"]
+    assert json_of(run, "test", trained, "mail.csv")["unknown_labels"] == ["eggs", "toast"]
 
 
 def test_impossible_rows_are_noted(run, folder):
@@ -59,7 +54,7 @@ def test_impossible_rows_are_noted(run, folder):
             in ran.err)
     assert ["", "a", "b", "(impossible)"] in cells(ran.out)
     assert ["b", "0", "0", "1"] in cells(ran.out)
-    measures = measures_of(run, "m.textnb", "rows.csv")
+    measures = json_of(run, "test", "m.textnb", "rows.csv")
     assert (measures["impossible"], measures["accuracy"]) == (1, 0.5)
 
 
@@ -71,7 +66,7 @@ def test_labels_compare_in_every_format(run, folder, known, written, ending):
     for labels in (known, written):
         rows = pl.DataFrame({"text": ["yes", "no"], "label": labels})
         getattr(rows, f"write_{ending}")(f"rows.{ending}")
-        assert measures_of(run, "m.textnb", f"rows.{ending}")["accuracy"] == 1.0
+        assert json_of(run, "test", "m.textnb", f"rows.{ending}")["accuracy"] == 1.0
 
 
 def test_labels_are_shown_inert(run, folder):
@@ -85,8 +80,9 @@ def test_labels_are_shown_inert(run, folder):
     names = [row[0] for row in cells(ran.out)]
     # In the table of measures; the confusion matrix is too wide to be shown.
     assert [names.count(shown) for shown in ODD_LABELS.values()] == [1] * len(ODD_LABELS)
-    assert [row["class"] for row in measures_of(run, "m.textnb", "rows.parquet")["classes"]] == (
-        sorted([*ODD_LABELS, *(label + "\x1b[0m" for label in ODD_LABELS)]))
+    classes = json_of(run, "test", "m.textnb", "rows.parquet")["classes"]
+    assert [row["class"] for row in classes] == sorted(
+        [*ODD_LABELS, *(label + "\x1b[0m" for label in ODD_LABELS)])
 
 
 @pytest.mark.parametrize(("classes", "tables"), [(12, 2), (13, 2)])
@@ -100,7 +96,7 @@ def test_of_many_classes_the_pairs_confused_most_are_shown(run, folder, classes,
     assert (f"most frequent confusions of {classes} classes" in shown) is (classes > 12)
     assert (["c05", "c00", "3", "60.0%"] in cells(shown)) is (classes > 12)
     assert (["", *names] in cells(shown)) is (classes <= 12)
-    assert len(measures_of(run, "m.textnb", "rows.parquet")["confusion"]) == classes
+    assert len(json_of(run, "test", "m.textnb", "rows.parquet")["confusion"]) == classes
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

@@ -56,7 +56,8 @@ def test_a_bucket(stored, same, run, mail, folder):
 
 def test_a_lake(same, run, mail, folder):
     deltalake = pytest.importorskip("deltalake", reason="needs pip install 'textnb[delta]'")
-    deltalake.write_deltalake(folder / "lake", pl.concat([MAIL, MAIL.with_columns(id=pl.lit(0, pl.Int64))]))
+    gone = MAIL.with_columns(id=pl.lit(0, pl.Int64))
+    deltalake.write_deltalake(folder / "lake", pl.concat([MAIL, gone]))
     deltalake.DeltaTable(folder / "lake").delete("id = 0")
     same("lake")
     same("lake", "--read", "format=delta")

@@ -193,14 +193,6 @@ def test_a_stop_while_stdin_is_read_leaves_nothing(folder, trained, verb, number
     assert files_in(spool) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("content", "code"), [(b"text\nfree\n", 0), (b"body\nfree\n", 1)])
-def test_the_copy_of_stdin_is_removed(folder, trained, content, code):
-    process = start("predict", trained, "-", env={**os.environ, "TMPDIR": str(folder)})
-    finished(process, content).checked(code)
-    assert files_in(folder) == []
-
-
 def program(code, *args):
     """Start the command in a process that runs some code before it."""
     return subprocess.Popen([sys.executable, "-c", code, *map(str, args)], stdin=subprocess.PIPE,

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import files_in, finished, start
+from tests.cli.conftest import files_in
 from textnb import Calibration, ComplementNB, Decision, MultinomialNB, TextClassifier
 from textnb.cli import console, evidence
 from textnb.evaluation.novelty import Novelty
@@ -207,8 +207,8 @@ def zipf_rows(seed):
     return pl.DataFrame({"text": texts, "label": map(str, labels)})
 
 
-@pytest.mark.slow
-def test_learned_rows_are_not_called_held_out(folder):
+@pytest.mark.filterwarnings("always::textnb.errors.LearnedRowsWarning")
+def test_learned_rows_are_not_called_held_out(run, folder):
     learned, new = zipf_rows(1), zipf_rows(2)
     TextClassifier().fit(learned).save("m.textnb")
     for name, part in (("learned", learned), ("new", new), ("few", new[:5])):
@@ -216,19 +216,18 @@ def test_learned_rows_are_not_called_held_out(folder):
     goal = ["--class", "1", "--max-false-positives", "0.05", "--dry-run"]
     for verb, *words in (["threshold", *goal], ["calibrate", "--held-out", "-o", "c.textnb"],
                          ["test"], ["test", "--positive", "1"]):
-        # In a process of its own, where a warning is a note and no error.
-        ran = finished(start(verb, "m.textnb", "learned.parquet", *words, "-q")).checked()
+        ran = run(verb, "m.textnb", "learned.parquet", *words, "-q").checked()
         assert ran.err.count("warning: the model has probably learned these rows: 0 of") == 1, verb
         assert "or leave-one-out, or textnb validate" in ran.err
-        assert finished(start(verb, "m.textnb", "new.parquet", *words, "-q")).checked().err == ""
+        assert run(verb, "m.textnb", "new.parquet", *words, "-q").checked().err == ""
         if verb != "threshold":
-            ran = finished(start(verb, "m.textnb", "few.parquet", *words)).checked()
+            ran = run(verb, "m.textnb", "few.parquet", *words).checked()
             assert "note: it can't be told whether the model has learned these rows" in ran.err
-    shown = finished(start("threshold", "m.textnb", "learned.parquet", *goal)).checked().out
+    shown = run("threshold", "m.textnb", "learned.parquet", *goal).checked().out
     assert "no guarantee: the model has probably learned the rows" in shown
     assert "(rows that the model has probably learned)" in shown
-    ran = finished(start("test", "m.textnb", "learned.parquet", "--format", "json")).checked()
+    ran = run("test", "m.textnb", "learned.parquet", "--format", "json").checked()
     assert json.loads(ran.out)["novelty"]["verdict"] == "learned"
-    ran = finished(start("threshold", "m.textnb", "learned.parquet", "--scored", "leave-one-out",
-                         *goal)).checked()
+    ran = run("threshold", "m.textnb", "learned.parquet", "--scored", "leave-one-out",
+                         *goal).checked()
     assert "probably learned" not in ran.err + ran.out

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import MAIL, ODD_LABELS, cells, read_json
+from tests.cli.conftest import MAIL, ODD_LABELS, cells, json_of
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -24,10 +24,6 @@ def odd(folder):
     TextClassifier(tokenizer=Tokenizer(pattern=r"\S+")).fit(texts, list(ODD_LABELS)).save(
         "odd.textnb")
     return folder / "odd.textnb"
-
-
-def json_of(run, *words):
-    return read_json(run(*words, "--format", "json").checked().out)
 
 
 def test_top_shows_a_table_per_class(run, trained):
@@ -172,23 +168,14 @@ def test_the_text_is_of_the_first_column_or_of_another(run, folder):
         assert {part["term"] for part in found["parts"]} == {None, *([term] if term else [])}
 
 
-@pytest.mark.parametrize("ending", ["parquet", "ndjson"])
-def test_lists_of_tokens_from_training_to_explanation(run, folder, ending):
-    lists = MAIL.select(pl.col("text").str.split(" ").alias("tokens"), "label", "id")
-    getattr(lists, f"write_{ending}")(f"rows.{ending}")
-    rows = f"rows.{ending}"
-    run("train", rows, "--text", "tokens", "-o", "m.textnb").checked()
+def test_a_text_of_a_model_of_tokens_is_typed_as_json(run, folder):
+    lists = MAIL.with_columns(tokens=pl.col("text").str.split(" "))
+    lists.write_parquet("rows.parquet")
+    run("train", "rows.parquet", "--text", "tokens", "-o", "m.textnb").checked()
     assert textnb.load("m.textnb").tokenizer.token_columns == ("tokens",)
-    run("update", "m.textnb", rows, "-o", "more.textnb").checked()
-    answers = [read_json(line) for line in run("predict", "m.textnb", rows).checked().out.split(
-        "\n") if line]
-    assert [row["predicted"] for row in answers] == lists["label"].to_list()
-    assert [row["tokens"] for row in answers] == lists["tokens"].to_list()
-    assert json_of(run, "test", "m.textnb", rows)["accuracy"] == 1
+    assert json_of(run, "test", "m.textnb", "rows.parquet")["accuracy"] == 1
     assert json_of(run, "explain", "m.textnb", '["free", "lunch"]')["terms"] == 2
     assert "type one as JSON" in run("explain", "m.textnb", "free lunch").checked(2).err
     MAIL.rename({"text": "tokens"}).write_parquet("texts.parquet")
     assert "'tokens' must be List(String), lists of tokens; it is String" in run(
         "predict", "m.textnb", "texts.parquet").checked(1).err
-    ran = run("train", rows, "--text", "tokens", "--set", "pattern=[a-z]+", "-o", "n.textnb")
-    assert "pattern='[a-z]+' is for texts" in ran.checked(2).err

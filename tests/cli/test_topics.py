@@ -11,6 +11,7 @@ import pytest
 
 import textnb
 from corpora.samples import topics
+from tests.cli.conftest import json_of
 from textnb import Decision, TextClassifier
 from textnb.cli.main import VERBS
 
@@ -40,10 +41,6 @@ def bytes_of(name):
     return Path(name).read_bytes()
 
 
-def json_of(run, *words):
-    return json.loads(run(*words, "--format", "json").checked().out)
-
-
 def test_lists_texts_and_columns_of_labels_are_learned_alike(run, files):
     ran = run("train", "news.parquet", "-o", "lists.textnb").checked()
     assert "4 labels" in ran.err
@@ -58,21 +55,20 @@ def test_lists_texts_and_columns_of_labels_are_learned_alike(run, files):
     assert ran.out == run("test", "topics.textnb", "news.csv", *SEPARATED).checked().out
 
 
-def test_update_forget_and_merge_are_exact(run, files):
-    run("update", "topics.textnb", "tested.ndjson", "-o", "more.textnb").checked()
-    TextClassifier().fit(pl.concat([NEWS, TESTED])).save("whole.textnb")
+def test_updates_are_exact_and_compared(run, files):
+    ran = run("update", "topics.textnb", "tested.csv", *SEPARATED, "-o", "more.textnb").checked()
+    assert "4 labels" in ran.err
+    more = TextClassifier().fit(pl.concat([NEWS, TESTED]))
+    more.save("whole.textnb")
     assert bytes_of("more.textnb") == bytes_of("whole.textnb")
-    run("forget", "more.textnb", "tested.csv", *SEPARATED, "-o", "less.textnb").checked()
-    assert bytes_of("less.textnb") == bytes_of("topics.textnb")
-    TextClassifier().fit(TESTED).save("other.textnb")
-    run("merge", "topics.textnb", "other.textnb", "-o", "both.textnb").checked()
-    assert bytes_of("both.textnb") == bytes_of("more.textnb")
-    ran = run("diff", "topics.textnb", "more.textnb", "tested.ndjson").checked()
-    expected = textnb.compare_models(MODEL, textnb.load("more.textnb"), TESTED)
-    assert f"{expected.differing} of {TESTED.height} decisions flipped" in ran.out
-    assert f"terms that moved most: {LABELS[0]}" in ran.out
-    assert json_of(run, "diff", "topics.textnb", "more.textnb", "tested.ndjson")["flipped"] == (
-        expected.flipped.to_dicts())
+    run("forget", "more.textnb", "tested.ndjson").checked()
+    assert bytes_of("more.textnb") == bytes_of("topics.textnb")
+    two = ("diff", "topics.textnb", "whole.textnb", "tested.ndjson")
+    expected = textnb.compare_models(MODEL, more, TESTED)
+    shown = run(*two).checked().out
+    assert f"{expected.differing} of {TESTED.height} decisions flipped" in shown
+    assert f"terms that moved most: {LABELS[0]}" in shown
+    assert json_of(run, *two)["flipped"] == expected.flipped.to_dicts()
 
 
 def test_predictions_are_lists_and_in_csv_texts(run, files):

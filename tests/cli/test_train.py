@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 import textnb
 from corpora.samples import spam_messages
-from tests.cli.conftest import FORMATS, MAIL, files_in, rows_as
+from tests.cli.conftest import FORMATS, MAIL, files_in, json_of, rows_as
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
@@ -137,7 +136,7 @@ def test_terms_that_a_limit_of_memory_leaves_out_are_told(run, folder):
     ran = run("train", "wide.parquet", "-o", "m.textnb", "--memory-limit", "1M").checked()
     pruned = textnb.load("m.textnb").pruned_
     assert f"terms ({pruned.describe()}) -> m.textnb\n" in ran.err
-    card = json.loads(run("describe", "m.textnb", "--format", "json").checked().out)
+    card = json_of(run, "describe", "m.textnb")
     assert (card["pruned"], card["limits"]["memory_limit"]) == (pruned.to_dict(), 1 << 20)
     ran = run("update", "m.textnb", "wide.parquet").checked()
     assert f"terms ({textnb.load('m.textnb').pruned_.describe()}) -> m.textnb" in ran.err

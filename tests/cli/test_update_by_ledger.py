@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -164,20 +163,6 @@ def test_both_are_written_or_none_wherever_it_ends(run, model, monkeypatch, name
             with sqlite3.connect("m.textnb.ledger") as database:
                 assert database.execute("SELECT count(*) FROM changes").fetchone() == (0,)
             database.close()
-
-
-@pytest.mark.slow
-def test_a_killed_update_loses_and_doubles_nothing(run, model):
-    rows = spam_messages(2000).rename({"text": "body"}).unique("body", maintain_order=True)
-    rows.write_parquet("rows.parquet")
-    run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
-    for wait in (0.4, 0.6, 0.8, 1.0):
-        process = start("update", model, "rows.parquet", "--ledger")
-        time.sleep(wait)
-        process.kill()
-        process.communicate()
-    run("update", model, "rows.parquet", "--ledger").checked()
-    assert model.read_bytes() == Path("plain.textnb").read_bytes()
 
 
 def test_one_message_is_learned_without_polars(model):

@@ -66,16 +66,6 @@ def test_steps_and_their_results_are_heard(folder):
     assert heard.rows > 400
 
 
-def test_a_class_of_one_row_leaves_a_log_loss(folder):
-    rows = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
-                         "label": ["x", "x", "y", "y", "z"]})
-    rows.write_parquet("rows.parquet")
-    rows.write_parquet("test.parquet")
-    validation = json_in(run(folder, "validation.leave_one_out=true", "input.test=test.parquet"),
-                         "validation.json")
-    assert (type(validation["log_loss"]), validation["not_judged"]) == (float, 1)
-
-
 @pytest.mark.parametrize("output", ["mine", "rows.parquet", ".", "..", "/", "rows.parquet/out"])
 def test_only_an_output_of_its_own_is_replaced(folder, output):
     (folder / "mine").mkdir()
