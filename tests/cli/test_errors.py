@@ -277,6 +277,7 @@ BAD_DATA = {
     "train mail.csv -o": [
         ("no/m.textnb", "can't write 'no/m.textnb': No such file or directory"),
         (".", "can't write '.': it is a folder"), ("-", "name a file"),
+        ("/dev/null", "it is a device or a pipe, and a rename would replace it"),
         ("m.textnb --label colour", "no column 'colour'")],
     "predict m.textnb": [
         ("none.csv", "no such file or folder: 'none.csv'\n"),

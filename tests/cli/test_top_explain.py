@@ -168,12 +168,14 @@ def test_the_text_is_of_the_first_column_or_of_another(run, folder):
         assert {part["term"] for part in found["parts"]} == {None, *([term] if term else [])}
 
 
-def test_a_text_of_a_model_of_tokens_is_typed_as_json(run, folder):
+def test_tokens_are_typed_as_json_and_shown_as_text(run, folder):
     lists = MAIL.with_columns(tokens=pl.col("text").str.split(" "))
     lists.write_parquet("rows.parquet")
     run("train", "rows.parquet", "--text", "tokens", "-o", "m.textnb").checked()
     assert textnb.load("m.textnb").tokenizer.token_columns == ("tokens",)
     assert json_of(run, "test", "m.textnb", "rows.parquet")["accuracy"] == 1
+    ran = run("duplicates", "rows.parquet", "rows.parquet", "--text", "tokens", "--show", 2)
+    assert "free money now" in ran.checked().out
     assert json_of(run, "explain", "m.textnb", '["free", "lunch"]')["terms"] == 2
     assert "type one as JSON" in run("explain", "m.textnb", "free lunch").checked(2).err
     MAIL.rename({"text": "tokens"}).write_parquet("texts.parquet")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import nullcontext
 
+import polars as pl
 import pytest
 
 from tests.workflow.conftest import JOB, check, contents, read, run
@@ -204,3 +206,11 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
 def test_an_export_that_works_passes_the_check(setting, folder):
     check(folder, "exports=[{file='model.sql', to='sql-sqlite'}]", setting)
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(("kind", "message"), [("lda", None), ("qda", r"^exports\.0: ")])
+def test_exports_of_feature_tables_are_checked_too(kind, message, folder):
+    pl.DataFrame({"x": [1.0, 2.0], "label": ["a", "b"]}).write_parquet("rows.parquet")
+    text = JOB.replace("l = 0.1", f"kind = '{kind}'").replace("[terms]", "")
+    with nullcontext() if message is None else pytest.raises(ExportError, match=message):
+        check(folder, "exports=[{file='model.sql', to='sql-sqlite'}]", text=text)
