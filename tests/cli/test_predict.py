@@ -71,14 +71,6 @@ def test_a_format_may_be_said_and_standard_input_has_any(run, folder, trained, f
     assert found["id"].to_list() == MAIL["id"].to_list()
 
 
-def test_no_label_is_needed_and_nulls_stay(run, folder, trained):
-    table = pl.DataFrame({"text": ["free", None], "note": [None, "x"], "n": [None, 2.5]})
-    table.write_parquet("rows.parquet")
-    run("predict", trained, "rows.parquet", "-o", "out.parquet").checked()
-    assert pl.read_parquet("out.parquet").rows() == [("free", None, None, "spam"),
-                                                     (None, "x", 2.5, "ham")]
-
-
 @pytest.mark.parametrize("format", FORMATS)
 def test_no_rows_give_no_rows(run, folder, trained, format):
     MAIL.clear().select("text", "id").write_parquet("empty.parquet")
