@@ -48,8 +48,8 @@ def test_a_message_names_settings_as_data():
     assert str(error) == ("l='auto' and min_df=2 of 1,200 documents: give l as a number, not "
                           "'binary=True'")
     write = {"l": "--l", "min_df": "--min-df", "binary": "--binary"}
-    told = error.message(lambda setting: f"{write[setting.name]} {setting.value}".rstrip())
-    assert told == ("--l 'auto' and --min-df 2 of 1,200 documents: give --l as a number, not "
+    message = error.message(lambda setting: f"{write[setting.name]} {setting.value}".rstrip())
+    assert message == ("--l 'auto' and --min-df 2 of 1,200 documents: give --l as a number, not "
                     "'binary=True'")
     again = pickle.loads(pickle.dumps(error))
     assert again.message(lambda setting: setting.name.upper()).startswith("L and MIN_DF of")
@@ -79,7 +79,7 @@ PYTHON_ALONE = {
 
 def named_in_errors():
     """Each setting that an error of the library names, and a module where it does."""
-    found = {}
+    places = {}
     for path in sorted(ROOT.rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(call, ast.Call) or not call.args:
@@ -96,8 +96,8 @@ def named_in_errors():
                 fields = [field.partition("=")[0] for _, field, _, _
                           in Formatter().parse(first.value) if field]
                 names = [field for field in fields if field not in given]
-            found.update(dict.fromkeys(names, str(path.relative_to(ROOT))))
-    return found
+            places.update(dict.fromkeys(names, str(path.relative_to(ROOT))))
+    return places
 
 
 def test_every_setting_of_an_error_is_an_option_or_pythons_alone():

@@ -51,12 +51,12 @@ def test_what_was_told_to_a_server_is_judged_so(run, model):
     with Ledger(model) as ledger:
         ledger.add(b"1", "spam", raw)
     assert learn(str(model)) == 1
-    told = log_odds(run, model, raw)
-    assert told > before + 1
+    later = log_odds(run, model, raw)
+    assert later > before + 1
     with Ledger(model) as ledger:
         ledger.add(b"1", "ham", raw)
     assert learn(str(model)) == 1
-    assert log_odds(run, model, raw) < told - 1
+    assert log_odds(run, model, raw) < later - 1
     assert model.stat().st_mode & 0o777 == 0o600
 
 

@@ -196,11 +196,11 @@ OF_TEXTS = [
 @pytest.mark.parametrize(("words", "settings"), OF_TEXTS, ids=lambda value: (
     "_".join(value) if isinstance(value, list) else ""))
 def test_options_of_texts_reach_the_model(words, settings, run, tables, stop_words):
-    found = train(run, "multinomial", *words).get_params()
+    parameters = train(run, "multinomial", *words).get_params()
     expected = {**TextClassifier(MultinomialNB()).get_params(), **settings,
-                "estimator": found["estimator"], "tokenizer": found["tokenizer"]}
-    assert found == expected
-    assert {name: type(value) for name, value in found.items()} == {
+                "estimator": parameters["estimator"], "tokenizer": parameters["tokenizer"]}
+    assert parameters == expected
+    assert {name: type(value) for name, value in parameters.items()} == {
         name: type(value) for name, value in expected.items()}
 
 

@@ -49,16 +49,16 @@ def test_predictions_are_the_librarys(run, mail, trained):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_ending_of_the_output_tells_its_format(run, many, trained, ending):
     run("predict", trained, "many.parquet", "-o", f"out.{ending}", "-q").checked()
-    found = READERS[ENDINGS[ending]](f"out.{ending}")
-    assert found.columns == ["row", *MAIL.columns, "predicted"]
-    assert found.select(many.columns).cast(many.schema).equals(many)
+    table = READERS[ENDINGS[ending]](f"out.{ending}")
+    assert table.columns == ["row", *MAIL.columns, "predicted"]
+    assert table.select(many.columns).cast(many.schema).equals(many)
 
 
 @pytest.mark.parametrize("format", STREAMED)
 def test_standard_output_is_streamed_in_order(run, many, trained, format):
     ran = run("predict", trained, "many.parquet", "--output-format", format).checked()
-    found = READERS[format](io.StringIO(ran.out))
-    assert found.select(many.columns).cast(many.schema).equals(many)
+    table = READERS[format](io.StringIO(ran.out))
+    assert table.select(many.columns).cast(many.schema).equals(many)
     assert "predicted 30,000 documents" in ran.err
 
 
@@ -66,9 +66,9 @@ def test_standard_output_is_streamed_in_order(run, many, trained, format):
 def test_a_format_may_be_said_and_standard_input_has_any(run, folder, trained, format):
     run("predict", trained, "-", "-o", "out.data", "--output-format", format,
         input=rows_as(MAIL, format)).checked()
-    found = READERS[format]("out.data")
-    assert found["predicted"].to_list() == MAIL["label"].to_list()
-    assert found["id"].to_list() == MAIL["id"].to_list()
+    table = READERS[format]("out.data")
+    assert table["predicted"].to_list() == MAIL["label"].to_list()
+    assert table["id"].to_list() == MAIL["id"].to_list()
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -81,8 +81,8 @@ def test_no_rows_give_no_rows(run, folder, trained, format):
         ran = run("predict", trained, "empty.parquet", "--output-format", format).checked()
         assert ran.out == shown
     else:
-        found = READERS[format](f"out.{format}")
-        assert (found.height, found.columns) == (0, ["text", "id", "predicted"])
+        table = READERS[format](f"out.{format}")
+        assert (table.height, table.columns) == (0, ["text", "id", "predicted"])
 
 
 def test_a_condition_chooses_rows(run, mail, trained):

@@ -46,8 +46,8 @@ def test_a_bucket(stored, same, run, mail, folder):
         run(verb, model, place, *words, *options).checked()
     run("diff", model, model, place, *options).checked()
     # Of two inputs, the one that is there.
-    found = run("duplicates", mail, place, "--exact", "--format", "json", *options).checked()
-    assert json.loads(found.out)["exact"] == 6
+    ran = run("duplicates", mail, place, "--exact", "--format", "json", *options).checked()
+    assert json.loads(ran.out)["exact"] == 6
     ran = run("train", "s3://bucket/cli/none.parquet", "-o", "m.textnb", *options).checked(1)
     assert ran.err == ("error: can't read s3://bucket/cli/none.parquet: there is no such object "
                        "in the bucket\n")

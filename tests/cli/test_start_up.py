@@ -112,10 +112,10 @@ def imported(folder, *calls):
         [sys.executable, "-c", IN_TURN, json.dumps([call.split() for call in calls])], cwd=folder,
         capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line.removeprefix("loaded: ")) for line in done.stderr.splitlines()
+    loaded = [json.loads(line.removeprefix("loaded: ")) for line in done.stderr.splitlines()
              if line.startswith("loaded: ")]
-    assert [code or 0 for code, *_ in found] == [0] * len(calls), done.stderr
-    return [set(modules) for _, *modules in found]
+    assert [code or 0 for code, *_ in loaded] == [0] * len(calls), done.stderr
+    return [set(modules) for _, *modules in loaded]
 
 
 def test_no_command_imports_what_is_heavy(folder):

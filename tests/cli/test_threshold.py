@@ -61,13 +61,13 @@ def test_calibrate_on_rows_held_out(run, model, held):
     before = model.read_bytes()
     ran = run("calibrate", model, held, "--held-out", "--no-length", "-o", "new.textnb",
               "--format", "json", "-q").checked()
-    found = json.loads(ran.out)
-    assert found["calibration"]["method"] == "rows given as held out (can't be verified)"
-    assert found["calibration"]["length_exponent"] == 0.0
-    assert found["log_loss"]["after"] <= found["log_loss"]["before"]
+    answer = json.loads(ran.out)
+    assert answer["calibration"]["method"] == "rows given as held out (can't be verified)"
+    assert answer["calibration"]["length_exponent"] == 0.0
+    assert answer["log_loss"]["after"] <= answer["log_loss"]["before"]
     assert ran.err == ""
     assert model.read_bytes() == before
-    assert textnb.load("new.textnb").calibration_ == Calibration(**found["calibration"])
+    assert textnb.load("new.textnb").calibration_ == Calibration(**answer["calibration"])
 
 
 def test_a_new_calibration_makes_the_decision_stale(run, model, mail, held):
@@ -87,9 +87,9 @@ def test_a_new_calibration_makes_the_decision_stale(run, model, mail, held):
     # A new decision holds, and is chosen on calibrated scores.
     ran = run("threshold", model, held, *BY_COSTS, "--format", "json").checked()
     assert "stale" not in ran.err
-    found = json.loads(ran.out)
-    assert found["evidence"]["calibrated"] is True
-    assert textnb.load(model).decision_ == Decision.from_dict(found)
+    answer = json.loads(ran.out)
+    assert answer["evidence"]["calibrated"] is True
+    assert textnb.load(model).decision_ == Decision.from_dict(answer)
 
 
 def test_a_report_says_that_the_decision_is_stale(run, model, held):
@@ -185,10 +185,10 @@ def test_what_is_no_log_odds_is_called_a_margin(run, folder, estimator, words):
     assert ("no log-probabilities" in card) is (words == "margin is")
 
 
-@pytest.mark.parametrize(("found", "noted"), [(200, True), (230, False), (299, False)])
-def test_rows_of_which_a_part_looks_learned_are_noted(found, noted, capsys):
+@pytest.mark.parametrize(("number", "noted"), [(200, True), (230, False), (299, False)])
+def test_rows_of_which_a_part_looks_learned_are_noted(number, noted, capsys):
     console.stderr.cache_clear()
-    novelty = Novelty(1_000, 300.0, found)
+    novelty = Novelty(1_000, 300.0, number)
     assert novelty.verdict == "new"
     evidence.note_unverified(novelty, quiet=True)
     assert capsys.readouterr().err == ""

@@ -109,14 +109,15 @@ def test_explain_shows_what_decides(run, trained):
 
 
 def test_explain_is_json_that_adds_up(run, trained):
-    found = json_of(run, "explain", trained, "free lunch now at two", "-k", "2")
-    assert set(found) == {
+    answer = json_of(run, "explain", trained, "free lunch now at two", "-k", "2")
+    assert set(answer) == {
         "predicted", "runner_up", "score", "measure", "terms", "known", "parts"}
-    assert (found["measure"], found["terms"], found["known"]) == ("log-odds", 5, 4)
-    assert {found["predicted"], found["runner_up"]} == {"ham", "spam"}
-    assert found["score"] == pytest.approx(
-        sum(part["contribution"] for part in found["parts"]), abs=1e-12)
-    assert [part["part"] for part in found["parts"]] == ["intercept", "term", "term", "other terms"]
+    assert (answer["measure"], answer["terms"], answer["known"]) == ("log-odds", 5, 4)
+    assert {answer["predicted"], answer["runner_up"]} == {"ham", "spam"}
+    assert answer["score"] == pytest.approx(
+        sum(part["contribution"] for part in answer["parts"]), abs=1e-12)
+    assert [part["part"] for part in answer["parts"]] == [
+        "intercept", "term", "term", "other terms"]
 
 
 @pytest.mark.parametrize("text", ["free lunch", "", "\n", "zebra", "naïve 日本 free"])
@@ -134,8 +135,8 @@ def test_explain_of_one_class_has_no_runner_up(run, folder):
     ran = run("explain", "m.textnb", "aa").checked()
     assert ran.out.splitlines()[-1] == "a"
     assert "note: only one class, 'a'" in ran.err
-    found = json_of(run, "explain", "m.textnb", "aa")
-    assert (found["predicted"], found["runner_up"]) == ("a", None)
+    answer = json_of(run, "explain", "m.textnb", "aa")
+    assert (answer["predicted"], answer["runner_up"]) == ("a", None)
 
 
 @pytest.mark.parametrize(("estimator", "measure", "rests_on"), [
@@ -164,8 +165,8 @@ def test_the_text_is_of_the_first_column_or_of_another(run, folder):
     for words, term in (
             (["win"], "subject:win"), (["money"], None), (["money", "--column", "body"],
                                                          "body:money")):
-        found = json_of(run, "explain", "m.textnb", *words)
-        assert {part["term"] for part in found["parts"]} == {None, *([term] if term else [])}
+        answer = json_of(run, "explain", "m.textnb", *words)
+        assert {part["term"] for part in answer["parts"]} == {None, *([term] if term else [])}
 
 
 def test_tokens_are_typed_as_json_and_shown_as_text(run, folder):

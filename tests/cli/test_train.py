@@ -166,8 +166,8 @@ def test_weights_reach_the_model(run, mail, words, weights, class_weight):
     run("train", "rows.parquet", "-o", "m.textnb", *words).checked()
     model = TextClassifier(MultinomialNB(class_weight=class_weight)).fit(
         rows, sample_weight=weights)
-    found = textnb.load("m.textnb").linear_form()
-    assert (found.weights == model.linear_form().weights).all()
+    form = textnb.load("m.textnb").linear_form()
+    assert (form.weights == model.linear_form().weights).all()
     if weights:
         assert "sample weights" in run("forget", "m.textnb", "rows.parquet").checked(2).err
 

@@ -150,9 +150,9 @@ def test_duplicates_between_two_files(run, folder):
         "1 of them is labelled otherwise than their duplicate"]
     assert "free money now" in ran.out
     assert ran.err == "note: 1 row without words: not compared\n"
-    found = textnb.find_duplicates(*two, label="label", near=0.6)
+    answer = textnb.find_duplicates(*two, label="label", near=0.6)
     assert json_of(run, "duplicates", *two, "--label", "label", "--near", "0.6") == {
-        **found.to_dict(), "pairs": found.pairs.to_dicts()}
+        **answer.to_dict(), "pairs": answer.pairs.to_dicts()}
 
 
 def test_duplicates_in_one_file(run, folder):
@@ -161,9 +161,9 @@ def test_duplicates_in_one_file(run, folder):
     assert ran.out == "1 of 7 rows (14.29 %) has a duplicate before it: 1 exact\n"
     assert json_of(run, "duplicates", "mail.csv")["exact"] == 1
     # Two parts of it.
-    found = json_of(run, "duplicates", "mail.csv", "mail.csv", "--where", "split = 'train'",
+    answer = json_of(run, "duplicates", "mail.csv", "mail.csv", "--where", "split = 'train'",
                     "--test-where", "split = 'test'")
-    assert (found["rows"], found["against"]) == (2, 5)
+    assert (answer["rows"], answer["against"]) == (2, 5)
 
 
 def test_those_labelled_otherwise_are_shown_first(run, folder):

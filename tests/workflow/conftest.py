@@ -30,8 +30,8 @@ class Heard(Silent):
         self.steps.append(name)
         return self._advance
 
-    def result(self, found):
-        self.results.append(found)
+    def result(self, outcome):
+        self.results.append(outcome)
 
     def _advance(self, rows):
         self.rows += rows

@@ -15,10 +15,10 @@ def job(folder, *settings):
 
 
 def test_what_is_left_out_has_a_default(tmp_path):
-    found = job(tmp_path)
-    assert (found.model.kind, found.model.text_columns, found.model.columns.label) == (
+    result = job(tmp_path)
+    assert (result.model.kind, result.model.text_columns, result.model.columns.label) == (
         "multinomial", ["text"], "label")
-    assert (found.input.hold_out, found.validation, found.decision) == (0.2, None, None)
+    assert (result.input.hold_out, result.validation, result.decision) == (0.2, None, None)
 
 
 @pytest.mark.parametrize(("written", "path"), [
@@ -32,13 +32,13 @@ def test_what_is_left_out_has_a_default(tmp_path):
 def test_paths_are_beside_the_jobs_file(tmp_path, monkeypatch, written, path):
     monkeypatch.setenv("MAIL", "/home/me/mail")
     monkeypatch.delenv("NOT_SET", raising=False)
-    found = job(tmp_path, f"input.train={written}", f"predictions.input={written}",
+    result = job(tmp_path, f"input.train={written}", f"predictions.input={written}",
                 f"input.test={written}", f"input.train_where=a = '{written}'")
     expected = path.replace("{}", str(tmp_path))
-    assert [found.input.train, found.input.test, found.predictions.input] == [expected] * 3
+    assert [result.input.train, result.input.test, result.predictions.input] == [expected] * 3
     # A condition may hold such a text.
-    assert found.input.train_where == f"a = '{written}'"
-    assert found.output == str(tmp_path / "out")
+    assert result.input.train_where == f"a = '{written}'"
+    assert result.output == str(tmp_path / "out")
 
 
 def test_a_variable_of_the_environment_that_is_not_set_is_named(tmp_path, monkeypatch):
@@ -48,7 +48,7 @@ def test_a_variable_of_the_environment_that_is_not_set_is_named(tmp_path, monkey
         job(tmp_path, "input.train=${NOT_SET}/x")
 
 
-@pytest.mark.parametrize(("setting", "found"), [
+@pytest.mark.parametrize(("setting", "holds"), [
     ("model.l=0.1", lambda job: job.model.parameters["l"] == 0.1),
     ("model.l=auto", lambda job: job.model.parameters["l"] == "auto"),
     ('model.text=["a", "b"]', lambda job: job.model.text_columns == ["a", "b"]),
@@ -60,5 +60,5 @@ def test_a_variable_of_the_environment_that_is_not_set_is_named(tmp_path, monkey
     ("calibration={}", lambda job: job.calibration.length_aware is True),
     ("exports=[{file='w.onnx'}]", lambda job: job.exports[0].to is None),
     ("output = elsewhere", lambda job: job.output.endswith("elsewhere"))])
-def test_keys_are_set_from_outside(tmp_path, setting, found):
-    assert found(job(tmp_path, setting))
+def test_keys_are_set_from_outside(tmp_path, setting, holds):
+    assert holds(job(tmp_path, setting))

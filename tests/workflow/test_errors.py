@@ -182,9 +182,9 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
     (folder / "tabs.csv").write_text("text\tlabel\na word\tx\n")
     if (settings, error, said) in OF_SOURCES:
         # It is seen before anything is learned.
-        with pytest.raises(error, match=said) as found:
+        with pytest.raises(error, match=said) as info:
             check(folder, *settings)
-        assert "--" not in found.value.command_line
+        assert "--" not in info.value.command_line
     for is_first in (True, False):
         before = contents(folder)
         with pytest.raises(error, match=said):
