@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
@@ -107,3 +109,42 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def files_in(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
+
+
+FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
+
+
+def rows_as(table: pl.DataFrame, format: str) -> bytes:
+    """A table as a file of a format."""
+    buffer = io.BytesIO()
+    if format == "tsv":
+        table.write_csv(buffer, separator="\t")
+    else:
+        getattr(table, f"write_{format}")(buffer)
+    return buffer.getvalue()
+
+
+def read_json(text: str) -> Any:
+    """JSON as the standard has it: NaN and Infinity are not in it."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def json_of(run: Run, *words: object) -> Any:
+    """What a command writes with --format json."""
+    return read_json(run(*words, "--format", "json").checked().out)
+
+
+def cells(out: str) -> list[list[str]]:
+    """The rows of the tables in a text."""
+    return [[cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
+            for line in out.splitlines() if line.startswith(("│", "┃"))]
+
+
+# Labels that are markup, or hold what a terminal would obey; and as they are shown.
+ODD_LABELS = {"[bold]red[/bold]": "[bold]red[/bold]", "[/]": "[/]", "\x1b[31mred": r"\x1b[31mred",
+              "two\nlines": r"two\nlines", "bell\x07": r"bell\x07", "\x9b31m": r"\x9b31m",
+              "\u202e": r"\u202e", "日本": "日本"}

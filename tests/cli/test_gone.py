@@ -10,10 +10,8 @@ import click
 import pytest
 
 import textnb
-from tests.cli.conftest import Run
 from textnb import HeldOut, TextClassifier
 from textnb.cli.main import VERBS, command_of
-from textnb.cli.options import Command
 from textnb.errors import ParameterError
 from textnb.export.targets.known import TARGETS, target_of
 from textnb.runtime.gone import KEYS, NAMES, OPTIONS, SETTINGS
@@ -64,35 +62,29 @@ OLD_NAMES = (
     "smoothing_path verify_export write_report")
 
 
-def command(verb: str) -> Command:
-    found = command_of(verb)
-    assert isinstance(found, Command)
-    return found
-
-
-def options_of(verb: str) -> set[str]:
-    return {name for param in command(verb).params
+def options_of(verb):
+    return {name for param in command_of(verb).params
             for name in (*param.opts, *param.secondary_opts) if name.startswith("-")}
 
 
-def test_there_are_few_options() -> None:
-    options = [param for verb in VERBS for param in command(verb).params
+def test_there_are_few_options():
+    options = [param for verb in VERBS for param in command_of(verb).params
                if isinstance(param, click.Option) and param.name != "help_all"]
     assert len(options) <= 190
 
 
-def test_everything_of_0_1_is_there_or_in_the_tables() -> None:
+def test_everything_of_0_1_is_there_or_in_the_tables():
     assert {(verb, option) for verb, options in OLD.items() for option in options.split()
             if option not in options_of(verb)} <= {*OPTIONS}
     assert {*OLD_NAMES.split()} - {*textnb.__all__} <= {*NAMES}
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS)
-def test_what_replaces_an_option_is_there(verb: str, option: str) -> None:
+def test_what_replaces_an_option_is_there(verb, option):
     advice = OPTIONS[verb, option]
     # What an option takes as KEY=VALUE is a setting of the verb.
     for under, key in re.findall(r"--(read|set) [\"']?(\w+)", advice):
-        assert key in {field.name for group in command(verb).groups
+        assert key in {field.name for group in command_of(verb).groups
                        for field, facts in declared(group) if facts.under == under}
     assert {*re.findall(r"--[a-z][\w-]*", advice)} <= options_of(verb)
     assert {*re.findall(r"textnb (\w+)", advice)} <= {*VERBS}
@@ -100,7 +92,7 @@ def test_what_replaces_an_option_is_there(verb: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_replaces_a_name_is_there(name: str) -> None:
+def test_what_replaces_a_name_is_there(name):
     for module in re.findall(r"import it from (textnb[\w.]+)", NAMES[name]):
         assert hasattr(importlib.import_module(module), name)
     assert all(hasattr(textnb, new) for new in re.findall(r"textnb\.([A-Z]\w+)", NAMES[name]))
@@ -108,14 +100,14 @@ def test_what_replaces_a_name_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS)
-def test_options(run: Run, verb: str, option: str) -> None:
+def test_options(run, verb, option):
     assert option not in options_of(verb)
     ran = run(verb, option, "x").checked(3 if verb == "filter" else 2)
     assert ran.err.endswith(f"Error: {option} is gone: {OPTIONS[verb, option]}\n")
 
 
 @pytest.mark.parametrize("target", GONE)
-def test_targets(run: Run, folder: Path, target: str) -> None:
+def test_targets(run, folder, target):
     assert target not in TARGETS
     said = f"the target {target} is gone: {GONE[target]}"
     with pytest.raises(ParameterError) as refused:
@@ -126,7 +118,7 @@ def test_targets(run: Run, folder: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_keys_of_jobs(run: Run, folder: Path, key: str) -> None:
+def test_keys_of_jobs(run, folder, key):
     Path("job.toml").write_text("")
     typed = key.replace("exports.", "exports.0.")
     ran = run("run", "job.toml", "--set", f"{typed}=1").checked(2)
@@ -134,7 +126,7 @@ def test_keys_of_jobs(run: Run, folder: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_settings(run: Run, folder: Path, name: str) -> None:
+def test_settings(run, folder, name):
     Path("job.toml").write_text('output = "out"\n[input]\ntrain = "x.csv"\n')
     ran = run("run", "job.toml", "--set", f"model.{name}=1").checked(2)
     assert f"model.{name}: it is gone: {SETTINGS[name]}\n" in ran.err

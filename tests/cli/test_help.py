@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from click.shell_completion import ShellComplete
 
-from tests.cli.conftest import Run
 from textnb.cli.main import GROUPS, VERBS, app
 
 
-def test_the_verbs_stand_in_five_groups(run: Run) -> None:
+def test_the_verbs_stand_in_five_groups(run):
     assert [*GROUPS] == ["learn", "judge", "examine", "export", "mail"]
     assert sum(map(len, GROUPS.values())) == len(VERBS) == 22
     shown = run("help").checked()
@@ -23,13 +22,13 @@ def test_the_verbs_stand_in_five_groups(run: Run) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_for_a_verb(run: Run, verb: str) -> None:
+def test_help_for_a_verb(run, verb):
     shown = run("help", verb).checked()
     assert shown.out.startswith(f"Usage: textnb {verb} ")
     assert run(verb, "--help") == run(verb, "-h") == shown
 
 
-def test_help_for_settings(run: Run) -> None:
+def test_help_for_settings(run):
     for topic in ("set", "read"):
         shown = run("help", "train", topic).checked()
         assert shown == run("train", "--help", topic) == run("help", topic)
@@ -42,7 +41,7 @@ def test_help_for_settings(run: Run) -> None:
     (["help", "train", "tokens"], "textnb help train has no topic 'tokens': it has read and set"),
     (["help", "run", "set"], "textnb help run has no topic 'set'"),
 ])
-def test_a_verb_that_is_not_known(run: Run, arguments: list[str], said: str) -> None:
+def test_a_verb_that_is_not_known(run, arguments, said):
     assert run(*arguments).checked(2).err.endswith(f"Error: {said}\n")
 
 
@@ -50,6 +49,6 @@ def test_a_verb_that_is_not_known(run: Run, arguments: list[str], said: str) -> 
     ([], "dr", {"drift"}), (["help"], "dr", {"drift"}), (["help"], "", {*VERBS}),
     (["drift"], "--ref", {"--reference", "--reference-where"}),
 ])
-def test_completion(words: list[str], typed: str, offered: set[str]) -> None:
+def test_completion(words, typed, offered):
     complete = ShellComplete(app, {}, "textnb", "_TEXTNB_COMPLETE")
     assert {item.value for item in complete.get_completions(words, typed)} == offered

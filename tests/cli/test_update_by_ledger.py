@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from corpora.samples import spam_messages
-from tests.cli.conftest import Run
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MultinomialNB,
-    TextClassifier,
-    load,
-    scan_mail,
-)
+from tests.cli.conftest import finished, start
+from textnb import TextClassifier, load, scan_mail
 from textnb.filter import ledger as ledgers
 from textnb.filter.by_ledger import keys_of
 from textnb.filter.ledger import Ledger, message_key
@@ -42,23 +32,26 @@ class Ended(BaseException):
 
 
 @pytest.fixture
-def model(folder: Path) -> Path:
+def model(folder):
     path = folder / "m.textnb"
     TextClassifier(text="body").fit(ROWS).save(path)
     (folder / "new.eml").write_bytes(NEW)
     return path
 
 
-def counts(path: Path) -> dict[str, int]:
+def counts(path):
     fitted = load(path)
     return dict(zip(fitted.classes_.tolist(), fitted.estimator_.class_count_.tolist(), strict=True))
 
 
-def test_a_message_is_learned_once_and_forgotten_without_its_class(run: Run, model: Path) -> None:
+def test_a_message_is_learned_once_and_forgotten_without_its_class(run, model):
     before = model.read_bytes()
-    assert "1 document learned\n" in run("update", model, "new.eml", "--as", "spam", "--ledger"
-                                         ).checked().err
+    ran = run("update", model, "new.eml", "--as", "spam", "--ledger").checked()
+    assert "1 document learned\n" in ran.err
     once = model.read_bytes()
+    stored = Path("m.textnb.ledger").read_bytes()
+    assert all(word not in stored for word in (b"watches", b"1@a", b"New"))
+    assert Path("m.textnb.ledger").stat().st_mode & 0o777 == 0o600
     # The ledger is there now, and is used without the option.
     again = run("update", model, "new.eml", "--as", "spam").checked()
     assert "1 document learned before, or twice in the input: changed nothing" in again.err
@@ -77,7 +70,7 @@ def test_a_message_is_learned_once_and_forgotten_without_its_class(run: Run, mod
     assert model.read_bytes() == before
 
 
-def test_what_the_ledger_does_not_know_is_forgotten_by_its_class(run: Run, model: Path) -> None:
+def test_what_the_ledger_does_not_know_is_forgotten_by_its_class(run, model):
     before = model.read_bytes()
     run("update", model, "new.eml", "--as", "spam").checked()
     assert not Path("m.textnb.ledger").exists()
@@ -85,7 +78,7 @@ def test_what_the_ledger_does_not_know_is_forgotten_by_its_class(run: Run, model
     assert model.read_bytes() == before
 
 
-def test_rows_without_an_id_are_known_by_their_texts(run: Run, model: Path) -> None:
+def test_rows_without_an_id_are_known_by_their_texts(run, model):
     ROWS.head(4).write_parquet("rows.parquet")
     pl.DataFrame({"body": ["cheap pills"], "label": ["ham"]}).write_parquet("other.parquet")
     ran = run("update", model, "rows.parquet", "other.parquet", "--ledger").checked()
@@ -95,7 +88,7 @@ def test_rows_without_an_id_are_known_by_their_texts(run: Run, model: Path) -> N
     assert counts(model) == {"ham": 22, "spam": 20}
 
 
-def test_updates_by_ledger_equal_updates_without(run: Run, model: Path) -> None:
+def test_updates_by_ledger_equal_updates_without(run, model):
     rows = spam_messages(300).rename({"text": "body"}).unique("body", maintain_order=True)
     rows.write_parquet("rows.parquet")
     run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
@@ -114,7 +107,7 @@ def test_updates_by_ledger_equal_updates_without(run: Run, model: Path) -> None:
         assert len(ledger) == rows.height + wrong
 
 
-def test_the_key_is_that_of_the_server(folder: Path) -> None:
+def test_the_key_is_that_of_the_server(folder):
     for label in ("ham", "spam"):
         (folder / label).mkdir()
         (folder / label / "new.eml").write_bytes(NEW)
@@ -125,35 +118,26 @@ def test_the_key_is_that_of_the_server(folder: Path) -> None:
     assert keys_of(fitted, rows) == [message_key(parsed.message_id, texts)]
 
 
-def test_a_ledger_belongs_to_one_file(run: Run, model: Path) -> None:
-    ran = run("update", model, "new.eml", "--as", "spam", "--ledger", "-o", "b.textnb").checked(2)
+def test_a_ledger_belongs_to_one_file(run, model):
+    message = ("new.eml", "--as", "spam")
+    ran = run("update", model, *message, "--ledger", "-o", "b.textnb").checked(2)
     assert "leave out --output, or --ledger" in ran.err
-    run("update", model, "new.eml", "--as", "spam", "--ledger").checked()
-    run("update", model, "new.eml", "--as", "spam", "-o", "b.textnb").checked()
-    assert "m.textnb has a ledger" in run(
-        "update", "b.textnb", "new.eml", "--as", "spam", "-o", model).checked(2).err
-    ran = run("update", "none.textnb", "new.eml", "--as", "spam", "--ledger").checked(1)
+    run("update", model, *message, "--ledger").checked()
+    run("update", model, *message, "-o", "b.textnb").checked()
+    ran = run("update", "b.textnb", *message, "-o", model).checked(2)
+    assert "m.textnb has a ledger" in ran.err
+    run("update", "none.textnb", *message, "--ledger").checked(1)
     assert not Path("none.textnb.ledger").exists()
 
 
-def test_no_text_is_in_the_ledger(run: Run, model: Path) -> None:
-    run("update", model, "new.eml", "--as", "spam", "--ledger").checked()
-    stored = Path("m.textnb.ledger").read_bytes()
-    assert all(word not in stored for word in (b"watches", b"1@a", b"New"))
-    if os.name == "posix":
-        assert Path("m.textnb.ledger").stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize("name_of_message", ["new.eml", "new.mbox"])
-def test_both_are_written_or_none_wherever_it_ends(
-    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch, name_of_message: str
-) -> None:
+def test_both_are_written_or_none_wherever_it_ends(run, model, monkeypatch, name_of_message):
     Path("new.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
-    first, command = model.read_bytes(), (
-        "update", model, name_of_message, "--as", "spam", "--ledger")
+    first = model.read_bytes()
+    command = ("update", model, name_of_message, "--as", "spam", "--ledger")
     run(*command).checked()
     expected = model.read_bytes()
-    calls: dict[str, tuple[Any, Any]] = {
+    calls = {
         "write": (version2, version2.write),
         "_keep_rights": (ledgers, ledgers._keep_rights), "replace": (os, os.replace),
         "_sync_folder": (ledgers, ledgers._sync_folder), "settle": (Ledger, Ledger.settle)}
@@ -163,9 +147,7 @@ def test_both_are_written_or_none_wherever_it_ends(
                 path.unlink()
             model.write_bytes(first)
 
-            def ended(
-                *arguments: Any, call: Any = call, before: bool = before, **more: Any
-            ) -> None:
+            def ended(*arguments, call=call, before=before, **more):
                 if not before:
                     call(*arguments, **more)
                 raise Ended
@@ -183,59 +165,25 @@ def test_both_are_written_or_none_wherever_it_ends(
             database.close()
 
 
-@pytest.mark.slow
-def test_a_killed_update_loses_and_doubles_nothing(run: Run, model: Path) -> None:
-    rows = spam_messages(2000).rename({"text": "body"}).unique("body", maintain_order=True)
-    rows.write_parquet("rows.parquet")
-    run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
-    for wait in (0.4, 0.6, 0.8, 1.0):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "textnb", "update", model, "rows.parquet", "--ledger"],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-            stderr=subprocess.DEVNULL)
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    run("update", model, "rows.parquet", "--ledger").checked()
-    assert model.read_bytes() == Path("plain.textnb").read_bytes()
-
-
-def loaded_by_update(*options: str) -> tuple[str, str]:
-    """Which of the heavy modules the update with one message loads, and what it says.
-
-    Some versions of filelock import sqlite3 themselves: the ledger's module is looked for.
-    """
-    code = ("import sys; from textnb.cli.main import app\n"
-            f"try: app(['update', 'm.textnb', *{options!r}])\n"
-            "except SystemExit: pass\n"
-            "heavy = {'textnb.filter.ledger': 'ledger', 'polars': 'polars'}\n"
-            "print(*(heavy[name] for name in heavy if name in sys.modules))")
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
-    return done.stdout.strip(), done.stderr
-
-
-def test_without_a_ledger_no_database_is_loaded(model: Path) -> None:
-    assert loaded_by_update("new.eml", "--as", "spam")[0] == ""
-
-
-@pytest.mark.parametrize("estimator", [
-    MultinomialNB(), MultinomialNB(l=0.5), BernoulliNB(), ComplementNB()])
-def test_one_message_is_learned_without_polars(model: Path, estimator: Any) -> None:
+def test_one_message_is_learned_without_polars(model):
     rows = pl.DataFrame({"body": ["cheap brand pills", "see you at noon", "see brand"] * 20,
                          "tokens": [["a"], ["b", "c"], ["c"]] * 20,
                          "label": ["spam", "ham", "eggs"] * 20})
-    TextClassifier(estimator, text=["body", "tokens"]).fit(rows).save("m.textnb")
+    TextClassifier(text=["body", "tokens"]).fit(rows).save("m.textnb")
     shutil.copy("m.textnb", "slow.textnb")
     Path("box.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
-    subprocess.run([sys.executable, "-m", "textnb", "update", "slow.textnb", "box.mbox", "--as",
-                    "spam", "--ledger"], check=True, capture_output=True,
-                   env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
-    modules, said = loaded_by_update("new.eml", "--as", "spam", "--ledger")
-    assert (modules, "1 document learned\n" in said) == ("ledger", True)
-    modules, said = loaded_by_update("new.eml", "--as", "spam")
-    assert (modules, "changed nothing" in said) == ("ledger", True)
+    finished(start("update", "slow.textnb", "box.mbox", "--as", "spam", "--ledger")).checked()
+    # Some versions of filelock import sqlite3 themselves: the ledger's module is looked for.
+    code = ("import sys; from textnb.cli.main import app\n"
+            "for name, *words in (['plain.textnb'], ['m.textnb', '--ledger'], ['m.textnb']):\n"
+            "    try: app(['update', name, 'new.eml', '--as', 'spam', *words])\n"
+            "    except SystemExit: pass\n"
+            "    print('textnb.filter.ledger' in sys.modules, 'polars' in sys.modules)")
+    shutil.copy("m.textnb", "plain.textnb")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False False", "True False", "True False"]
+    assert "1 document learned\n" in done.stderr
+    assert "changed nothing" in done.stderr
     assert Path("m.textnb").read_bytes() == Path("slow.textnb").read_bytes()
     learned = []
     for name in ("m.textnb", "slow.textnb"):
@@ -245,14 +193,14 @@ def test_one_message_is_learned_without_polars(model: Path, estimator: Any) -> N
     assert learned[0] == learned[1]
 
 
-def test_what_was_told_to_a_server_comes_before_one_message(run: Run, model: Path) -> None:
+def test_what_was_told_to_a_server_comes_before_one_message(run, model):
     with Ledger(model) as ledger:
         ledger.add(b"1", "ham", b"\n\nsee you\n")
     run("update", model, "new.eml", "--as", "spam").checked()
     assert counts(model) == {"ham": 21, "spam": 21}
 
 
-def test_lists_of_labels_have_a_ledger_too(run: Run, folder: Path) -> None:
+def test_lists_of_labels_have_a_ledger_too(run, folder):
     rows = pl.DataFrame({"text": ["ab b", "cd d", "ef f"], "label": [["a", "b"], ["a"], []]})
     rows.write_parquet("rows.parquet")
     run("train", "rows.parquet", "-o", "m.textnb").checked()

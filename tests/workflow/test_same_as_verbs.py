@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from corpora.samples import spam_messages
+from tests.workflow.conftest import run
 from textnb.cli.main import app, command_of
-from textnb.cli.options import Command
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.runtime.settings import declared
-from textnb.workflow.job import SECTIONS, read_job
+from textnb.workflow.job import SECTIONS
 from textnb.workflow.options import LabelledOptions, LearnOptions
-from textnb.workflow.run import run_job
 
 # By section of a job: its verb, and keys that say where rows come from or where results go.
 VERBS = {
@@ -53,57 +50,43 @@ top = 50
 """
 
 
-def verb(*words: object) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("section", VERBS)
-def test_a_section_has_the_options_of_its_verb(section: str) -> None:
+def test_a_section_has_the_options_of_its_verb(section):
     name, own = VERBS[section]
-    command = command_of(name)
-    assert isinstance(command, Command)
-    keys = {field.name: type(field) for field, _ in declared(SECTIONS[section])}
-    groups = [group for group in command.groups if issubclass(SECTIONS[section], group) or any(
-        base in group.__mro__ for base in SECTIONS[section].__mro__[:-1])]
-    options = {field.name for group in groups for field, _ in declared(group)}
-    assert keys.keys() - own <= options
-    assert {each.name for base in SECTIONS[section].__mro__ if base in groups
-            for each, _ in declared(base)} <= keys.keys()
+    bases = SECTIONS[section].__mro__
+    groups = [group for group in command_of(name).groups if issubclass(
+        SECTIONS[section], group) or any(base in group.__mro__ for base in bases[:-1])]
+    keys = {field.name for field, _ in declared(SECTIONS[section])}
+    assert keys - own <= {field.name for group in groups for field, _ in declared(group)}
+    assert {field.name for base in bases if base in groups for field, _ in declared(base)} <= keys
 
 
-def test_the_model_has_the_options_of_train() -> None:
-    command = command_of("train")
-    assert isinstance(command, Command)
-    assert {ColumnSettings, LimitSettings, LearnOptions} <= set(command.groups)
-    assert any(issubclass(group, LabelledOptions) for group in command.groups)
+def test_the_model_has_the_options_of_train():
+    groups = command_of("train").groups
+    assert {ColumnSettings, LimitSettings, LearnOptions} <= {*groups}
+    assert any(issubclass(group, LabelledOptions) for group in groups)
 
 
-def test_a_job_writes_what_the_verbs_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    spam_messages(300).write_parquet("rows.parquet")
+def test_a_job_writes_what_the_verbs_write(folder):
+    def verb(*words):
+        done = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
     spam_messages(120, seed=1).write_parquet("test.parquet")
-    Path("job.toml").write_text(JOB, "utf-8")
-    job = run_job(read_job("job.toml"))
-
+    job = run(folder, text=JOB)
     verb("train", "rows.parquet", "--l", "0.5", "--min-df", "2", "-o", "m.textnb")
-    validated = verb("validate", "m.textnb", "rows.parquet", "--folds", "3", "--positive", "spam",
-                     "--format", "json")
+    validation = verb("validate", "m.textnb", "rows.parquet", "--folds", "3", "--positive", "spam",
+                      "--format", "json")
     verb("calibrate", "m.textnb", "rows.parquet", "--no-length")
     verb("threshold", "m.textnb", "rows.parquet", "--scored", "leave-one-out", "--class", "spam",
          "--costs", "10,1")
-    tested = verb("test", "m.textnb", "test.parquet", "--positive", "spam", "--format", "json")
-    verb("predict", "m.textnb", "test.parquet", "--probability", "--scores", "-o", "p.parquet")
+    measures = verb("test", "m.textnb", "test.parquet", "--positive", "spam", "--format", "json")
+    verb("predict", "m.textnb", "test.parquet", "--probability", "--scores", "-o",
+         "predictions.parquet")
     verb("export", "m.textnb", "--positive", "spam", "--top", "50", "-o", "spam.json")
-
-    def written(name: str) -> Any:
-        return json.loads((job / name).read_text("utf-8"))
-
     assert Path("m.textnb").read_bytes() == (job / "model.textnb").read_bytes()
-    assert written("validation.json") == json.loads(validated)
-    assert written("metrics.json") == json.loads(tested)
-    assert pl.read_parquet("p.parquet").equals(pl.read_parquet(job / "predictions.parquet"))
-    assert Path("spam.json").read_bytes() == (job / "spam.json").read_bytes()
+    assert json.loads((job / "validation.json").read_text("utf-8")) == json.loads(validation)
+    assert json.loads((job / "metrics.json").read_text("utf-8")) == json.loads(measures)
+    for name in ("predictions.parquet", "spam.json"):
+        assert Path(name).read_bytes() == (job / name).read_bytes()

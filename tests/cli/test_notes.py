@@ -1,0 +1,77 @@
+"""What commands note on standard error beside their results."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import textnb
+from tests.cli.conftest import MAIL
+from textnb import TextClassifier, Tokenizer
+
+
+@pytest.mark.parametrize("settings", [
+    (), ("--l", "auto"), ("--model", "nblinear"), ("--memory-limit", "50M")])
+def test_rows_without_a_text_are_counted_once_in_training(run, folder, settings):
+    rows = pl.concat([MAIL.select("text", "label"), pl.DataFrame({
+        "text": [None, "", " \n"], "label": ["spam", "ham", "ham"]})])
+    rows.write_parquet("rows.parquet")
+    train = ("train", "rows.parquet", *settings, "-o", "m.textnb")
+    note = "note: 3 rows hold no text (null, empty or white space alone)"
+    assert run(*train).checked().err.count(note) == 1
+    assert "no text" not in run(*train, "-q").checked().err
+
+
+def test_rows_without_a_text_are_counted_where_they_are_answered(run, folder, trained):
+    rows = pl.DataFrame({"text": ["free", None, ""], "label": ["spam", "ham", "ham"]})
+    rows.write_parquet("rows.parquet")
+    for verb in ("predict", "test"):
+        assert ("note: 2 rows hold no text (null, empty or white space alone): answered by the "
+                "classes' priors alone\n") in run(verb, trained, "rows.parquet").checked().err
+        ran = run(verb, trained, "rows.parquet", "--where", "text = 'free'").checked()
+        assert "no text" not in ran.err
+    assert textnb.evaluate(textnb.load(trained), rows).textless == 2
+
+
+@pytest.mark.filterwarnings("always")
+def test_words_without_spaces_between_them_are_warned_of(run, folder):
+    # Each text is a phrase of Chinese characters that no other text holds.
+    texts = ["".join(chr(0x4E00 + (row * 31 + n * (row + 1)) % 300) for n in range(9))
+             for row in range(100)]
+    pl.DataFrame({"text": texts, "label": ["x", "y"] * 50}).write_parquet("rows.parquet")
+    train = ("train", "rows.parquet", "-o", "m.textnb", "-q")
+    ran = run(*train, "--set", "unspaced=whole").checked()
+    assert ran.err.startswith("warning: 100% of the tokens are of terms that occur once")
+    assert "--set unspaced=pairs" in ran.err
+    assert run(*train, "--analyzer", "char", "--ngrams", "1,2").checked().err == ""
+
+
+@pytest.mark.filterwarnings("always")
+def test_texts_of_unknown_terms_are_warned_of_once(run, folder):
+    TextClassifier(tokenizer=Tokenizer(unspaced="whole")).fit(
+        ["aa bb"] * 20, ["x", "y"] * 10).save("m.textnb")
+    pl.DataFrame({"text": ["zz"] * 20 + ["aa"] * 30, "label": ["x", "y"] * 25}).write_parquet(
+        "rows.parquet")
+    for words in (["predict", "m.textnb", "rows.parquet", "-o", "out.csv", "-q"],
+                  ["test", "m.textnb", "rows.parquet", "-q"]):
+        ran = run(*words).checked()
+        assert ran.err.count("warning: 20 of 50 texts (40%) hold no term") == 1, words
+
+
+def test_a_condition_that_leaves_rows_is_not_blamed(run, folder, trained):
+    MAIL.head(2).write_csv("mail.csv")
+    ran = run("test", trained, "mail.csv", "--where", "label IS NOT NULL").checked()
+    assert "leaves no rows" not in ran.err
+
+
+def test_a_server_that_is_missing_is_named_by_its_variable(run, folder, trained, monkeypatch):
+    pytest.importorskip("psycopg")
+    run("export", trained, "--to", "sql-postgres", "-o", "m.sql").checked()
+    monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
+    ran = run("verify", "m.sql").checked(1)
+    assert "Set the environment variable TEXTNB_POSTGRES" in ran.err
+    monkeypatch.setenv("TEXTNB_POSTGRES", "host=127.0.0.1 port=1 dbname=none connect_timeout=2")
+    ran = run("verify", "m.sql").checked(1)
+    assert "that TEXTNB_POSTGRES names does not answer (" in ran.err
+    assert "pip install" not in ran.err
+    assert ran.err.count("\n") == 1

@@ -1,0 +1,210 @@
+"""What is wrong in a job: it is named by its key, as early as it can be seen, and changes nothing.
+
+A job's file is read, then its sources are checked, then it runs. Options that a step shares with
+its verb are in the table of tests/cli/test_errors.py.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+
+import polars as pl
+import pytest
+
+from tests.workflow.conftest import JOB, check, contents, read, run
+from textnb import (
+    DataError,
+    ExportError,
+    ParameterError,
+    SchemaError,
+    SourceError,
+    TextClassifier,
+)
+from textnb.workflow.job import read_job
+
+# Keys that are set, and what is said when the file is read.
+IN_THE_FILE = [
+    ("model.kind=multinomal", "model.kind: unknown value 'multinomal' - did you mean"),
+    ("model.kind=[1]", "model.kind: unknown value [1]"),
+    ("model.alpha=1.0", "model.alpha: belongs to kind=rda; "),
+    ("model.alpha=1.0", "whose smoothing parameter is l"), ("model.l=-1", "model.l: must be"),
+    ("model.lamda=1", "model.lamda: no such key; the keys there are "),
+    ("model.ngrams=2", "did you mean 'ngram_range' of [model.tokenizer]?"),
+    ("model.ngram_range=2", "no such key there; it is one of [model.tokenizer]"),
+    ("validation.l=1", "validation.l: no such key there; it is one of [model]"),
+    ("input.label=topic", "input.label: no such key there; it is one of [model]"),
+    ("report={}", "report: no such key there; it is one of [test]"),
+    ("decision.class=spam", "decision.class: no such key - did you mean 'positive'?"),
+    ("input.trian=x", "input.trian: no such key - did you mean 'train'?; the keys there are"),
+    ("inptu.train=x", "inptu: no such key - did you mean 'input'?"),
+    ("model.tokenizer.patern=x", "model.tokenizer.patern: no such key - did you mean 'pattern'?"),
+    ("model.tokenizer.analyzer=words", "analyzer: unknown value 'words' - did you mean 'word'"),
+    ("model.tokenizer.ngram_range=[2, 1]", "model.tokenizer.ngram_range: must be"),
+    ("model.features=['x']", "model.features: belongs to kind=gaussian, lda"),
+    ("model.min_df=often", "model.min_df: must be a count"), ("model.min_df=inf", "min_df: must"),
+    ("model.memory_limit=x", "model.memory_limit: must be bytes, "),
+    ("model.text=[]", "model.text: must be a column"),
+    ("model.label=text", "model: the label column 'text' is also one"),
+    ("model.label=predicted", "'predicted' is the name of an answer"),
+    ("model.keep_sample=100", "model.keep_sample: is for models whose weights are learned"),
+    ("decision.confidence=2", "decision.confidence: must be a number above 0 and below 1; got 2"),
+    ("decision.costs=[-1, 0]", "decision.costs: must be two numbers above 0, "),
+    ("decision.positive=spam", "decision: give one of max_false_positive_rate, costs"),
+    ("decision.max_false_positive_rate=0.1", "needs positive: the class whose errors are counted"),
+    ("validation={leave_one_out=true, folds=5}", "folds: does not go with leave_one_out"),
+    ("validation.smoothing=[]", "validation.smoothing: must be different numbers >= 0"),
+    ("input.hold_out=1.5", "input.hold_out: must be above 0 and below 1; got 1.5"),
+    ("input.train=1", "input.train: must be a path or URL"),
+    ("input={train='a.csv', label_columns=['x'], label_separator='|'}",
+     "input.label_columns: does not go with label_separator"),
+    ("output={}", "output: must be a path or URL"),
+    ("output=a\0", "output: a path without the character NUL"),
+    ("output.x=1", "--set output.x: there is no table that could hold 'x'"),
+    ("test.report=a/b.html", "test.report: a name in the output folder"),
+    ("test.report=a\0.html", "test.report: a name in the output folder"),
+    ("test.report=model.textnb", "test.report: a name in the output folder"),
+    ("predictions.explain=-1", "predictions.explain: must be 0 or more; got -1"),
+    ("predictions.file=x.txt", "predictions.file: an ending of .parquet, "),
+    ("predictions.file=../x.csv", "predictions.file: a name in the output folder"),
+    ("predictions.file=terms.csv", "two outputs have the name 'terms.csv'"),
+    ("predictions={file='a.TSV', top=2}", "predictions: a.TSV can't hold the lists of top: "),
+    ("exports.0.to=json", "exports.0.file: it is missing"),
+    ("exports=[{to='postgres', file='x'}]", "exports.0.to: unknown value 'postgres' - did you"),
+    ("exports=[{file='w.sql'}]", "may be for several systems"),
+    ("exports=[{file='w'}]", "does not tell for which system"),
+    ("exports.3.to=json", "--set exports.3.to: there are 0 entries"),
+    ("exports.\u00b2=1", "--set must be key=value"), ("nonsense", "--set must be key=value"),
+    ("=1", "--set must be key=value"), ("model..l=1", "--set must be key=value"),
+    ("model.l=0.1\n[x]\ny=2", "model.l: must be a finite number >= 0"),
+    ("model.l=" + "[" * 3000, "--set model.l: "), ("model.l=" + "9" * 5000, "--set model.l: "),
+    ("calibration={}", "calibration: it leaves rows out by subtraction, which model.max_features"),
+    *((f"{section}={{}}", f"{section}: it is for models of texts; model.kind is 'lda'")
+      for section in ("validation", "calibration", "terms")),
+    ("input={train='a', label_separator='|'}", "label_separator: it is for models of texts"),
+    ("input={train='a', label_columns=['a']}", "label_columns: it is for models of texts"),
+]
+
+
+@pytest.mark.parametrize(("setting", "said"), IN_THE_FILE, ids=[
+    f"{setting:.30}" for setting, _ in IN_THE_FILE])
+def test_a_fault_of_the_file_names_its_key_once(setting, said, tmp_path):
+    text = JOB
+    if "model.kind is 'lda'" in said or "for models of texts" in said:
+        text = JOB.replace("l = 0.1", "kind = 'lda'").replace("[terms]", "")
+    elif setting == "calibration={}":
+        text = JOB.replace("l = 0.1", "max_features = 20")
+    with pytest.raises(ParameterError, match=re.escape(said)) as error:
+        read(tmp_path, setting, text=text)
+    assert str(error.value).count(said) == 1
+
+
+def test_every_fault_is_told_at_once_with_its_line(tmp_path):
+    with pytest.raises(ParameterError) as error:
+        read(tmp_path, "model.tokenizer.pattern=3", text=(
+            'title = "x"\n[input]\n[validation]\nfolds = 0\n[model]\nmindf = 2\nfeatures = ["x"]'))
+    for part in ("job.toml: ", "output: it is missing", "input.train: it is missing",
+                 "line 1: title: no such key", "line 4: validation.folds: must be",
+                 "line 6: model.mindf: no such key - did you mean 'min_df'?",
+                 "line 7: model.features: belongs to kind=gaussian",
+                 # What was set from outside is on no line.
+                 "\n  model.tokenizer.pattern: must be"):
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"output = ", b"\xff\xfe", b"[a]\n[a]"])
+def test_what_is_no_toml(tmp_path, content):
+    (tmp_path / "job.toml").write_bytes(content)
+    for path, said in (("job.toml", r"can't read .*job\.toml: it is no TOML"),
+                       ("none.toml", "No such file"), ("", "Is a directory")):
+        with pytest.raises(SourceError, match=said):
+            read_job(tmp_path / path)
+
+
+@pytest.mark.parametrize("text", [
+    'output = "out"\ninput = "postgresql://u:SECRET@host/news"',
+    'output = "out"\n[[input]]\ntrain = "s3://b/x"\nstorage_options = { aws_key = "SECRET" }',
+    'output = "out"\n[input]\ntrain = ["postgresql://u:SECRET@host/news"]',
+    'output = "postgresql://u:SECRET@host/news"\n[input]\ntrain = "rows.csv"',
+    'output = "out"\nmodel = "SECRET"\n[input]\ntrain = "rows.csv"',
+    'output = "out"\nexports = "SECRET"\n[input]\ntrain = "rows.csv"',
+    'output = "out"\n[input]\ntrain = "rows.csv"\nstorage_options = "SECRET"'])
+def test_a_secret_is_in_no_error(tmp_path, text):
+    with pytest.raises(ParameterError) as error:
+        read(tmp_path, text=text)
+    assert "SECRET" not in str(error.value)
+    with pytest.raises(SourceError) as unread:
+        read_job("postgresql://u:SECRET@host/news")
+    assert "SECRET" not in str(unread.value)
+
+
+# Keys that are set, and what is said when sources and exports are checked.
+OF_SOURCES = [
+    (["input.train=none.csv"], SourceError, r"^input\.train: no such file or folder: '.*none"),
+    (["input.test=none.csv"], SourceError, r"^input\.test: no such file"),
+    (["predictions.input=none.csv"], SourceError, r"^predictions\.input: no such file"),
+    (["model.text=body"], SchemaError, r"^input\.train: no column 'body' .* model\.text$"),
+    (["model.label=kind"], SchemaError, r"^input\.train: no column 'kind'.* model\.label$"),
+    (["validation.groups=author"], SchemaError, r"^validation\.groups: no column 'author'"),
+    (["validation.time=day"], SchemaError, r"^validation\.time: no column 'day'"),
+    (["model.weight=w"], SchemaError, r"^model\.weight: no column 'w' .* the columns are "),
+    (["model.kind=nblinear", "model.warm_start=other.textnb"], ParameterError,
+     "weights of NBLinear; got those of"),
+    (["model.warm_start=other.textnb"], ParameterError, "a warm start is for models with a solver"),
+    (["input.test=semicolons.csv"], SchemaError,
+     r"^input\.test: no column 'text' \(the text column\): the only.*\. Say so with "
+     r'input\.separator = ";"$'),
+    (["input.test=tabs.csv"], SchemaError, r'\. Say so with input\.format = "tsv"$'),
+    (["exports=[{file='w', to='parquet', reads='text'}]"], ExportError, r"^exports\.0: "),
+]
+
+
+# The same for what only the rows can tell.
+OF_ROWS = [
+    (["input.train_where=nothing = 1"], ParameterError, "input.train_where 'nothing = 1'"),
+    (["input.test_where=label = 'x'"], DataError,
+     "no rows to test on: input.test_where = \"label = 'x'\" leaves none of them"),
+    (["input.train_where=label = 'x'", "input.test_where=label = 'ham'"], DataError,
+     "no rows to learn"),
+    (["test.positive=junk"], ParameterError, "test.positive: unknown value 'junk'"),
+    (["decision.positive=junk", "decision.costs=[1.0, 1.0]"], ParameterError,
+     "decision.positive: unknown value 'junk'"),
+    (["decision.positive=spam", "decision.max_false_positive_rate=0.0001"], DataError,
+     "more are needed"),
+    (["exports.0.to=liblinear", "exports.0.file=x"], ExportError, "say which class"),
+]
+
+
+@pytest.mark.parametrize(("settings", "error", "said"), [*OF_SOURCES, *OF_ROWS], ids=str)
+def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
+    TextClassifier().fit(["aa", "bb"], ["x", "y"]).save("other.textnb")
+    (folder / "semicolons.csv").write_text("text;label\na word;x\n")
+    (folder / "tabs.csv").write_text("text\tlabel\na word\tx\n")
+    if (settings, error, said) in OF_SOURCES:
+        # It is seen before anything is learned.
+        with pytest.raises(error, match=said) as info:
+            check(folder, *settings)
+        assert "--" not in info.value.command_line
+    for is_first in (True, False):
+        before = contents(folder)
+        with pytest.raises(error, match=said):
+            run(folder, *settings)
+        assert contents(folder) == {**before, "job.toml": (folder / "job.toml").read_bytes()}
+        if is_first:
+            run(folder)
+
+
+@pytest.mark.parametrize("setting", [
+    "model.kind=complement", "exports.0.positive=spam", "model.binary=true",
+    "model.class_weight={spam=2.0}", "model.tokenizer.sklearn=true", "model.min_df=2"])
+def test_an_export_that_works_passes_the_check(setting, folder):
+    check(folder, "exports=[{file='model.sql', to='sql-sqlite'}]", setting)
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(("kind", "message"), [("lda", None), ("qda", r"^exports\.0: ")])
+def test_exports_of_feature_tables_are_checked_too(kind, message, folder):
+    pl.DataFrame({"x": [1.0, 2.0], "label": ["a", "b"]}).write_parquet("rows.parquet")
+    text = JOB.replace("l = 0.1", f"kind = '{kind}'").replace("[terms]", "")
+    with nullcontext() if message is None else pytest.raises(ExportError, match=message):
+        check(folder, "exports=[{file='model.sql', to='sql-sqlite'}]", text=text)
