@@ -200,19 +200,6 @@ def test_small_counts(kind, case):
     assert_agreement(ours, theirs, matrix(np.concatenate([X, unlike(X)])))
 
 
-@every_kind
-@pytest.mark.parametrize("weight", [None, np.maximum(ROW_WEIGHTS, 0.3)], ids=["rows", "weights"])
-def test_learning_in_pieces(kind, weight):
-    X, y = small_for(kind)
-    ours, theirs = pair(kind, 0.1)
-    for start in range(0, len(y), 25):
-        piece = slice(start, start + 25)
-        for model in (ours, theirs):
-            model.partial_fit(X[piece], y[piece], classes=["ham", "spam", "unsure"],
-                              sample_weight=None if weight is None else weight[piece])
-    assert_agreement(ours, theirs, X)
-
-
 @pytest.mark.parametrize("threshold", [0.0, 1.0, 2.5])
 def test_presence_above_a_threshold(threshold):
     X, y = small_for("bernoulli")

@@ -15,9 +15,7 @@ from tests.native_sources import source, with_views
 from textnb.bayes import linear_solver
 from textnb.bayes.dual_descent import descend, descend_together
 from textnb.bayes.linear_solver import LinearSolver
-from textnb.errors import ParameterError
-from textnb.runtime import native
-from textnb.runtime.native import SOLVER, Build, build, usable
+from textnb.runtime.native import SOLVER, build, usable
 
 needs_compiler = pytest.mark.skipif(
     build(SOLVER).kernel is None, reason=f"the solver is not compiled: {build(SOLVER).reason}")
@@ -171,25 +169,3 @@ def test_without_the_compiled_loops_the_optimum_is_the_same(tol, near, monkeypat
     assert one == pytest.approx(other, rel=near)
     if tol < 1e-2:
         np.testing.assert_allclose(found[0].weights, found[1].weights, atol=1e-6)
-
-
-def test_the_environment_decides(monkeypatch):
-    monkeypatch.setenv("TEXTNB_KERNEL", "off")
-    assert compiled_descent() is None
-    monkeypatch.setenv("TEXTNB_KERNEL", "maybe")
-    with pytest.raises(ParameterError, match="TEXTNB_KERNEL"):
-        compiled_descent()
-    monkeypatch.setattr(native, "build", lambda package: Build(None, "no compiler"))
-    monkeypatch.setenv("TEXTNB_KERNEL", "on")
-    with pytest.raises(ParameterError, match="is not compiled: no compiler"):
-        compiled_descent()
-    monkeypatch.delenv("TEXTNB_KERNEL")
-    assert compiled_descent() is None
-
-
-@needs_compiler
-def test_what_was_compiled_from_another_source_is_not_used(monkeypatch):
-    monkeypatch.setattr(native, "digest", lambda package, module: "another")
-    modules, reason = build.__wrapped__(SOLVER)
-    assert modules is None
-    assert reason.startswith("it was compiled from another descent.py: install textnb again")

@@ -71,7 +71,6 @@ def test_it_is_the_estimators_form(estimator, classes):
     assert found.features == expected.features
     assert type(found) is type(expected)
     if isinstance(found, RequiredTermsForm):
-        assert isinstance(expected, RequiredTermsForm)
         assert (found.required.toarray() == expected.required.toarray()).all()
 
 

@@ -57,12 +57,6 @@ def pooled(X: Array, y: Array, divisor: float | None = None) -> Array:
     return np.asarray(within / (len(X) if divisor is None else divisor), dtype=np.float64)
 
 
-def weighed(X: Array, y: Array, priors: list[float]) -> Array:
-    """Σ_k π_k Σ_k."""
-    return np.asarray(sum(prior * covariance(of_class(X, y, label))
-                          for prior, label in zip(priors, labels(y), strict=True)))
-
-
 def shrunk(matrix: Array, s: float) -> Array:
     """(1 - s) Σ + s tr(Σ)/p I."""
     p = len(matrix)
