@@ -1,4 +1,4 @@
-"""Feature maps: scikit-learn's tf-idf, one row and many, explanations, and steps nobody knows."""
+"""Feature maps: what their steps say, one row and many, explanations, and steps nobody knows."""
 
 import copy
 import pickle
@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import TfidfTransformer
 
 import textnb
 from textnb import BernoulliNB, LinearForm, ParameterError, TextClassifier
@@ -76,19 +75,6 @@ def by_hand(features, counts):
             case "length":
                 rows = np.array([row / (np.sqrt((row**2).sum()) or 1.0) for row in rows])
     return rows
-
-
-@pytest.mark.parametrize("idf", [False, True])
-@pytest.mark.parametrize("sublinear", [False, True])
-@pytest.mark.parametrize("norm", [None, "l2"])
-def test_scikit_learns_values(idf, sublinear, norm):
-    theirs = TfidfTransformer(norm=norm, use_idf=idf, smooth_idf=True, sublinear_tf=sublinear)
-    expected = theirs.fit_transform(sp.csr_matrix(COUNTS)).toarray()
-    steps = [Sublinear()] * sublinear + [IDF] * idf + [Length()] * (norm == "l2")
-    if idf:
-        np.testing.assert_allclose(IDF.weights, theirs.idf_, rtol=1e-15)
-    np.testing.assert_allclose(FeatureMap(tuple(steps)).sparse(COUNTS).toarray(), expected,
-                               rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("name", MAPS)

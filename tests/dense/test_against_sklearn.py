@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 import pytest
 from sklearn import datasets, discriminant_analysis, naive_bayes, neighbors
-from sklearn.covariance import ledoit_wolf_shrinkage as their_ledoit_wolf
 
 from tests.dense import samples
 from tests.dense.samples import LDA, QDA, RDA
@@ -205,16 +204,6 @@ def test_linear_keeps_its_digits_where_columns_differ_in_scale(name, shrinkage, 
     expected = gaussian.posterior(gaussian.discriminants(X, means, sigma, priors))
     model = LDA(shrinkage=shrinkage, priors=priors if given else None)
     close(model.fit(X, y).predict_log_proba(X), expected)
-
-
-@every_data
-def test_the_oracle_has_scikit_learns_ledoit_wolf_shrinkage(name):
-    X, y = varying(name)
-    own = X[y == 1]
-    own = own[:, own.std(axis=0) > 0]
-    own = (own - own.mean(axis=0)) / own.std(axis=0)
-    sample, share = own.T @ own / len(own), their_ledoit_wolf(own)
-    close(gaussian.ledoit_wolf(own), gaussian.shrunk(sample, share), 1e-10)
 
 
 # Quadratic discriminants

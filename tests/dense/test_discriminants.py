@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 from sklearn import discriminant_analysis
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -62,17 +61,9 @@ def test_nearest_centroid_scores_are_those_of_its_formula():
 # Linear forms
 
 
-@pytest.fixture
-def three():
-    """δ1 = x1 + 2 x2 + 1, δ2 = 2 x1 - x2 + 2, δ3 = -x1 + 2 x2 + 1."""
-    return LinearForm(np.array([1, 2, 3]), np.array([[1.0, 2.0, -1.0], [2.0, -1.0, 2.0]]),
-                      np.array([1.0, 2.0, 1.0]), features=FeatureMap((Center(np.zeros(2)),)))
-
-
-def test_three_discriminants_at_a_point(three):
-    # δ1 = 1 + 2 + 1, δ2 = 2 - 1 + 2, δ3 = -1 + 2 + 1. Published tables of this example have a slip
-    # in δ3; by its definition it is 2.
-    assert three.scores(np.array([[1.0, 1.0]])).tolist() == [[4.0, 3.0, 2.0]]
+# δ1 = x1 + 2 x2 + 1, δ2 = 2 x1 - x2 + 2, δ3 = -x1 + 2 x2 + 1.
+THREE = LinearForm(np.array([1, 2, 3]), np.array([[1.0, 2.0, -1.0], [2.0, -1.0, 2.0]]),
+                   np.array([1.0, 2.0, 1.0]), features=FeatureMap((Center(np.zeros(2)),)))
 
 
 @pytest.mark.parametrize(("a", "b", "w", "c", "at_one"), [
@@ -81,21 +72,24 @@ def test_three_discriminants_at_a_point(three):
     (2, 3, [3.0, -3.0], 1.0, 1.0),   # 3 - 2
     (3, 1, [-2.0, 0.0], 0.0, -2.0),
 ])
-def test_pairwise_discriminants_have_the_signs_of_their_definition(three, a, b, w, c, at_one):
-    weights, intercept = three.pairwise(a, b)
+def test_three_discriminants_by_hand(a, b, w, c, at_one):
+    # At (1, 1): δ1 = 1 + 2 + 1, δ2 = 2 - 1 + 2, δ3 = -1 + 2 + 1. Published tables of this example
+    # have a slip in δ3; by its definition it is 2.
+    assert THREE.scores(np.array([[1.0, 1.0]])).tolist() == [[4.0, 3.0, 2.0]]
+    weights, intercept = THREE.pairwise(a, b)
     assert (weights.tolist(), intercept) == (w, c)
     assert weights @ np.ones(2) + intercept == at_one
 
 
 @pytest.mark.parametrize("center", [None, np.array([0.5, -2.0]), np.array([1e3, 1e3])])
-def test_a_center_changes_no_score_once_it_is_folded_in(three, center):
+def test_a_center_changes_no_score_once_it_is_folded_in(center):
     shift = np.zeros(2) if center is None else center
-    moved = LinearForm(three.classes, three.weights, three.intercept + shift @ three.weights,
+    moved = LinearForm(THREE.classes, THREE.weights, THREE.intercept + shift @ THREE.weights,
                        features=IDENTITY if center is None else FeatureMap((Center(center),)))
     x = np.array([[1.0, 1.0], [-3.0, 0.25]])
-    close(moved.scores(x), three.scores(x), 1e-12)
-    close(moved.uncentered().scores(x), three.scores(x), 1e-12)
-    assert moved.pairwise(1, 2)[1] == pytest.approx(three.pairwise(1, 2)[1])
+    close(moved.scores(x), THREE.scores(x), 1e-12)
+    close(moved.uncentered().scores(x), THREE.scores(x), 1e-12)
+    assert moved.pairwise(1, 2)[1] == pytest.approx(THREE.pairwise(1, 2)[1])
 
 
 def test_the_linear_form_is_that_of_the_textbook():
@@ -177,17 +171,16 @@ def test_the_bayes_classifier_of_iris_sepals():
     assert model.score(sepals, SPECIES) == pytest.approx((best == SPECIES).mean())
 
 
-def test_naive_bayes_of_two_principal_components_of_iris():
-    components = PCA(n_components=2).fit_transform(IRIS)
-    labels = np.where(SPECIES == 1, "versicolor", "rest")
-    model = GaussianNB(var_smoothing=0.0).fit(components, labels)
-    assert model.classes_.tolist() == ["rest", "versicolor"]
-    assert model.class_count_.tolist() == [100, 50]
-    each = [components[labels == name] for name in model.classes_]
-    close(model.theta_, [own.mean(axis=0) for own in each], 1e-10)
-    close(model.var_, [own.var(axis=0) for own in each], 1e-10)
-    expected = gaussian.naive_joint(components, model.theta_, model.var_, [2 / 3, 1 / 3])
-    close(model.predict_joint_log_proba(components), expected, 1e-10)
+def test_two_gaussians_by_hand():
+    # Means 1 and 12, variances 1 and 4; at 4: -9/2 and -64/8 - log 2, of equal priors.
+    X, y = [[0.0], [2.0], [10.0], [14.0]], ["a", "a", "b", "b"]
+    odds = np.log(2) + 64 / 8 - 9 / 2
+    for model in (GaussianNB(var_smoothing=0.0), QDA()):
+        scores = model.fit(X, y).predict_joint_log_proba([[4.0]])[0]
+        close(scores, np.log(1 / 2) - np.log(2 * np.pi) / 2 - [9 / 2, np.log(2) + 64 / 8], 1e-14)
+        close(scores[0] - scores[1], odds, 1e-14)
+    # One variance of both, (1 + 4) / 2: a line of slope 11 / 2.5, 0 in the middle at 6.5.
+    close(LDA().fit(X, y).decision_function([[6.5], [7.5]]), [0.0, 4.4], 1e-13)
 
 
 # The choice of (α, γ), and of shrinkage

@@ -48,19 +48,6 @@ def test_moments_are_those_of_the_definition(diagonal, weighted):
 
 
 @diagonals
-@pytest.mark.parametrize("folds", [2, 5, 20])
-def test_folds_add_to_the_whole_and_one_taken_out_is_a_refit_on_the_rest(diagonal, folds):
-    X, y = table()
-    fold = np.arange(60) // 3 % folds
-    parts = [of(X[fold == i], y[fold == i], diagonal=diagonal) for i in range(folds)]
-    whole = sum(parts[1:], start=parts[0])
-    equal(whole, of(X, y, diagonal=diagonal))
-    for i, part in enumerate(parts):
-        equal(whole - part, of(X[fold != i], y[fold != i], diagonal=diagonal))
-    equal(of(X[:1], y[:1], diagonal=diagonal) + of(X[1:], y[1:], diagonal=diagonal), whole)
-
-
-@diagonals
 def test_all_rows_taken_out_leave_nothing(diagonal):
     whole = of(*table(), diagonal=diagonal)
     nothing = whole - whole
@@ -105,17 +92,6 @@ def test_any_split_adds_and_subtracts(X, data):
         assert got.class_count.tolist() == expected.class_count.tolist()
         np.testing.assert_allclose(got.mean, expected.mean, atol=1e-9 * scale**0.5)
         np.testing.assert_allclose(got.scatter, expected.scatter, atol=1e-9 * scale)
-
-
-@given(arrays(np.float64, (8, 2), elements=st.floats(-100, 100)),
-       st.lists(st.integers(1, 3), min_size=8, max_size=8))
-@settings(deadline=None, max_examples=examples(40))
-def test_whole_weights_repeat_rows(X, times):
-    y = np.arange(8) % 2
-    weighed = of(X, y, sample_weight=np.array(times, dtype=np.float64))
-    repeated = of(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighed.mean, repeated.mean, atol=1e-10)
-    np.testing.assert_allclose(weighed.scatter, repeated.scatter, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -114,17 +114,6 @@ def discriminants(X: Array, means: Array, sigma: Array, priors: Any) -> Array:
     return np.asarray(X.astype(np.longdouble) @ weights + b)
 
 
-def normal(x: float, mu: float, variance: float) -> float:
-    return float(-0.5 * (np.log(2 * np.pi * variance) + (x - mu) ** 2 / variance))
-
-
-def naive_joint(X: Array, means: Array, variances: Array, priors: Any) -> Array:
-    """log π_k + Σ_i log N(x_i; μ_ki, σ²_ki)."""
-    return np.array([[np.log(prior) + sum(normal(x, m, v) for x, m, v in zip(
-        row, means[k], variances[k], strict=True)) for k, prior in enumerate(priors)]
-        for row in X])
-
-
 def posterior(scores: Array) -> Array:
     """log P(class | row) from joint scores."""
     shifted = scores - scores.max(axis=1, keepdims=True)
