@@ -15,6 +15,7 @@ from tests.native_sources import source, with_views
 from textnb.bayes import linear_solver
 from textnb.bayes.dual_descent import descend, descend_together
 from textnb.bayes.linear_solver import LinearSolver
+from textnb.runtime import native
 from textnb.runtime.native import SOLVER, build, usable
 
 needs_compiler = pytest.mark.skipif(
@@ -169,3 +170,11 @@ def test_without_the_compiled_loops_the_optimum_is_the_same(tol, near, monkeypat
     assert one == pytest.approx(other, rel=near)
     if tol < 1e-2:
         np.testing.assert_allclose(found[0].weights, found[1].weights, atol=1e-6)
+
+
+@needs_compiler
+def test_what_was_compiled_from_another_source_is_not_used(monkeypatch):
+    monkeypatch.setattr(native, "digest", lambda package, module: "another")
+    modules, reason = build.__wrapped__(SOLVER)
+    assert modules is None
+    assert reason.startswith("it was compiled from another descent.py: install textnb again")

@@ -10,7 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import textnb
 from tests.bayes.samples import COUNT_MODELS, X, Y, every_count_model, matrices
-from tests.oracles import categorical
 from tests.oracles.scikit_learn import expected_failures
 from textnb import BernoulliNB, CategoricalNB, DataError, MultinomialNB, NBLinear, TextClassifier
 from textnb.models.histogram import HistogramDensity
@@ -294,28 +293,3 @@ def test_categories_that_come_later_give_what_one_fit_gives(matrix, weighted):
         rows.max(axis=0) + 1).tolist()
     assert pieces.statistics_.equals(whole.statistics_)
     assert np.array_equal(pieces.predict_joint_log_proba(rows), whole.predict_joint_log_proba(rows))
-
-
-@pytest.mark.parametrize("l", [0.0, 1e-10, 1.0])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_sparse_categories_are_dense_categories_and_those_of_the_oracle(l, weighted):
-    rng = np.random.default_rng(1)
-    rows = rng.integers(0, 4, size=(80, 6))
-    rows[:, 1] += 1
-    y = rng.integers(0, 3, size=80)
-    weight = 0.1 * (1 + np.arange(80) % 7) if weighted else None
-    dense = CategoricalNB(l=l).fit(rows, y, sample_weight=weight)
-    sparse = CategoricalNB(l=l).fit(sp.csr_array(rows), y, sample_weight=weight)
-    np.testing.assert_allclose(sparse.feature_count_, dense.feature_count_, rtol=1e-13, atol=0)
-    # No row has category 0 of feature 1: a rest of a difference is none.
-    assert not sparse.category_count_[1][:, 0].any()
-    np.testing.assert_allclose(
-        sparse.predict_joint_log_proba(sp.csr_array(rows)), dense.predict_joint_log_proba(rows),
-        rtol=1e-13)
-    sizes = (rows.max(axis=0) + 1).tolist()
-    expected = [categorical.scores(rows.tolist(), y.tolist(), row, l, sizes,
-                                   None if weight is None else weight.tolist())
-                for row in rows[:10].tolist()]
-    np.testing.assert_allclose(dense.predict_joint_log_proba(rows[:10]), expected, rtol=1e-12)
-    if not weighted:
-        assert sparse.statistics_.equals(dense.statistics_)

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -92,44 +91,6 @@ def many(rows=300, terms=40, classes=3, seed=0):
     for k in range(classes):
         mean[k, 3 * k:3 * k + 3] = 1.0
     return draw.poisson(mean[y]), np.array(["a", "b", "c", "d"])[y]
-
-
-@binarized
-@pytest.mark.parametrize("C", [0.1, 1.0])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_small_tolerance_gives_the_optimum_of_logistic_regression(binarize, C, classes):
-    rows, y = many(classes=classes)
-    form = NBLogisticRegression(C=C, binarize=binarize, tol=1e-9, max_iter=100_000).fit(
-        rows, y).linear_form()
-    used = ((rows > 0) if binarize else rows).astype(float)
-    for k in [1] if classes == 2 else range(3):
-        label = form.classes[k]
-        r = np.array(by_hand(rows, y, label, 1.0, binarize))
-        # Newton's method on the primal. The intercept is a weight like all others, of a column of
-        # ones: the solver draws it towards 0 too.
-        extended = np.concatenate([used * r, np.ones((len(used), 1))], axis=1)
-        optimum = LogisticRegression(C=C, solver="newton-cholesky", fit_intercept=False, tol=1e-12,
-                                     max_iter=1000).fit(extended, y == label).coef_[0]
-        np.testing.assert_allclose(form.weights[:, k], optimum[:-1] * r, rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(form.intercept[k], optimum[-1], rtol=1e-6, atol=1e-8)
-
-
-def test_a_small_tolerance_gives_the_optimum_of_the_squared_hinge():
-    rows, y = many(classes=2)
-    r = np.array(by_hand(rows, y, "b", 1.0, True))
-    extended = np.concatenate([(rows > 0) * r, np.ones((len(rows), 1))], axis=1)
-    sign = np.where(y == "b", 1.0, -1.0)
-
-    def objective(w):
-        short = np.maximum(0.0, 1.0 - sign * (extended @ w))
-        return 0.5 * w @ w + short @ short, w - 2.0 * (sign * short) @ extended
-
-    optimum = minimize(objective, np.zeros(extended.shape[1]), jac=True, method="L-BFGS-B",
-                       options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000}).x
-    w, b = NBLogisticRegression(loss="hinge", tol=1e-10, max_iter=100_000).fit(
-        rows, y).linear_form().binary("b")
-    np.testing.assert_allclose(w, optimum[:-1] * r, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(b, optimum[-1], rtol=1e-5, atol=1e-7)
 
 
 def test_a_tolerance_that_was_missed_is_told():

@@ -1,4 +1,4 @@
-"""The weights of single terms, from plain numbers as a filter computes them, are those of arrays."""
+"""The weight of a single term, from plain numbers as a filter has them, is that of arrays."""
 
 import numpy as np
 import pytest

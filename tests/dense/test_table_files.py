@@ -16,7 +16,6 @@ from textnb.models.histogram import HistogramDensity
 MIXTURE = PlugInBayes(GaussianMixture(2, random_state=0))
 SEARCH = PlugInBayes(KernelDensity(), search={"bandwidth": [0.3, 1.0]}, cv=3)
 SLOW = PlugInBayes(GaussianMixture(random_state=0), search={"max_iter": [50, 60]}, cv=2)
-BINS = PlugInBayes(HistogramDensity(bins=4))
 
 
 def rows(label=("a", "b")):
@@ -31,10 +30,10 @@ def stored(tmp_path_factory):
     """The file of a model, which is fitted and saved once."""
     path, contents = tmp_path_factory.mktemp("stored") / "m.textnb", {}
 
-    def content_of(model, labels=("a", "b"), **settings):
-        key = repr((model, labels, settings))
+    def content_of(model, **settings):
+        key = repr((model, settings))
         if key not in contents:
-            TableClassifier(model, **settings).fit(rows(labels)).save(path)
+            TableClassifier(model, **settings).fit(rows()).save(path)
             contents[key] = path.read_bytes()
         return contents[key]
 
@@ -59,8 +58,8 @@ def assert_comes_back(model, frame, path):
     return again
 
 
-@pytest.mark.parametrize("model", [SEARCH, MIXTURE, *(
-    PlugInBayes(HistogramDensity(bins=bins)) for bins in (3, "fd", [-2.0, 0.0, 3.0]))], ids=repr)
+@pytest.mark.parametrize("model", [SEARCH, *(
+    PlugInBayes(HistogramDensity(bins=bins)) for bins in ("fd", [-2.0, 0.0, 3.0]))], ids=repr)
 def test_densities_come_back(tmp_path, model):
     assert_comes_back(TableClassifier(model).fit(rows()), rows(), tmp_path / "m.textnb")
 
@@ -141,8 +140,6 @@ CHANGES = [
         [{"bandwidth": 0.5}, {"bandwidth": 0.3}], [{"bandwidth": 0.3}], [{}, {}], ["x", "y"],
         [{"kernel": "tophat"}] * 2, [{"bandwidth": True}, {"bandwidth": 1.0}],
         [{"bandwidth": 0.3, "rtol": 1.0}, {"bandwidth": 0.3}], [None, None], 7, None)),
-    *((BINS, (*DENSITY, "bins"), bins, "bins")
-      for bins in (MAX_BINS + 1, 10**12, 0, 2.5, "zz", [1.0, 0.0])),
 ]
 
 
@@ -152,13 +149,6 @@ def test_a_value_that_was_changed_is_refused(tmp_path, stored, model, path, valu
     # A model that keeps something that it learned has one column alone.
     settings = {"features": ["p"]} if path == LEARNED else {}
     refused(with_value(stored(model, **settings), path, value), tmp_path, words)
-
-
-@pytest.mark.parametrize("labels", [[1, 2**63], [-2**63 - 1, 0], [1, 2**64]], ids=str)
-@pytest.mark.parametrize("model", [GaussianNB(), PlugInBayes()], ids=repr)
-def test_labels_beyond_64_bits_are_refused(tmp_path, stored, model, labels):
-    refused(with_value(stored(model, (1, 2)), ("classes", "labels"), labels), tmp_path,
-            "beyond 64 bits")
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), LDA()], ids=repr)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tests.oracles import counting
+from tests.oracles.counting import Labels, Rows, Weights
 from tests.oracles.exact import Number, Smoothing, log, per_feature, total
 
 
@@ -26,3 +28,17 @@ def weights(theta: Sequence[Fraction], norm: bool) -> list[float]:
     logs = [log(q) for q in theta]
     whole = total(abs(value) for value in logs) if norm else 1.0
     return [-value / whole for value in logs]
+
+
+def scores(
+    rows: Rows, labels: Labels, row: Sequence[Number], l: Smoothing, norm: bool = False,
+    weighted: Weights = None,
+) -> list[float]:
+    """The scores of a row, by sorted class, learned from labelled rows; they hold no prior."""
+    classes = sorted(set(labels))
+    counts = [counting.of_class(rows, labels, label, weighted) for label in classes]
+    return [
+        total(float(x) * w
+              for x, w in zip(row, weights(theta(counts, k, l), norm), strict=True) if x)
+        for k in range(len(classes))
+    ]
