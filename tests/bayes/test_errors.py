@@ -9,43 +9,28 @@ from sklearn.exceptions import ConvergenceWarning
 import textnb
 from tests.bayes.samples import COUNT_MODELS, X, Y, some_counts, with_wide_indices
 from tests.classifier.models import SPAM
-from textnb import (
-    BernoulliNB,
-    CategoricalNB,
-    ComplementNB,
-    DataError,
-    GaussianNB,
-    LogCountRatio,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    ParameterError,
-    RegularizedDiscriminantAnalysis,
-    SchemaError,
-    TextClassifier,
-    TextnbError,
-    TfidfComplementNB,
-    leave_one_out,
-)
+from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.bayes import ratio
 from textnb.bayes.labels import Labels
+from textnb.errors import DataError, ParameterError, SchemaError, TextnbError
 from textnb.models.histogram import HistogramDensity
 from textnb.models.known import model_named
 
-ROW_MODELS = [NBLinear(), TfidfComplementNB(), NBLogisticRegression()]
+ROW_MODELS = [NBLinear(), textnb.TfidfComplementNB(), NBLogisticRegression()]
 COUNTS, CODES = some_counts(2)
 FRAME = pl.DataFrame({"text": ["cheap pills", "lunch at noon", "free offer"] * 12,
                       "label": ["spam", "ham", "spam"] * 12, "weight": [1.0, 0.5, 2.0] * 12})
 TEXTS = TextClassifier().fit(FRAME)
 WEIGHED = TextClassifier().fit(FRAME, sample_weight="weight")
+BALANCED = TextClassifier(MultinomialNB(class_weight="balanced")).fit(FRAME)
 
 
 # Settings out of their ranges: of which model, which setting, and what is said of it
 
 WRONG_SETTINGS = {
-    BernoulliNB: [({"binarize": value}, "binarize must be None or a finite number >= 0; got")
+    textnb.BernoulliNB: [({"binarize": value}, "binarize must be None or a finite number >= 0; got")
                   for value in (-0.5, np.nan, np.inf)],
-    CategoricalNB: [
+    textnb.CategoricalNB: [
         *(({"min_categories": expected}, "min_categories must be an int or 80 ints")
           for expected in (2.5, [4, 4, 4], [[4] * 80], "4")),
         *(({"min_categories": expected},
@@ -56,7 +41,7 @@ WRONG_SETTINGS = {
         ({"tol": 0}, "tol must be"), ({"loss": "squared"}, "loss"),
         ({"power": -1}, "power must be"), ({"tf": "log"}, "tf"), ({"idf": 2}, "idf must be"),
         ({"max_iter": 0}, "max_iter must be"), ({"held_out": 0.9}, "held_out must be")],
-    TfidfComplementNB: [
+    textnb.TfidfComplementNB: [
         ({"l": -1}, "l must be"), ({"l": "auto"}, "l must be .* alone choose it by 'auto'"),
         ({"norm": True, "l": 0}, "infinite with l = 0"), ({"norm": 2}, "norm must be"),
         ({"tf": "log"}, "tf"), ({"idf": 2}, "idf must be"),
@@ -67,8 +52,8 @@ WRONG_SETTINGS = {
         *(({"C": C}, "C must") for C in (0.0, float("inf"), "1", True)),
         *(({"tol": tol}, "tol must") for tol in (0.0, float("nan"), "0.1", 0)),
         *(({"max_iter": n}, "max_iter must") for n in (0, 5.0, True, None, 2**31))],
-    LogCountRatio: [({"l": 0.0}, "above 0")],
-    ComplementNB: [({"l": 0, "norm": True}, "norm")],
+    textnb.LogCountRatio: [({"l": 0.0}, "above 0")],
+    textnb.ComplementNB: [({"l": 0, "norm": True}, "norm")],
 }
 WRONG_CLASS_WEIGHTS = [
     ("balance", "class_weight must be"), (3.0, "class_weight must be"),
@@ -78,7 +63,7 @@ WRONG_CLASS_WEIGHTS = [
 SETTINGS = [
     *((kind, *wrong) for kind, wrongs in WRONG_SETTINGS.items() for wrong in wrongs),
     *((kind, {"class_weight": wrong}, message) for wrong, message in WRONG_CLASS_WEIGHTS
-      for kind in (MultinomialNB, GaussianNB, NBLogisticRegression))]
+      for kind in (MultinomialNB, textnb.GaussianNB, NBLogisticRegression))]
 
 
 @pytest.mark.parametrize(("kind", "settings", "message"), SETTINGS, ids=str)
@@ -102,16 +87,16 @@ TOO_LARGE = "must be finite and at most"
 TOO_SURE = r"C times the weights of rows and classes must be at most 1e\+10"
 NEEDS_ALL = {
     NBLinear: r"once: fit\(documents, warm_start=True\), with",
-    TfidfComplementNB: "TfidfComplementNB learns from all documents at",
+    textnb.TfidfComplementNB: "TfidfComplementNB learns from all documents at",
     NBLogisticRegression: "learns from all documents at once: fit"}
 COUNT_CALLS = [
     *((lambda kind=kind: kind().partial_fit(X, Y), ParameterError,
        "classes must be passed on the first call") for kind in COUNT_MODELS),
     *((lambda kind=kind, rows=rows: kind().fit(X, Y).linear_form().scores(rows), ParameterError,
        f"X has {rows.shape[1]} features.*4")
-      for kind in (MultinomialNB, BernoulliNB, ComplementNB)
+      for kind in (MultinomialNB, textnb.BernoulliNB, textnb.ComplementNB)
       for rows in (np.ones((2, 3), dtype=int), sp.csr_array(np.ones((2, 5), dtype=int)))),
-    (lambda: CategoricalNB().fit([[0, 1], [1, 2**40]], ["a", "b"]), DataError,
+    (lambda: textnb.CategoricalNB().fit([[0, 1], [1, 2**40]], ["a", "b"]), DataError,
      "counts and weights of all categories .* MiB at least"),
     (lambda: MultinomialNB(class_weight={"hma": 2.0}).fit(X, Y), ParameterError,
      "'hma', which is none .* did you mean 'ham'"),
@@ -120,7 +105,7 @@ COUNT_CALLS = [
 ]
 SMOOTHING_CALLS = [
     *((call, ParameterError, f"{kind.__name__} {RENAMED}")
-      for kind in (*COUNT_MODELS, NBLogisticRegression, LogCountRatio, HistogramDensity)
+      for kind in (*COUNT_MODELS, NBLogisticRegression, textnb.LogCountRatio, HistogramDensity)
       for call in (lambda kind=kind: kind(alpha=1.0),
                    lambda kind=kind: kind().set_params(alpha=1.0))),
     (lambda: MultinomialNB(smooth=1.0), ParameterError, "no setting 'smooth'"),
@@ -130,9 +115,9 @@ SMOOTHING_CALLS = [
 ]
 ROW_CALLS = [
     *((lambda kind=kind: kind().fit(COUNTS, 0 * CODES), DataError, ONE_CLASS)
-      for kind in (NBLinear, TfidfComplementNB, NBLogisticRegression, LogCountRatio)),
+      for kind in (NBLinear, textnb.TfidfComplementNB, NBLogisticRegression, textnb.LogCountRatio)),
     *((lambda kind=kind: kind().fit(-COUNTS, CODES), ValueError, "Negative values")
-      for kind in (NBLogisticRegression, LogCountRatio)),
+      for kind in (NBLogisticRegression, textnb.LogCountRatio)),
     *((lambda loss=loss, value=value: NBLogisticRegression(loss=loss, binarize=False).fit(
         [[1.0, value], [2.0, 0.0]], [True, False]), DataError, TOO_LARGE)
       for loss in ("log", "hinge") for value in (1e31, 1e300)),
@@ -141,7 +126,7 @@ ROW_CALLS = [
     (lambda: NBLinear(class_weight={0: 1e11}).fit(COUNTS, CODES), ParameterError, TOO_SURE),
     (lambda: NBLinear(C=10.0).fit(COUNTS, CODES, np.full(len(CODES), 1e10)), ParameterError,
      TOO_SURE),
-    (lambda: TfidfComplementNB().fit([[1, 0.25], [0, 1]], ["a", "b"]), DataError,
+    (lambda: textnb.TfidfComplementNB().fit([[1, 0.25], [0, 1]], ["a", "b"]), DataError,
      r"below 0 for 0\.25: its sums have no logarithm"),
     (lambda: ratio.learn_from_rows(
         NBLogisticRegression(), with_wide_indices(sp.csr_array(np.eye(2))),
@@ -150,9 +135,9 @@ ROW_CALLS = [
     (lambda: model_named("NBLinear", {}).derive(NBLinear().fit(COUNTS, CODES).statistics_),
      ParameterError, "NBLinear learns from rows"),
     (lambda: model_named("TfidfComplementNB", {}).derive(
-        TfidfComplementNB().fit(COUNTS, CODES).statistics_), ParameterError,
+        textnb.TfidfComplementNB().fit(COUNTS, CODES).statistics_), ParameterError,
      "counts alone don't give its weights"),
-    (lambda: TextClassifier(TfidfComplementNB(), memory_limit=1 << 20).fit(SPAM), ParameterError,
+    (lambda: TextClassifier(ROW_MODELS[1], memory_limit=1 << 20).fit(SPAM), ParameterError,
      "keeps the matrix of all documents"),
 ]
 WARM_STARTS = [
@@ -182,9 +167,8 @@ DOCUMENT_WEIGHTS = [
         ({"estimator": MultinomialNB(l="auto")}, "l='auto'"))),
     (lambda: WEIGHED.forget(FRAME.head(2)), ParameterError,
      r"sample weights .* can't be subtracted"),
-    (lambda: leave_one_out(WEIGHED, FRAME), ParameterError, "sample weights"),
-    (lambda: leave_one_out(TextClassifier(MultinomialNB(class_weight={"spam": 2.0})).fit(FRAME),
-                           FRAME), ParameterError, "class_weight scales counts"),
+    (lambda: textnb.leave_one_out(WEIGHED, FRAME), ParameterError, "sample weights"),
+    (lambda: textnb.leave_one_out(BALANCED, FRAME), ParameterError, "class_weight scales counts"),
 ]
 ONE_TEXT = [
     (lambda ask=ask, text=text: getattr(TEXTS, ask)(text), TextnbError, "pass a list: predict")
@@ -202,7 +186,7 @@ def test_a_call_that_can_not_be_answered_is_refused_by_name(call, error, message
 
 
 def test_a_parameter_that_is_called_alpha_is_set():
-    assert RegularizedDiscriminantAnalysis(alpha=0.3).set_params(alpha=0.4).alpha == 0.4
+    assert textnb.RegularizedDiscriminantAnalysis(alpha=0.3).set_params(alpha=0.4).alpha == 0.4
 
 
 def test_weights_of_a_file_are_refused_by_column_and_row(tmp_path):

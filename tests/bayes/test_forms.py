@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import textnb
 from tests.bayes.samples import close
 from tests.oracles import bernoulli, categorical, exact, multinomial
-from textnb import (
-    BernoulliNB,
-    CategoricalNB,
-    ComplementNB,
-    MultinomialNB,
-    ParameterError,
-    TextClassifier,
-)
+from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
 from textnb.bayes.forms import RequiredTermsForm
 from textnb.errors import ImpossibleRowError
 
@@ -273,7 +267,7 @@ MISSPELT = r"'spma' - did you mean 'spam'\?.*ham, spam"
     *((lambda form=form: form.pairwise("spam", "unsure"), r"'spam'.*'unsure'")
       for form in IMPOSSIBLE)])
 def test_what_no_discriminant_is_for_is_refused(ask, message):
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(textnb.ParameterError, match=message):
         ask()
 
 

@@ -13,15 +13,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+import textnb
 from tests.oracles import bernoulli, categorical, complement, multinomial
-from textnb import (
-    BernoulliNB,
-    CategoricalNB,
-    ComplementNB,
-    MultinomialNB,
-    TextClassifier,
-    TfidfComplementNB,
-)
+from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
 
 TERMS = ["beijing", "chinese", "japan", "macao", "shanghai", "tokyo"]
 TRAIN = pl.DataFrame({
@@ -164,7 +158,7 @@ def test_the_smoothed_categorical_estimate():
 
 def test_complement_on_presence_takes_documents_for_occurrences():
     counts = [[2, 0, 1], [1, 1, 0], [0, 3, 1]]
-    model = TfidfComplementNB(tf="presence", idf=False, unit_length=False).fit(
+    model = textnb.TfidfComplementNB(tf="presence", idf=False, unit_length=False).fit(
         counts, ["a", "a", "b"])
     # Class b has the terms (0, 1, 1), and class a (2, 1, 1); 1 is added to each.
     close(np.exp(-model.linear_form().weights.T),

@@ -12,18 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight, compute_sample_weig
 
 import textnb
 from tests.bayes.samples import matrices
-from textnb import (
-    BernoulliNB,
-    CategoricalNB,
-    ComplementNB,
-    GaussianNB,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    TableClassifier,
-    TextClassifier,
-    TfidfComplementNB,
-)
+from textnb import ComplementNB, GaussianNB, MultinomialNB, NBLogisticRegression, TextClassifier
 from textnb.filter.mailfilter import MailFilter
 from textnb.storage.textmodel import read_model
 
@@ -32,12 +21,12 @@ COUNTS = RANDOM.poisson(0.7, (60, 9))
 LABELS = np.array(["ham"] * 40 + ["spam"] * 14 + ["unknown"] * 6)
 # Each with the tolerance of its weights: those of counts are exact, a solver's are not.
 MODELS = {
-    MultinomialNB(l=0.3): 0.0, MultinomialNB(fit_prior=False): 0.0, BernoulliNB(): 0.0,
+    MultinomialNB(l=0.3): 0.0, MultinomialNB(fit_prior=False): 0.0, textnb.BernoulliNB(): 0.0,
     ComplementNB(): 0.0, ComplementNB(norm=True): 0.0,
-    CategoricalNB(min_categories=9): 0.0,
+    textnb.CategoricalNB(min_categories=9): 0.0,
     GaussianNB(): 1e-10, GaussianNB(shared_variance=True): 1e-10,
-    GaussianNB(var_smoothing=0.1): 1e-10, TfidfComplementNB(): 1e-10,
-    NBLinear(tol=1e-9): 1e-5, NBLogisticRegression(tol=1e-9, max_iter=50_000): 1e-5,
+    GaussianNB(var_smoothing=0.1): 1e-10, textnb.TfidfComplementNB(): 1e-10,
+    textnb.NBLinear(tol=1e-9): 1e-5, NBLogisticRegression(tol=1e-9, max_iter=50_000): 1e-5,
     NBLogisticRegression(tol=1e-9, max_iter=50_000, binarize=False): 1e-5}
 every_model = pytest.mark.parametrize(("model", "tolerance"), MODELS.items(), ids=str)
 
@@ -61,7 +50,7 @@ def test_a_whole_weight_is_a_repetition_and_a_weight_of_zero_no_row(model, toler
 
 
 @pytest.mark.parametrize("parts", [1, 4, 37])
-@pytest.mark.parametrize("kind", [MultinomialNB, BernoulliNB, ComplementNB])
+@pytest.mark.parametrize("kind", [MultinomialNB, textnb.BernoulliNB, ComplementNB])
 def test_weighted_parts_and_their_order_change_rounding_alone(kind, parts):
     rng = np.random.default_rng(5)
     rows = sp.csr_array(rng.poisson(0.3, size=(3000, 200)))
@@ -83,7 +72,7 @@ def test_weighted_parts_and_their_order_change_rounding_alone(kind, parts):
 @pytest.mark.parametrize("class_weight", [
     "balanced", {"spam": 3.0}, {"ham": 0.25, "spam": 2, "unknown": 7.5}], ids=str)
 def test_a_class_weight_is_a_sample_weight_of_its_rows(model, tolerance, class_weight):
-    if isinstance(model, (NBLinear, TfidfComplementNB)):
+    if isinstance(model, (textnb.NBLinear, textnb.TfidfComplementNB)):
         # The documents that have a term are counted with their weights, but not those of classes.
         model = clone(model).set_params(idf=False)
     plain = clone(model).fit(COUNTS, LABELS)
@@ -119,7 +108,7 @@ def test_labels_that_are_no_strings_are_named_as_numbers_or_strings():
 
 
 # What scikit-learn's own checks ask, with values that counts can have
-@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB(), CategoricalNB(),
+@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB(), textnb.CategoricalNB(),
                                    NBLogisticRegression(max_iter=500)], ids=str)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_heavy_class_wins_and_decisions_agree(model, classes):
@@ -150,12 +139,13 @@ FRAME = pl.DataFrame({
     "weight": [0.5 + (i % 4) for i in range(36)]})
 TABLE = pl.DataFrame({"x": COUNTS[:, 0] * 1.0, "y": COUNTS[:, 1] * 0.5,
                       "label": (LABELS == "ham").astype(int)})
-ESTIMATORS = [MultinomialNB(), BernoulliNB(), ComplementNB(norm=True), NBLogisticRegression()]
+ESTIMATORS = [MultinomialNB(), textnb.BernoulliNB(), ComplementNB(norm=True),
+              NBLogisticRegression()]
 
 
 @pytest.mark.parametrize(("classifier", "frame", "some"), [
     *((TextClassifier(estimator), FRAME, {"spam": 2.5}) for estimator in ESTIMATORS),
-    (TableClassifier(GaussianNB()), TABLE, {1: 2.5})], ids=str)
+    (textnb.TableClassifier(GaussianNB()), TABLE, {1: 2.5})], ids=str)
 @pytest.mark.parametrize("is_balanced", [True, False])
 def test_a_file_holds_the_weights_of_classes(classifier, frame, some, is_balanced, tmp_path):
     class_weight = "balanced" if is_balanced else some

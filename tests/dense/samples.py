@@ -7,19 +7,14 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from textnb import (
-    GaussianNB,
-    LinearDiscriminantAnalysis,
-    NearestCentroid,
-    PlugInBayes,
-    QuadraticDiscriminantAnalysis,
-    RegularizedDiscriminantAnalysis,
-)
+import textnb
+from textnb import GaussianNB, PlugInBayes, RegularizedDiscriminantAnalysis
 from textnb.models.histogram import HistogramDensity
 
-LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+LDA, QDA = textnb.LinearDiscriminantAnalysis, textnb.QuadraticDiscriminantAnalysis
 RDA = RegularizedDiscriminantAnalysis
-GAUSSIAN = [GaussianNB(), GaussianNB(shared_variance=True), LDA(), QDA(), RDA(), NearestCentroid()]
+GAUSSIAN = [GaussianNB(), GaussianNB(shared_variance=True), LDA(), QDA(), RDA(),
+            textnb.NearestCentroid()]
 every_gaussian = pytest.mark.parametrize("model", GAUSSIAN, ids=repr)
 # Those that learn in batches, and those that need all rows.
 STREAMING = [*GAUSSIAN, LDA(shrinkage=0.2), LDA(covariance="diagonal"),

@@ -9,17 +9,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 
+import textnb
 from tests.dense.samples import GAUSSIAN, LDA, QDA, RDA, close, rows, wine
 from tests.oracles import gaussian
-from textnb import (
-    DataError,
-    GaussianNB,
-    LinearForm,
-    NearestCentroid,
-    ParameterError,
-    PlugInBayes,
-    TableClassifier,
-)
+from textnb import DataError, GaussianNB, LinearForm, NearestCentroid, PlugInBayes, TableClassifier
 from textnb.bayes.covariance import dependent_columns, ledoit_wolf_shrinkage
 from textnb.bayes.features import IDENTITY, Center, FeatureMap
 
@@ -153,7 +146,7 @@ def test_more_axes_than_there_are_are_refused(n_components):
     for kind in (LDA, discriminant_analysis.LinearDiscriminantAnalysis):
         with pytest.raises(ValueError, match="n_components"):
             kind(n_components=n_components).fit(IRIS, SPECIES)
-    with pytest.raises(ParameterError, match=r"min\(classes - 1, features\) = 1"):
+    with pytest.raises(textnb.ParameterError, match=r"min\(classes - 1, features\) = 1"):
         LDA(n_components=2).fit(IRIS[:, :1], SPECIES)
 
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+import textnb
 from tests.dense.samples import (
     COLUMNS,
     GAUSSIAN,
@@ -20,16 +21,7 @@ from tests.dense.samples import (
     rows,
     wine,
 )
-from textnb import (
-    DataError,
-    GaussianNB,
-    MultinomialNB,
-    NearestCentroid,
-    ParameterError,
-    PlugInBayes,
-    SchemaError,
-    TableClassifier,
-)
+from textnb import DataError, GaussianNB, ParameterError, PlugInBayes, SchemaError, TableClassifier
 from textnb.bayes.histogram import MAX_BINS
 from textnb.errors import ImpossibleRowError
 from textnb.models.histogram import HistogramDensity
@@ -59,7 +51,7 @@ WRONG = [*((kind, {name: value}, name) for kind, name, value in TYPES), *(
         (QDA, "reg_param", 2.0), (QDA, "shrinkage", 2), (RDA, "alpha", 1.5), (RDA, "gamma", -0.5),
         (RDA, "alpha", []), (RDA, "alpha", [[0.1]]), (RDA, "cv", 1), (RDA, "gamma", [0.1, 2.0]),
         (LDA, "priors", SHARES), (QDA, "priors", [1.0]), (GaussianNB, "priors", [0.5, -0.5]),
-        (GaussianNB, "var_smoothing", float("inf")), (NearestCentroid, "priors", [0.1] * 3),
+        (GaussianNB, "var_smoothing", float("inf")), (textnb.NearestCentroid, "priors", [0.1] * 3),
         (HistogramDensity, "l", float("inf")), *((HistogramDensity, "bins", bins) for bins in (
             "zz", 2.5, 0, -1, True, None, MAX_BINS + 1, np.int64(MAX_BINS + 1), np.int64(0),
             10**30, [1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [0.0], [], [[0.0, 1.0]], [0.0, NAN],
@@ -125,7 +117,7 @@ SETTING_CALLS = [
         ({"estimator": KernelDensity()}, "one of textnb's; got KernelDensity"),
         ({"estimator": LDA}, "got the class LinearDiscriminantAnalysis. Pass an instance"))),
     *((lambda call=call, model=model: call(model), ParameterError, ALL_ROWS)
-      for model in (*WHOLE, MultinomialNB()) for call in (
+      for model in (*WHOLE, textnb.MultinomialNB()) for call in (
         refit_in_batches, lambda model: TableClassifier(model).partial_fit(FLOWERS))),
     (lambda: RDA(alpha=[0.1, 0.5]).partial_fit(*wine(), classes=[0, 1, 2]), ParameterError,
      "fit; give numbers"),

@@ -24,14 +24,7 @@ from tests.dense.samples import (
     rows,
     wine,
 )
-from textnb import (
-    DataError,
-    GaussianNB,
-    NearestCentroid,
-    ParameterError,
-    PlugInBayes,
-    TableClassifier,
-)
+from textnb import DataError, GaussianNB, NearestCentroid, PlugInBayes, TableClassifier
 
 FLOWERS = flowers()
 FLOWERS_OF_NUMBERS = FLOWERS.with_columns(label=pl.col("label").rank("dense").cast(pl.Int8))
@@ -187,7 +180,7 @@ def test_labels_of_another_type_are_refused(known, labels, classes):
     with pytest.raises(DataError, match="type"):
         fitted.partial_fit(rows(labels=labels), classes=classes)
     assert fitted.classes_.tolist() == sorted(known)
-    with pytest.raises((DataError, ParameterError)):
+    with pytest.raises((DataError, textnb.ParameterError)):
         TableClassifier().partial_fit(rows(labels=labels), classes=[*known, *(classes or [])])
 
 
