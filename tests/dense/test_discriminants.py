@@ -42,15 +42,6 @@ def test_a_limit_of_one_model_is_another(one, other):
     assert np.array_equal(one.predict(X), other.predict(X))
 
 
-def test_nearest_centroid_scores_are_those_of_its_formula():
-    X, y = wine()
-    form = NearestCentroid().fit(X, y).linear_form()
-    means = np.array([gaussian.mean(X[y == k]) for k in range(3)], dtype=np.float64)
-    spread = np.mean([X[y == k].var(axis=0).mean() for k in range(3)])
-    close(form.weights, means.T / spread)
-    close(form.intercept, np.log(1 / 3) - (means**2).sum(axis=1) / 2 / spread)
-
-
 # Linear forms
 
 
@@ -85,40 +76,40 @@ def test_a_center_changes_no_score_once_it_is_folded_in(center):
     assert moved.pairwise(1, 2)[1] == pytest.approx(THREE.pairwise(1, 2)[1])
 
 
-def test_the_linear_form_is_that_of_the_textbook():
-    model = LDA().fit(IRIS, SPECIES)
-    form, inverse = model.linear_form(), np.linalg.inv(gaussian.pooled(IRIS, SPECIES))
-    for k in range(3):
-        mu = IRIS[k == SPECIES].mean(axis=0)
-        close(form.weights[:, k], inverse @ mu)
-        close(form.intercept[k], np.log(1 / 3) - mu @ inverse @ mu / 2)
-    # The scores are those of the form, up to what all classes share.
-    difference = form.scores(IRIS) - model.predict_joint_log_proba(IRIS)
+def spread(X, y):
+    """The mean of the classes' variances."""
+    return np.mean([X[y == k].var(axis=0).mean() for k in gaussian.labels(y)])
+
+
+# Each with its covariance Σ and priors.
+LINEAR = {
+    "linear": (LDA(), gaussian.pooled, gaussian.shares),
+    "naive": (GaussianNB(shared_variance=True, var_smoothing=0.0),
+              lambda X, y: np.diag(np.diag(gaussian.pooled(X, y))), gaussian.shares),
+    "centroid": (NearestCentroid(), lambda X, y: np.eye(X.shape[1]) * spread(X, y),
+                 lambda y: np.full(len(set(y)), 1 / len(set(y))))}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("first", [20, 60], ids=["three classes", "two classes"])
+def test_the_linear_form_is_that_of_the_textbook(name, first):
+    """x·Σ⁻¹μ - μᵀΣ⁻¹μ/2 + log π, up to what all classes share; of LDA itself, without that."""
+    model, covariance, priors = LINEAR[name]
+    X, y = IRIS[first:], SPECIES[first:]
+    form, inverse = model.fit(X, y).linear_form(), np.linalg.inv(covariance(X, y))
+    means = np.array([X[y == k].mean(axis=0) for k in gaussian.labels(y)])
+    weights = inverse @ means.T
+    intercept = np.log(priors(y)) - (means.T * weights).sum(axis=0) / 2
+    for found, expected in ((form.weights, weights), (form.intercept, intercept)):
+        shared = (0, 0) if name == "linear" else (found[..., :1], expected[..., :1])
+        close(found - shared[0], expected - shared[1])
+    difference = form.scores(X) - model.predict_joint_log_proba(X)
     close(difference - difference[:, :1], 0.0, 1e-8)
-
-
-def test_two_classes_are_divided_along_the_difference_of_their_means():
-    X, y = IRIS[50:], SPECIES[50:]
-    model, inverse = LDA().fit(X, y), np.linalg.inv(gaussian.pooled(X, y))
-    low, high = X[y == 1].mean(axis=0), X[y == 2].mean(axis=0)
-    w, b = model.linear_form().binary(2)
-    close(w, inverse @ (high - low))
-    close(b, -(high + low) @ inverse @ (high - low) / 2)
-    close(model.coef_, w[None])
-    close(model.intercept_, [b], 1e-8)
-    close(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(X @ w + b))))
-
-
-def test_shared_variances_make_the_posterior_logistic():
-    X, y = IRIS[50:, :2], np.where(SPECIES[50:] == 2, 1, 0)
-    y[:10] = 1
-    model = GaussianNB(shared_variance=True, var_smoothing=0.0).fit(X, y)
-    low, high = X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)
-    variance = np.diag(gaussian.pooled(X, y))
-    w, b = model.linear_form().binary(1)
-    close(w, (high - low) / variance)
-    close(b, np.log(y.mean() / (1 - y.mean())) + ((low**2 - high**2) / (2 * variance)).sum())
-    close(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(X @ w + b))))
+    if first == 60:
+        w, b = form.binary(2)
+        close(model.coef_, w[None])
+        close(model.intercept_, [b], 1e-8)
+        close(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-(X @ w + b))))
 
 
 @pytest.mark.parametrize("model", [*GAUSSIAN, PlugInBayes()], ids=repr)
