@@ -11,7 +11,7 @@ from sklearn.naive_bayes import ComplementNB as SklearnComplementNB
 import textnb
 from tests.bayes.samples import some_counts
 from tests.classifier.models import NEWS, SPAM
-from textnb import NBLinear, NBLogisticRegression, TextClassifier, TfidfComplementNB, Tokenizer
+from textnb import NBLinear, NBLogisticRegression, TextClassifier, TfidfComplementNB
 
 ROW_MODELS = [NBLinear(), TfidfComplementNB(norm=True), NBLogisticRegression()]
 
@@ -76,8 +76,3 @@ def test_calibration_makes_probabilities_of_its_margins():
     assert before.max() < 0.26, "normalised weights are small, and margins with them"
     model.set_calibration(textnb.calibrate(model, NEWS))
     assert model.predict_proba(NEWS).max() > 0.6
-
-
-def test_cross_validation_fits_it_anew_for_each_fold():
-    model = TextClassifier(TfidfComplementNB(), tokenizer=Tokenizer(ngram_range=(1, 2)))
-    assert textnb.cross_validate(model, NEWS, folds=3).accuracy > 0.4
