@@ -71,13 +71,13 @@ def test_a_search_needs_rows_for_its_folds_and_a_refit_that_fails_changes_nothin
     X, y = iris
     model = PlugInBayes(search={"bandwidth": [0.1, 1.0]}).fit(X, y)
     before, counts = model.predict_joint_log_proba(X), model.class_count_.tolist()
-    more, labels = np.concatenate([X, X[:2]]), np.append(y, ["rare", "rare"])
-    with pytest.raises(DataError, match=r"class .*rare.* has 2 rows, fewer than cv=5 folds"):
+    more, labels = np.concatenate([X, X[:4]]), np.append(y, ["rare"] * 4)
+    with pytest.raises(DataError, match=r"class .*rare.* has 4 rows, fewer than cv=5 folds"):
         model.fit(more, labels)
     assert np.array_equal(model.predict_joint_log_proba(X), before)
     assert model.class_count_.tolist() == counts
     # What the message advises.
-    model.set_params(cv=2).fit(more, labels)
+    model.set_params(cv=4).fit(more, labels)
     model.set_params(cv=5, search=None).fit(more, labels)
 
 
