@@ -274,6 +274,8 @@ def test_an_unseen_category_is_named():
     model = CategoricalNB().fit(sp.csr_array((2, 20_000), dtype=np.int64), ["a", "b"])
     with pytest.raises(DataError, match="row 550, feature 3: category 2 was not seen"):
         model.predict(wide)
+    scores = CategoricalNB().fit(wide[[0, 550]], ["a", "b"]).predict_joint_log_proba(wide)
+    assert np.flatnonzero((scores != scores[0]).any(axis=1)).tolist() == [550]
 
 
 @matrices
