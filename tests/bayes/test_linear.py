@@ -9,12 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import textnb
-from tests.bayes.test_row_models import some_counts
+from tests.bayes.samples import some_counts
 from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, NBLogisticRegression, TextClassifier
 from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.temperature import best_temperature
 from textnb.errors import ParameterError
 
 
@@ -49,27 +48,18 @@ def test_weights_are_those_of_scikit_learns_tf_idf_and_liblinear(loss, power, cl
         np.testing.assert_allclose(mine[1][k], expected.intercept_[0], atol=1e-6)
 
 
-def test_class_weights_are_sample_weights_of_ratio_and_loss():
-    counts, y = some_counts(2)
-    by_class = NBLinear(class_weight={1: 3.0}, tol=1e-9, idf=False).fit(counts, y)
-    by_row = NBLinear(tol=1e-9, idf=False).fit(counts, y, sample_weight=np.where(y == 1, 3.0, 1.0))
-    np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-6)
-
-
 def test_the_default_tolerance_decides_as_the_optimum_does():
     counts, y = some_counts(4, seed=3)
     loose, tight = NBLinear().fit(counts, y), NBLinear(tol=1e-9).fit(counts, y)
     assert (loose.predict(counts) == tight.predict(counts)).mean() > 0.98
 
 
-def test_settings_make_the_feature_map():
-    counts, y = some_counts(2)
-    plain = NBLinear(tf="count", idf=False, unit_length=False).fit(counts, y)
-    assert plain.feature_map_.steps == ()
-    present = NBLinear(tf="presence", idf=False, unit_length=False).fit(counts, y)
-    assert [step.name for step in present.feature_map_.steps] == ["presence"]
-    assert [step.name for step in NBLinear().fit(counts, y).feature_map_.steps] == [
-        "sublinear", "idf", "length"]
+@pytest.mark.parametrize(("settings", "steps"), [
+    ({}, ["sublinear", "idf", "length"]), ({"tf": "count", "idf": False, "unit_length": False}, []),
+    ({"tf": "presence", "idf": False, "unit_length": False}, ["presence"])], ids=str)
+def test_settings_make_the_feature_map(settings, steps):
+    model = NBLinear(**settings).fit(*some_counts(2))
+    assert [step.name for step in model.feature_map_.steps] == steps
 
 
 def test_counts_that_leave_all_rows_empty_leave_the_intercepts():
@@ -81,15 +71,11 @@ def test_the_temperature_is_that_of_documents_held_out():
     model = TextClassifier(NBLinear()).fit(SPAM)
     assert model.calibration_.method == "rows held out by fit"
     assert model.calibration_.documents == 2 * (120 // 5)
-    place = np.zeros(SPAM.height, dtype=int)
-    labels = SPAM["label"].to_numpy()
-    for label in set(labels):
-        place[labels == label] = np.arange((labels == label).sum())
-    judge = place % 5 == 4
+    # Every fifth row of each class.
+    judge = pl.int_range(pl.len()).over("label") % 5 == 4
     first = TextClassifier(NBLinear(held_out=0), vocabulary=model.vocabulary_).fit(
         SPAM.filter(~judge))
-    held = textnb.held_out(first, SPAM.filter(judge))
-    found = textnb.fit_calibration(held, length_aware=False)
+    found = textnb.fit_calibration(textnb.held_out(first, SPAM.filter(judge)), length_aware=False)
     # Both are the minimum of the log loss; they differ in how they doubt few documents.
     assert model.calibration_.temperature == pytest.approx(found.temperature, rel=0.1)
     assert TextClassifier(NBLinear(held_out=0)).fit(SPAM).calibration_ is None
@@ -109,10 +95,14 @@ def test_rare_classes_leave_no_model_without_a_temperature():
     assert len(model.classes_) == NEWS["label"].n_unique() + 20
 
 
-def test_rows_of_one_class_choose_no_temperature():
-    ham = SPAM.filter(pl.col("label") == "ham")
-    spam = SPAM.filter(pl.col("label") == "spam").head(3)
-    assert TextClassifier(NBLinear()).fit(pl.concat([ham, spam])).calibration_ is None
+@pytest.mark.parametrize("rows", [
+    pl.concat([SPAM.filter(label="ham"), SPAM.filter(label="spam").head(3)]),
+    pl.DataFrame({"text": ["aa bb", "cc dd", "aa", "dd"], "label": ["x", "y", "x", "y"]})],
+    ids=["rows of one class", "few documents"])
+def test_what_leaves_nothing_to_hold_out_chooses_no_temperature(rows):
+    model = TextClassifier(NBLinear()).fit(rows)
+    assert model.calibration_ is None
+    assert set(model.predict(rows["text"])) == set(rows["label"])
 
 
 def test_probabilities_of_many_classes_are_normalised_sigmoids():
@@ -143,46 +133,32 @@ def test_a_calibration_of_sigmoids_is_kept_whole():
             Calibration.from_dict(values)
 
 
-def test_too_few_documents_choose_no_temperature():
-    few = pl.DataFrame({"text": ["aa bb", "cc dd", "aa", "dd"], "label": ["x", "y", "x", "y"]})
-    model = TextClassifier(NBLinear()).fit(few)
-    assert model.calibration_ is None
-    assert model.predict(few["text"]).tolist() == ["x", "y", "x", "y"]
+TWO = NEWS.filter(pl.col("label").is_in(["business", "politics"]))
+REFITS = {"two classes": (SPAM.head(100), SPAM), "two classes, less": (SPAM, SPAM.head(100)),
+          "four classes": (NEWS.head(100), NEWS), "four classes, less": (NEWS, NEWS.head(100)),
+          # New classes begin anew; two classes are one problem.
+          "more classes": (TWO, NEWS), "fewer classes": (NEWS, TWO)}
 
 
-def test_the_temperature_minimises_the_log_loss():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, 5000)
-    scores = rng.normal(size=(5000, 3))
-    scores[np.arange(5000), codes] += 1.0
-    best = best_temperature(scores, codes)
-
-    def loss(temperature):
-        scaled = scores / temperature
-        return float(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(5000), codes]))
-
-    assert loss(best) <= min(loss(0.98 * best), loss(1.02 * best))
-    doubled = best_temperature(np.repeat(scores[:50], 2, axis=0), np.repeat(codes[:50], 2))
-    weighted = best_temperature(scores[:50], codes[:50], np.full(50, 2.0))
-    assert doubled == pytest.approx(weighted, rel=1e-9)
-
-
-@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+@pytest.mark.parametrize("refit", REFITS)
 @pytest.mark.parametrize("loss", ["hinge", "log"])
 @pytest.mark.parametrize("descent", [False, True])
-def test_a_warm_start_reaches_the_optimum_of_a_refit(train, loss, descent, monkeypatch):
+def test_a_warm_start_reaches_the_optimum_of_a_refit(refit, loss, descent, monkeypatch):
     if descent:
         monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
-    settings = NBLinear(loss=loss, tol=1e-9)
-    for before, after in ((train.head(100), train), (train, train.head(100))):
-        cold = TextClassifier(settings).fit(after)
-        warm = TextClassifier(settings).fit(before).fit(after, warm_start=True)
-        assert warm.vocabulary_ == cold.vocabulary_
-        np.testing.assert_allclose(
-            warm.linear_form().weights, cold.linear_form().weights, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(
-            warm.linear_form().intercept, cold.linear_form().intercept, rtol=0, atol=1e-6)
-        assert warm.calibration_.temperature == pytest.approx(cold.calibration_.temperature)
+    settings, (before, after) = NBLinear(loss=loss, tol=1e-9), REFITS[refit]
+    cold = TextClassifier(settings).fit(after)
+    warm = TextClassifier(settings).fit(before).fit(after, warm_start=True)
+    assert warm.vocabulary_ == cold.vocabulary_
+    for name in ("weights", "intercept"):
+        np.testing.assert_allclose(getattr(warm.linear_form(), name),
+                                   getattr(cold.linear_form(), name), rtol=0, atol=1e-6)
+    assert warm.calibration_.temperature == pytest.approx(cold.calibration_.temperature)
+
+
+def test_the_first_fit_has_nothing_to_start_from():
+    first, cold = (TextClassifier(NBLinear()).fit(SPAM, warm_start=warm) for warm in (True, False))
+    assert np.array_equal(first.linear_form().weights, cold.linear_form().weights)
 
 
 def test_a_warm_start_takes_fewer_steps():
@@ -195,19 +171,6 @@ def test_a_warm_start_takes_fewer_steps():
         model = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows[:1450])
         cold = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows).estimator_.n_iter_
         assert model.fit(rows, warm_start=True).estimator_.n_iter_ < cold
-
-
-def test_classes_that_are_new_begin_anew_and_two_classes_are_one_problem():
-    settings = NBLinear(tol=1e-9, held_out=0)
-    two = NEWS.filter(pl.col("label").is_in(NEWS["label"].unique().sort()[:2].to_list()))
-    for before, after in ((two, NEWS), (NEWS, two)):
-        warm = TextClassifier(settings).fit(before).fit(after, warm_start=True)
-        cold = TextClassifier(settings).fit(after)
-        np.testing.assert_allclose(
-            warm.linear_form().weights, cold.linear_form().weights, rtol=0, atol=1e-6)
-    first = TextClassifier(settings).fit(SPAM, warm_start=True)
-    assert np.array_equal(first.linear_form().weights,
-                          TextClassifier(settings).fit(SPAM).linear_form().weights)
 
 
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])

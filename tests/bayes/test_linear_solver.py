@@ -1,25 +1,80 @@
-"""The solver against LIBLINEAR at a tight tolerance, and by hand."""
+"""The solver against LIBLINEAR at a tight tolerance, by hand, and where rows weigh much or little.
+
+Where rows or classes weigh much more than others, the oracle is a trust-region method on the
+objective, and the bound that its last gradient proves.
+"""
 
 import threading
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from textnb import NBLinear, NBLogisticRegression
 from textnb.bayes import linear_solver
+from textnb.bayes.labels import Labels
+from textnb.bayes.learned import WarmStart
+from textnb.bayes.linear import learn_and_calibrate
 from textnb.bayes.linear_solver import LinearSolver
 from textnb.bayes.solver_rows import SolverRows
 
 LOSSES = ("hinge", "log")
+every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
 @pytest.fixture(params=["as the size decides", "descent first"], autouse=True)
 def _solvers(request, monkeypatch):
     if request.param == "descent first":
         monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
+
+
+class Objective:
+    """``|v|² / 2 + bias² / 2 + Σ cost · loss`` of rows times a scale; the bias is last in v."""
+
+    def __init__(self, rows, positive, cost, loss, scale=1.0):
+        self.rows = np.column_stack([rows.toarray() * scale, np.ones(rows.shape[0])])
+        self.y, self.cost, self.loss = np.where(positive, 1.0, -1.0), cost, loss
+        self.scale = np.broadcast_to(scale, self.rows.shape[1] - 1)
+
+    def of(self, weights, bias):
+        """The value of weights of features before they are scaled."""
+        v = np.divide(weights, self.scale, out=np.zeros(len(weights)), where=self.scale != 0)
+        return self.value(np.append(v, bias))
+
+    def value(self, v):
+        margins = self.y * (self.rows @ v)
+        losses = (np.maximum(1 - margins, 0) ** 2 if self.loss == "hinge"
+                  else np.logaddexp(0, -margins))
+        return 0.5 * v @ v + self.cost @ losses
+
+    def gradient(self, v):
+        margins = self.y * (self.rows @ v)
+        slopes = -2 * np.maximum(1 - margins, 0) if self.loss == "hinge" else -expit(-margins)
+        return v + self.rows.T @ (self.cost * slopes * self.y)
+
+    def hessian(self, v):
+        margins = self.y * (self.rows @ v)
+        bends = 2.0 * (margins < 1) if self.loss == "hinge" else expit(margins) * expit(-margins)
+        return np.eye(len(v)) + self.rows.T @ ((self.cost * bends)[:, None] * self.rows)
+
+    def lowest(self):
+        """Below every value: the objective bends by 1, or more, in every direction."""
+        found = minimize(self.value, np.zeros(self.rows.shape[1]), jac=self.gradient,
+                         hess=self.hessian, method="trust-exact", options={"gtol": 1e-6}).x
+        gradient = self.gradient(found)
+        lowest = self.value(found) - 0.5 * gradient @ gradient
+        assert lowest == pytest.approx(self.value(found), rel=1e-6)
+        return lowest
+
+    def assert_solved(self, weights, bias, most=1.1):
+        assert self.of(weights, bias) <= most * self.lowest()
 
 
 def some_rows(seed, n_rows=120, n_features=300):
@@ -31,18 +86,13 @@ def some_rows(seed, n_rows=120, n_features=300):
     return rows, np.asarray(positive), rng.uniform(-2.0, 2.0, n_features + 4)
 
 
-def solve(solver, rows, positive, cost, scale, start=None):
+def solve(solver, rows, positive, scale, cost=None, start=None):
     """The solution of one class against the rest, from weights of all columns."""
-    starts = None if start is None else [(start[0][rows.columns], start[1])]
-    return solver.solve(rows, [positive], [cost],
-                        [(scale[rows.columns], scale[rows.column])], starts=starts)[0]
-
-
-def objective(rows, positive, cost, scale, weights, bias, loss):
-    v = np.divide(weights, scale, out=np.zeros(len(scale)), where=scale != 0)
-    margins = np.where(positive, 1, -1) * (rows @ weights + bias)
-    losses = (np.maximum(1 - margins, 0) ** 2 if loss == "hinge" else np.logaddexp(0, -margins))
-    return 0.5 * (v @ v + bias**2) + cost @ losses
+    prepared = SolverRows.of(rows, solver.loss) if sp.issparse(rows) else rows
+    starts = None if start is None else [(start.weights[prepared.columns], start.intercept)]
+    cost = np.ones(len(positive)) if cost is None else cost
+    return solver.solve(prepared, [positive], [cost],
+                        [(scale[prepared.columns], scale[prepared.column])], starts=starts)[0]
 
 
 def liblinear(loss, scaled, positive, C, weight):
@@ -53,14 +103,13 @@ def liblinear(loss, scaled, positive, C, weight):
     return model.fit(scaled, positive, sample_weight=weight)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@every_loss
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 def test_the_optimum_is_liblinears(loss, C):
     for seed in range(3):
         rows, positive, scale = some_rows(seed)
         weight = np.random.default_rng(seed).integers(1, 4, rows.shape[0]).astype(float)
-        found = solve(LinearSolver(loss, 1e-10),
-            SolverRows.of(rows, loss), positive, C * weight, scale)
+        found = solve(LinearSolver(loss, 1e-10), rows, positive, scale, C * weight)
         scaled = sp.csr_matrix(rows @ sp.diags_array(scale))
         expected = liblinear(loss, scaled, positive, C, weight)
         assert found.converged
@@ -68,100 +117,195 @@ def test_the_optimum_is_liblinears(loss, C):
         np.testing.assert_allclose(found.intercept, expected.intercept_[0], rtol=0, atol=1e-6)
 
 
-def test_one_feature_by_hand():
+@pytest.mark.parametrize(("rows", "weights"), [
     # |v|²/2 + b²/2 + Σ (1 - y(2v x + b))² of x = 1, -1 and scale 2: b = 0, v/2 = 4 (1 - 2v),
     # so v = 8/17 and the weight 2v.
-    rows = sp.csr_array(np.array([[1.0], [-1.0]]))
-    found = solve(LinearSolver("hinge", 1e-12),
-        SolverRows.of(rows, "hinge"), np.array([True, False]), np.ones(2), np.array([2.0]))
-    np.testing.assert_allclose([found.weights[0], found.intercept], [16 / 17, 0], atol=1e-12)
-
-
-def test_features_of_one_row_alone_by_hand():
+    ([[1.0], [-1.0]], [16 / 17]),
     # Each row has one own feature of scaled value 2: v = 2·2(1 - 2v), so v = 4/9; b = 0.
-    rows = sp.csr_array(np.eye(2))
-    found = solve(LinearSolver("hinge", 1e-12),
-        SolverRows.of(rows, "hinge"), np.array([True, False]), np.ones(2), np.full(2, 2.0))
-    np.testing.assert_allclose(found.weights, [8 / 9, -8 / 9], atol=1e-12)
-    np.testing.assert_allclose(found.intercept, 0, atol=1e-12)
+    ([[1.0, 0.0], [0.0, 1.0]], [8 / 9, -8 / 9])], ids=["one feature", "a feature of each row"])
+def test_weights_by_hand(rows, weights):
+    found = solve(LinearSolver("hinge", 1e-12), sp.csr_array(np.array(rows)),
+                  np.array([True, False]), np.full(len(weights), 2.0))
+    np.testing.assert_allclose([*found.weights, found.intercept], [*weights, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@every_loss
 def test_a_looser_tolerance_is_a_worse_objective_and_none_is_below_the_optimum(loss):
     rows, positive, scale = some_rows(7)
-    cost = np.ones(rows.shape[0])
-    values = []
+    objective, values = Objective(rows, positive, np.ones(len(positive)), loss, scale), []
     for tol in (1e-1, 1e-2, 1e-4, 1e-10):
-        found = solve(LinearSolver(loss, tol), SolverRows.of(rows, loss), positive, cost, scale)
-        values.append(objective(rows, positive, cost, scale, found.weights, found.intercept, loss))
+        found = solve(LinearSolver(loss, tol), rows, positive, scale)
+        values.append(objective.of(found.weights, found.intercept))
     assert all(a >= b - 1e-9 for a, b in pairwise(values))
     assert values[1] <= 1.05 * values[-1]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@every_loss
 def test_a_solution_of_fewer_rows_is_a_start(loss):
     rows, positive, scale = some_rows(3, n_rows=400)
-    solver, cost = LinearSolver(loss, 1e-8), np.ones(400)
-    few = solve(solver, SolverRows.of(rows[:390], loss), positive[:390], cost[:390], scale)
-    whole = SolverRows.of(rows, loss)
-    cold = solve(solver, whole, positive, cost, scale)
-    warm = solve(solver, whole, positive, cost, scale, (few.weights, few.intercept))
+    solver = LinearSolver(loss, 1e-8)
+    few = solve(solver, rows[:390], positive[:390], scale)
+    cold = solve(solver, rows, positive, scale)
+    warm = solve(solver, rows, positive, scale, start=few)
     np.testing.assert_allclose(warm.weights, cold.weights, rtol=0, atol=1e-6)
     assert warm.n_iter <= cold.n_iter
-    again = solve(solver, whole, positive, cost, scale, (cold.weights, cold.intercept))
-    assert again.n_iter <= 1
+    assert solve(solver, rows, positive, scale, start=cold).n_iter <= 1
 
 
 def test_the_bits_are_the_same_whatever_runs_beside():
     rows, positive, scale = some_rows(5, n_rows=2000, n_features=3000)
-    prepared, cost = SolverRows.of(rows, "hinge"), np.ones(2000)
-    found = []
-
-    def in_thread():
-        found.append(solve(LinearSolver(), prepared, positive, cost, scale).weights)
-
-    threads = [threading.Thread(target=in_thread) for _ in range(4)]
+    prepared, found = SolverRows.of(rows, "hinge"), []
+    threads = [threading.Thread(target=lambda: found.append(
+        solve(LinearSolver(), prepared, positive, scale).weights)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert all(np.array_equal(found[0], weights) for weights in found[1:])
+    assert len(found) == 4
 
 
-def test_the_order_of_rows_changes_rounding_alone():
+@every_loss
+def test_the_order_of_rows_and_rows_that_cost_nothing_change_rounding_alone(loss):
     rows, positive, scale = some_rows(6)
-    order = np.random.default_rng(0).permutation(rows.shape[0])
-    cost = np.ones(rows.shape[0])
-    solver = LinearSolver(tol=1e-10)
-    one = solve(solver, SolverRows.of(rows, "hinge"), positive, cost, scale)
-    other = solve(solver, SolverRows.of(rows[order], "hinge"), positive[order], cost, scale)
+    solver, order = LinearSolver(loss, 1e-10), np.random.default_rng(0).permutation(120)
+    one, other = (solve(solver, rows[at], positive[at], scale) for at in (slice(None), order))
     np.testing.assert_allclose(one.weights, other.weights, rtol=0, atol=1e-8)
+    free = solve(solver, rows, positive, scale, np.where(np.arange(120) < 50, 1.0, 0.0))
+    without = solve(solver, rows[:50], positive[:50], scale)
+    np.testing.assert_allclose(free.weights, without.weights, rtol=0, atol=1e-6)
 
 
-def test_rows_without_features_and_scales_of_zero_have_a_solution():
+@every_loss
+def test_rows_without_features_and_scales_of_zero_have_a_solution(loss):
     rows = sp.csr_array(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
-    for loss in LOSSES:
-        found = solve(LinearSolver(loss, 1e-10),
-            SolverRows.of(rows, loss), np.array([True, False, False]), np.ones(3), np.zeros(3))
-        assert found.converged
-        assert not found.weights.any()
-        assert found.intercept < 0
-
-
-def test_a_cost_of_zero_is_a_row_that_is_not_there():
-    rows, positive, scale = some_rows(8)
-    cost = np.ones(rows.shape[0])
-    cost[50:] = 0.0
-    for loss in LOSSES:
-        solver = LinearSolver(loss, 1e-10)
-        with_zero = solve(solver, SolverRows.of(rows, loss), positive, cost, scale)
-        without = solve(solver, SolverRows.of(rows[:50], loss), positive[:50], cost[:50], scale)
-        np.testing.assert_allclose(with_zero.weights, without.weights, rtol=0, atol=1e-6)
+    found = solve(LinearSolver(loss, 1e-10), rows, np.array([True, False, False]), np.zeros(3))
+    assert found.converged
+    assert not found.weights.any()
+    assert found.intercept < 0
 
 
 def test_steps_that_end_too_soon_are_no_convergence():
-    rows, positive, scale = some_rows(9)
-    found = solve(LinearSolver("hinge", 1e-12, max_iter=1),
-        SolverRows.of(rows, "hinge"), positive, np.ones(rows.shape[0]), scale)
+    found = solve(LinearSolver("hinge", 1e-12, max_iter=1), *some_rows(9))
     assert not found.converged
     assert found.n_iter == 1
+
+
+# Rows and classes that weigh much, or little
+
+
+def some_texts(seed=0, n=250):
+    """Counts of words that tell the classes, of which one is rare, and some wrong labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random(n) < 0.2
+    wrong = labels ^ (rng.random(n) < 0.05)
+    rates = rng.gamma(0.3, 1.0, (2, 60))
+    return sp.csr_array(rng.poisson(rates[wrong.astype(int)] * 0.5)), np.where(labels, "b", "a")
+
+
+COUNTS, LABELS = some_texts()
+FACTORS = (1e-3, 1e-2, 0.1, 10.0, 1e2, 1e3, 1e4, 1e5)
+every_factor = pytest.mark.parametrize("factor", FACTORS)
+DRAW = np.random.default_rng(1).random(len(LABELS))
+WEIGHTS = {
+    "spread": 10 ** (8 * DRAW - 3), "all heavy": np.full(len(LABELS), 1e5),
+    "some heavy": np.where(DRAW < 0.02, 1e5, 1.0), "most heavy": np.where(DRAW < 0.6, 1e5, 1.0),
+    "some light": np.where(DRAW < 0.1, 1e-3, 1.0), "all light": np.full(len(LABELS), 1e-3),
+    **{f"{factor} for {name}": np.where(label == LABELS, factor, 1.0) for factor in FACTORS
+       for label, name in (("a", "the frequent class"), ("b", "the rare class"))}}
+
+
+@every_loss
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize(("settings", "most"), [
+    ({}, 1.1), ({"tol": 1e-5, "max_iter": 1000}, 1.001)], ids=["default", "tight"])
+def test_rows_of_any_weight_have_the_loss_of_the_optimum(loss, weights, settings, most):
+    model = NBLinear(power=0.0, loss=loss, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(COUNTS, LABELS, WEIGHTS[weights])
+    Objective(model.feature_map_.sparse(COUNTS), LABELS == "b", WEIGHTS[weights], loss
+              ).assert_solved(model.coef_[0], model.intercept_, most)
+
+
+@every_loss
+@every_factor
+def test_scales_and_features_of_one_row_change_nothing(loss, factor):
+    rows, positive, scale = some_rows(2, n_rows=80, n_features=60)
+    cost = np.where(positive, factor, 1.0)
+    found = solve(LinearSolver(loss), rows, positive, scale, cost)
+    assert found.converged
+    Objective(rows, positive, cost, loss, scale).assert_solved(found.weights, found.intercept)
+
+
+@every_loss
+@every_factor
+def test_labels_of_any_weight_have_the_loss_of_the_optimum(loss, factor):
+    counts, labels = some_texts(2)
+    rng = np.random.default_rng(0)
+    rows = np.append(np.flatnonzero(labels == "b"), np.flatnonzero(rng.random(len(labels)) < 0.1))
+    codes = np.repeat([0, 1], [(labels == "b").sum(), len(rows) - (labels == "b").sum()])
+    lists = Labels(np.array(["b", "c"]), rows, codes, len(labels), "sigmoid")
+    model = NBLinear(power=0.0, loss=loss, held_out=0.0, class_weight={"b": factor, "c": factor})
+    of_row = np.where(rng.random(len(labels)) < 0.5, 3.0, 1.0)
+    form = learn_and_calibrate(model, counts, lists, of_row).form
+    for k in range(2):
+        cost = of_row * np.where(lists.has(k), factor, 1.0)
+        Objective(form.features.sparse(counts), lists.has(k), cost, loss).assert_solved(
+            form.weights[:, k], form.intercept[k])
+
+
+@every_loss
+@every_factor
+def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, factor):
+    counts, labels = some_texts(3)
+    even = NBLinear(power=0.0, loss=loss, held_out=0.0)
+    classes = Labels.of_classes(labels)
+    of_even = even.learn_rows(counts, classes)
+    start = WarmStart(of_even.form, np.arange(counts.shape[1]))
+    model = NBLinear(**{**even.get_params(), "class_weight": {"b": factor}})
+    cost = np.where(labels == "b", factor, 1.0)
+    for counted in (None, of_even.counts):
+        form = model.learn_rows(counts, classes, start=start, statistics=counted).form
+        Objective(form.features.sparse(counts), labels == "b", cost, loss).assert_solved(
+            form.weights[:, 1], form.intercept[1])
+
+
+@pytest.mark.parametrize("_solvers", ["descent first"], indirect=True)
+def test_descent_solves_heavy_rows_alone(monkeypatch):
+    if linear_solver.usable(linear_solver.SOLVER).kernel is None:
+        pytest.skip("the solver is not compiled")
+    monkeypatch.setattr(linear_solver, "_newton", None)
+    model = NBLinear(power=0.0, C=1e3).fit(COUNTS, LABELS)
+    Objective(model.feature_map_.sparse(COUNTS), LABELS == "b", np.full(len(LABELS), 1e3), "hinge"
+              ).assert_solved(model.coef_[0], model.intercept_)
+
+
+# Solvers that end too soon
+
+
+def unsolved_where_rows_are_held_out(monkeypatch):
+    finish = LinearSolver._finish
+
+    def unsolved(self, problem, found, duals, point):
+        solution = finish(self, problem, found, duals, point)
+        object.__setattr__(solution, "converged", duals is None)
+        return solution
+
+    monkeypatch.setattr(LinearSolver, "_finish", unsolved)
+
+
+@pytest.mark.parametrize(("change", "learn", "words"), [
+    (lambda patch: patch.setattr(linear_solver, "_MAX_PRODUCTS", 1),
+     lambda: NBLinear(loss="log", class_weight={"b": 1e5}).fit(COUNTS, LABELS),
+     "smaller weights of rows and classes"),
+    (unsolved_where_rows_are_held_out,
+     lambda: learn_and_calibrate(NBLinear(), COUNTS, Labels.of_classes(LABELS)),
+     "failed to converge"),
+    (lambda patch: None, lambda: NBLogisticRegression(
+        class_weight={"b": 1e5}, tol=1e-6, max_iter=5).fit(COUNTS, LABELS), "failed to converge")],
+    ids=["conjugate gradients", "the model of held-out rows", "passes"])
+def test_a_solver_that_ends_too_soon_warns(change, learn, words, monkeypatch):
+    change(monkeypatch)
+    with pytest.warns(ConvergenceWarning, match=words):
+        learn()

@@ -1,35 +1,19 @@
-"""What holds for every model that learns from rows at once: files, weights of rows, refusals."""
+"""Models that learn from rows at once: their files and matrices, and complement on tf-idf.
+
+The oracle of `TfidfComplementNB` is scikit-learn's tf-idf, and its ComplementNB on that.
+"""
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.naive_bayes import ComplementNB as SklearnComplementNB
 
 import textnb
+from tests.bayes.samples import some_counts
 from tests.classifier.models import NEWS, SPAM
-from textnb import (
-    LogCountRatio,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    TextClassifier,
-    TfidfComplementNB,
-)
-from textnb.bayes import ratio
-from textnb.bayes.labels import Labels
-from textnb.errors import DataError, ParameterError
-from textnb.models.known import model_named
+from textnb import NBLinear, NBLogisticRegression, TextClassifier, TfidfComplementNB
 
 ROW_MODELS = [NBLinear(), TfidfComplementNB(norm=True), NBLogisticRegression()]
-every_row_model = pytest.mark.parametrize("estimator", ROW_MODELS, ids=repr)
-
-
-def some_counts(classes, seed=0):
-    """Rows of counts whose rates the classes share in part, and labels 0 to ``classes`` - 1."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, classes, 150)
-    rates = rng.gamma(0.3, 1.0, (classes, 80))
-    return sp.csr_array(rng.poisson(rates[y] * 0.6)), y
 
 
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
@@ -51,7 +35,7 @@ def test_a_file_keeps_every_bit(tmp_path, train, settings, estimator):
     assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "model.textnb").read_bytes()
 
 
-@every_row_model
+@pytest.mark.parametrize("estimator", ROW_MODELS, ids=repr)
 def test_a_classifier_of_texts_has_the_weights_of_the_matrix(estimator):
     model = TextClassifier(estimator).fit(NEWS)
     rows = model.transform(NEWS)
@@ -60,125 +44,35 @@ def test_a_classifier_of_texts_has_the_weights_of_the_matrix(estimator):
     assert np.array_equal(own.predict(rows), model.predict(NEWS["text"]))
 
 
-@pytest.mark.parametrize(("estimator", "tolerance"), [
-    (NBLinear(tol=1e-9), 1e-6), (TfidfComplementNB(), 1e-12),
-    (NBLogisticRegression(tol=1e-9, max_iter=50_000), 1e-5)], ids=repr)
-def test_a_weight_is_a_repetition(estimator, tolerance):
-    counts, y = some_counts(3)
-    weight = np.random.default_rng(1).integers(1, 4, len(y))
-    weighted = estimator.fit(counts, y, sample_weight=weight).linear_form()
-    often = np.repeat(np.arange(len(y)), weight)
-    repeated = estimator.fit(counts[often], y[often]).linear_form()
-    np.testing.assert_allclose(weighted.weights, repeated.weights, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(weighted.intercept, repeated.intercept, rtol=0, atol=tolerance)
-    for one, other in zip(weighted.features.steps, repeated.features.steps, strict=True):
-        if one.name == "idf":
-            np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
+# Complement on tf-idf
 
 
-WRONG_SETTINGS = {
-    NBLinear: [
-        ({"l": 0}, "l must be a finite number above 0"), ({"C": 0}, "C must be"),
-        ({"C": 1e20}, r"at most 1e\+10"), ({"C": float("inf")}, "C must be"),
-        ({"tol": 0}, "tol must be"), ({"loss": "squared"}, "loss"),
-        ({"power": -1}, "power must be"), ({"tf": "log"}, "tf"), ({"idf": 2}, "idf must be"),
-        ({"max_iter": 0}, "max_iter must be"), ({"held_out": 0.9}, "held_out must be")],
-    TfidfComplementNB: [
-        ({"l": -1}, "l must be"), ({"l": "auto"}, "l must be .* alone choose it by 'auto'"),
-        ({"norm": True, "l": 0}, "infinite with l = 0"), ({"norm": 2}, "norm must be"),
-        ({"tf": "log"}, "tf"), ({"idf": 2}, "idf must be"),
-        ({"unit_length": 0}, "unit_length must")],
-    NBLogisticRegression: [
-        ({"l": 0.0}, "above 0"), ({"l": -1.0}, "l must"), ({"l": [1.0] * 79 + [0.0]}, "l must"),
-        *(({"beta": beta}, "beta") for beta in (-0.1, 1.1)), ({"loss": "square"}, "loss"),
-        *(({"C": C}, "C must") for C in (0.0, float("inf"), "1", True)),
-        *(({"tol": tol}, "tol must") for tol in (0.0, float("nan"), "0.1", 0)),
-        *(({"max_iter": n}, "max_iter must") for n in (0, 5.0, True, None, 2**31))],
-    LogCountRatio: [({"l": 0.0}, "above 0")]}
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("steps", [{}, {"idf": False}, {"unit_length": False}, {"tf": "count"}],
+                         ids=str)
+def test_scores_are_those_of_scikit_learn(steps, classes, norm):
+    counts, y = some_counts(classes)
+    unknown, _ = some_counts(classes, seed=1)
+    model = TfidfComplementNB(l=0.3, norm=norm, **steps).fit(counts, y)
+    transformer = TfidfTransformer(
+        sublinear_tf=model.tf == "sublinear", use_idf=model.idf,
+        norm="l2" if model.unit_length else None)
+    theirs = SklearnComplementNB(alpha=0.3, norm=norm).fit(transformer.fit_transform(counts), y)
+    for rows in (counts, unknown):
+        expected = theirs.predict_joint_log_proba(transformer.transform(rows))
+        assert model.predict_joint_log_proba(rows) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "settings", "message"), [
-    (kind, *wrong) for kind, wrongs in WRONG_SETTINGS.items() for wrong in wrongs], ids=str)
-def test_settings_out_of_range_are_named(kind, settings, message):
-    with pytest.raises(ParameterError, match=message):
-        kind(**settings).fit(*some_counts(2))
+def test_one_term_alone_tells_nothing_nor_do_priors():
+    model = TfidfComplementNB(norm=True).fit([[1], [2]], ["a", "b"])
+    assert not model.linear_form().weights.any()
+    assert model.class_log_prior(model.statistics_) is None
 
 
-COUNTS, Y = some_counts(2)
-TOO_SURE = r"C times the weights of rows and classes must be at most 1e\+10"
-WIDE = sp.csr_array(np.eye(2))
-WIDE.indices, WIDE.indptr = WIDE.indices.astype(np.int64), WIDE.indptr.astype(np.int64)
-ONE_CLASS = "number of classes in the data has to be greater than one"
-TOO_LARGE = "must be finite and at most"
-REFUSED = {
-    **{f"{kind.__name__}, one class": (lambda kind=kind: kind().fit(COUNTS, 0 * Y), DataError,
-                                       ONE_CLASS)
-       for kind in (NBLinear, TfidfComplementNB, NBLogisticRegression, LogCountRatio)},
-    **{f"{kind.__name__}, counts below 0": (lambda kind=kind: kind().fit(-COUNTS, Y), ValueError,
-                                            "Negative values")
-       for kind in (NBLogisticRegression, LogCountRatio)},
-    **{f"{loss}, {value}": (lambda loss=loss, value=value: NBLogisticRegression(
-        loss=loss, binarize=False).fit([[1.0, value], [2.0, 0.0]], [True, False]), DataError,
-        TOO_LARGE) for loss in ("log", "hinge") for value in (1e31, 1e300)},
-    "large counts": (lambda: NBLinear(tf="count", unit_length=False).fit(COUNTS * 1e40, Y),
-                     DataError, TOO_LARGE),
-    "a heavy class": (lambda: NBLinear(class_weight={0: 1e11}).fit(COUNTS, Y), ParameterError,
-                      TOO_SURE),
-    "heavy rows": (lambda: NBLinear(C=10.0).fit(COUNTS, Y, np.full(len(Y), 1e10)), ParameterError,
-                   TOO_SURE),
-    "fractions below 1/e": (lambda: TfidfComplementNB().fit([[1, 0.25], [0, 1]], ["a", "b"]),
-                            DataError, r"below 0 for 0\.25: its sums have no logarithm"),
-    "wide indices": (lambda: ratio.learn_from_rows(
-        NBLogisticRegression(), WIDE, Labels.of_classes(["a", "b"]), None), DataError,
-        "LIBLINEAR takes less than"),
-    "a random state": (lambda: NBLogisticRegression(random_state="x").fit(COUNTS, Y), ValueError,
-                       "'x'"),
-    "linear, counts alone": (lambda: model_named("NBLinear", {}).derive(
-        NBLinear().fit(COUNTS, Y).statistics_), ParameterError, "NBLinear learns from rows"),
-    "tf-idf, counts alone": (lambda: model_named("TfidfComplementNB", {}).derive(
-        TfidfComplementNB().fit(COUNTS, Y).statistics_), ParameterError,
-        "counts alone don't give its weights"),
-    "memory": (lambda: TextClassifier(TfidfComplementNB(), memory_limit=1 << 20).fit(SPAM),
-               ParameterError, "keeps the matrix of all documents"),
-    "a warm start by name": (lambda: TextClassifier(NBLinear()).fit(SPAM, warm_start="m.textnb"),
-                             ParameterError, "warm_start must be True or False; a model of a file"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_can_not_be_learned_is_refused(case):
-    learn, error, message = REFUSED[case]
-    with pytest.raises(error, match=message):
-        learn()
-
-
-def test_weights_that_are_no_numbers_are_refused():
-    with (pytest.warns(ConvergenceWarning, match="failed to converge"),
-          pytest.raises(ParameterError, match="is too large for these rows")):
-        NBLogisticRegression(C=1e300).fit(COUNTS, Y)
-
-
-@pytest.mark.parametrize(("estimator", "message"), [
-    (NBLinear(), r"once: fit\(documents, warm_start=True\), with"),
-    (TfidfComplementNB(), "TfidfComplementNB learns from all documents at"),
-    (NBLogisticRegression(), "learns from all documents at once: fit")], ids=repr)
-def test_learning_more_is_refused_and_says_what_is_needed(estimator, message):
-    model = TextClassifier(estimator).fit(SPAM)
-    for change in (TextClassifier(estimator).partial_fit, model.partial_fit, model.forget):
-        with pytest.raises(ParameterError, match=message):
-            change(SPAM)
-    for ask in (lambda: model + model, lambda: textnb.leave_one_out(model, SPAM)):
-        with pytest.raises(ParameterError, match=type(estimator).__name__):
-            ask()
-
-
-@pytest.mark.parametrize(("before", "after", "message"), [
-    (MultinomialNB(), MultinomialNB(), "MultinomialNB has none; it learns more, and forgets"),
-    (NBLogisticRegression(), NBLogisticRegression(), "NBLogisticRegression begins anew each time"),
-    (MultinomialNB(), NBLinear(), "from the weights of NBLinear; got those of MultinomialNB"),
-    (NBLinear(), "auto", "a search for settings has no warm start")])
-def test_what_has_no_warm_start_says_so(before, after, message):
-    model = TextClassifier(before).fit(SPAM)
-    model.estimator = after
-    with pytest.raises(ParameterError, match=message):
-        model.fit(SPAM, warm_start=True)
+def test_calibration_makes_probabilities_of_its_margins():
+    model = TextClassifier(TfidfComplementNB(norm=True)).fit(NEWS)
+    before = model.predict_proba(NEWS)
+    assert before.max() < 0.26, "normalised weights are small, and margins with them"
+    model.set_calibration(textnb.calibrate(model, NEWS))
+    assert model.predict_proba(NEWS).max() > 0.6

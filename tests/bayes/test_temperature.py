@@ -50,6 +50,23 @@ def test_rows_that_weigh_nothing_or_tell_nothing_have_an_answer():
     assert best_sigmoids(np.zeros((3, 3)), codes, np.ones(3)) == (1.0, 0.0)
 
 
+def test_a_temperature_minimises_the_log_loss_and_a_weight_is_a_repetition():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 5000)
+    scores = rng.normal(size=(5000, 3))
+    scores[np.arange(5000), codes] += 1.0
+    best = best_temperature(scores, codes)
+
+    def loss(temperature):
+        scaled = scores / temperature
+        return float(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(5000), codes]))
+
+    assert loss(best) <= min(loss(0.98 * best), loss(1.02 * best))
+    doubled = best_temperature(np.repeat(scores[:50], 2, axis=0), np.repeat(codes[:50], 2))
+    weighted = best_temperature(scores[:50], codes[:50], np.full(50, 2.0))
+    assert doubled == pytest.approx(weighted, rel=1e-9)
+
+
 def test_the_search_loads_no_optimiser():
     code = ("import sys, numpy as np\n"
             "from textnb.bayes.temperature import best_sigmoids\n"

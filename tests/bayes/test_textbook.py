@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+import textnb
 from tests.oracles import bernoulli, categorical, complement, multinomial
 from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
 
@@ -53,89 +54,94 @@ def test_the_tokens_and_counts_are_those_of_the_table():
     assert model.transform(TRAIN).toarray().tolist() == COUNTS
     assert model.transform([D5]).toarray().tolist() == [D5_COUNTS]
     assert model.estimator_.class_count_.tolist() == [3, 1]
-    assert model.estimator_.feature_count_.tolist() == [[1, 5, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]]
 
 
+# Of each model: counts by class, estimates (of complement: 1 over them), P(class, d5), and
+# how the book rounds these.
+BY_HAND = {
+    "multinomial": (
+        MultinomialNB(l=1.0), [[1, 5, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]], THETA,
+        [F(3, 4) * F(3, 7) ** 3 * F(1, 14) * F(1, 14), F(1, 4) * F(2, 9) ** 3 * F(2, 9) * F(2, 9)],
+        (4, [0.0003, 0.0001])),
+    "bernoulli": (
+        BernoulliNB(l=1.0), [[1, 3, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]], P,
+        [F(3, 4) * F(4, 5) * F(1, 5) * F(1, 5) * (1 - F(2, 5)) ** 3,
+         F(1, 4) * F(2, 3) * F(2, 3) * F(2, 3) * (1 - F(1, 3)) ** 3], (3, [0.005, 0.022])),
+    "complement": (
+        ComplementNB(l=1.0), [[1, 5, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]],
+        {label: [1 / q for q in COMPLEMENT[label]] for label in COMPLEMENT},
+        [1 / F(2, 9) ** 5, 1 / (F(3, 7) ** 3 * F(1, 14) ** 2)], None),
+}
+BEST = {"multinomial": "China", "bernoulli": "not China", "complement": "not China"}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
 @pytest.mark.parametrize("matrix", [np.array, sp.csr_array], ids=["dense", "sparse"])
-def test_multinomial_by_hand(matrix):
-    model = MultinomialNB(l=1.0).fit(matrix(COUNTS), LABELS)
+def test_a_model_by_hand(name, matrix):
+    estimator, counts, estimates, scores, rounded = BY_HAND[name]
+    model, d5 = estimator.fit(matrix(COUNTS), LABELS), matrix([D5_COUNTS])
+    assert model.feature_count_.tolist() == counts
     close(np.exp(model.class_log_prior_), [3 / 4, 1 / 4])
-    close(np.exp(model.feature_log_prob_), fractions(list(THETA.values())))
-    china = F(3, 4) * F(3, 7) ** 3 * F(1, 14) * F(1, 14)
-    other = F(1, 4) * F(2, 9) ** 3 * F(2, 9) * F(2, 9)
-    assert (round(float(china), 4), round(float(other), 4)) == (0.0003, 0.0001)
-    d5 = matrix([D5_COUNTS])
-    close(np.exp(model.predict_joint_log_proba(d5)), [[float(china), float(other)]])
-    close(model.predict_proba(d5), [[float(china / (china + other)),
-                                     float(other / (china + other))]])
-    assert model.predict(d5).tolist() == ["China"]
+    close(np.exp(model.feature_log_prob_), fractions(estimates.values()))
+    close(np.exp(model.predict_joint_log_proba(d5)), fractions([scores]))
+    close(model.predict_proba(d5), fractions([[score / sum(scores) for score in scores]]))
+    assert model.predict(d5).tolist() == [BEST[name]]
+    if rounded is not None:
+        assert [round(float(score), rounded[0]) for score in scores] == rounded[1]
+    if name == "complement":
+        assert model.feature_all_.tolist() == [1, 6, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("matrix", [np.array, sp.csr_array], ids=["dense", "sparse"])
-def test_bernoulli_by_hand(matrix):
-    model = BernoulliNB(l=1.0).fit(matrix(COUNTS), LABELS)
-    assert model.feature_count_.tolist() == [[1, 3, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]]
-    close(np.exp(model.class_log_prior_), [3 / 4, 1 / 4])
-    close(np.exp(model.feature_log_prob_), fractions(list(P.values())))
-    china = (F(3, 4) * F(4, 5) * F(1, 5) * F(1, 5)
-             * (1 - F(2, 5)) * (1 - F(2, 5)) * (1 - F(2, 5)))
-    other = (F(1, 4) * F(2, 3) * F(2, 3) * F(2, 3)
-             * (1 - F(1, 3)) * (1 - F(1, 3)) * (1 - F(1, 3)))
-    assert (round(float(china), 3), round(float(other), 3)) == (0.005, 0.022)
-    d5 = matrix([D5_COUNTS])
-    close(np.exp(model.predict_joint_log_proba(d5)), [[float(china), float(other)]])
-    close(model.predict_proba(d5), [[float(china / (china + other)),
-                                     float(other / (china + other))]])
-    assert model.predict(d5).tolist() == ["not China"]
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_text_is_scored_as_its_counts_are(name):
+    estimator, _, _, scores, _ = BY_HAND[name]
+    model = TextClassifier(estimator).fit(TRAIN)
+    assert model.predict([D5]).tolist() == [BEST[name]]
+    close(np.exp(model.predict_joint_log_proba([D5])), fractions([scores]))
+    answered = model.predict(pl.DataFrame({"text": [D5]}), probability=True, scores=True)
+    assert answered["predicted"].to_list() == [BEST[name]]
+    close(answered["probability"].item(), float(max(scores) / sum(scores)))
+    close(list(answered["scores"].item().values()), [log(score) for score in scores])
 
 
-@pytest.mark.parametrize("matrix", [np.array, sp.csr_array], ids=["dense", "sparse"])
-def test_complement_by_hand(matrix):
-    model = ComplementNB(l=1.0).fit(matrix(COUNTS), LABELS)
-    close(np.exp(-model.feature_log_prob_), fractions(list(COMPLEMENT.values())))
-    assert model.feature_all_.tolist() == [1, 6, 1, 1, 1, 1]
-    against_other = F(2, 9) ** 5
-    against_china = F(3, 7) ** 3 * F(1, 14) ** 2
-    d5 = matrix([D5_COUNTS])
-    close(np.exp(-model.predict_joint_log_proba(d5)),
-          [[float(against_other), float(against_china)]])
-    assert against_other > against_china
-    assert model.predict(d5).tolist() == ["not China"]
+ESTIMATES = {
+    # θ_k(word) = (n_k(word) + 1) / (Σ_j n_k(word_j) + d), d = 4 words.
+    "Laplace's": (
+        MultinomialNB(l=1.0), [[4, 3, 0, 0], [0, 0, 0, 1]], "ab",
+        [[F(4 + 1, 7 + 4), F(3 + 1, 7 + 4), F(1, 7 + 4), F(1, 7 + 4)],
+         [F(1, 1 + 4), F(1, 1 + 4), F(1, 1 + 4), F(2, 1 + 4)]]),
+    # The smoothing of each feature enters the denominator once.
+    "an l of each feature": (
+        MultinomialNB(l=[1.0, 0.5, 0.25]), [[2, 1, 0], [0, 0, 1]], "ab",
+        [[F(3) / F(19, 4), F(3, 2) / F(19, 4), F(1, 4) / F(19, 4)],
+         [F(1) / F(11, 4), F(1, 2) / F(11, 4), F(5, 4) / F(11, 4)]]),
+    "an l of each feature's presence": (
+        BernoulliNB(l=[1.0, 0.5, 0.25]), [[2, 1, 0], [0, 0, 1]], "ab",
+        [[F(2, 3), F(3, 2) / 2, F(1, 4) / F(3, 2)], [F(1, 3), F(1, 2) / 2, F(5, 4) / F(3, 2)]]),
+    # The complement of a is b + c = (1, 5), with l = 1: 2/8 and 6/8.
+    "the complement of three": (
+        ComplementNB(l=1.0), [[2, 0], [0, 4], [1, 1]], "abc",
+        [[F(8, 2), F(8, 6)], [F(6, 4), F(6, 2)], [F(8, 3), F(8, 5)]]),
+    # Of four categories two were seen: those that were announced alone take their share.
+    "an announced category": (
+        CategoricalNB(l=0.5, min_categories=4), [[0], [1], [1]], "aab",
+        [[F(3, 8), F(3, 8), F(1, 8), F(1, 8)], [F(1, 6), F(3, 6), F(1, 6), F(1, 6)]]),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_estimates_by_hand(name):
+    estimator, counts, labels, expected = ESTIMATES[name]
+    model = estimator.fit(counts, [*labels])
+    close(np.exp(np.hstack(model.feature_log_prob_) if isinstance(estimator, CategoricalNB)
+                 else model.feature_log_prob_), fractions(expected))
 
 
 def test_complement_weights_divided_by_their_sum_by_hand():
     # Class b alone has features 0 and 1 once and twice: θ of a's complement is 2/5, 3/5.
     model = ComplementNB(l=1.0, norm=True).fit([[3, 0], [1, 2]], ["a", "b"])
-    a = [-log(2 / 5), -log(3 / 5)]
-    b = [-log(4 / 5), -log(1 / 5)]
+    a, b = [-log(2 / 5), -log(3 / 5)], [-log(4 / 5), -log(1 / 5)]
     close(model.feature_log_prob_, [[a[0] / sum(a), a[1] / sum(a)], [b[0] / sum(b), b[1] / sum(b)]])
-
-
-def test_complement_takes_the_counts_of_all_other_classes_together():
-    # Three classes, two features; a's complement is b + c = (1, 5), with l = 1: 2/8 and 6/8.
-    model = ComplementNB(l=1.0).fit([[2, 0], [0, 4], [1, 1]], ["a", "b", "c"])
-    close(np.exp(-model.feature_log_prob_),
-          fractions([[F(2, 8), F(6, 8)], [F(4, 6), F(2, 6)], [F(3, 8), F(5, 8)]]))
-
-
-def test_laplace_smoothing_adds_one_over_the_sum_and_the_size_of_the_vocabulary():
-    # θ_k(word) = (n_k(word) + 1) / (Σ_j n_k(word_j) + d), d = 4 words.
-    model = MultinomialNB(l=1.0).fit([[4, 3, 0, 0], [0, 0, 0, 1]], ["a", "b"])
-    close(np.exp(model.feature_log_prob_),
-          fractions([[F(4 + 1, 7 + 4), F(3 + 1, 7 + 4), F(1, 7 + 4), F(1, 7 + 4)],
-                     [F(1, 1 + 4), F(1, 1 + 4), F(1, 1 + 4), F(2, 1 + 4)]]))
-
-
-def test_smoothing_of_each_feature_enters_the_denominator_once():
-    l = [1.0, 0.5, 0.25]
-    multi = MultinomialNB(l=l).fit([[2, 1, 0], [0, 0, 1]], ["a", "b"])
-    close(np.exp(multi.feature_log_prob_),
-          fractions([[F(3) / F(19, 4), F(3, 2) / F(19, 4), F(1, 4) / F(19, 4)],
-                     [F(1) / F(11, 4), F(1, 2) / F(11, 4), F(5, 4) / F(11, 4)]]))
-    bern = BernoulliNB(l=l).fit([[2, 1, 0], [0, 0, 1]], ["a", "b"])
-    close(np.exp(bern.feature_log_prob_),
-          fractions([[F(2, 3), F(3, 2) / 2, F(1, 4) / F(3, 2)],
-                     [F(1, 3), F(1, 2) / 2, F(5, 4) / F(3, 2)]]))
 
 
 def test_the_smoothed_categorical_estimate():
@@ -150,39 +156,23 @@ def test_the_smoothed_categorical_estimate():
     assert model.predict([[2, 0]]).tolist() == ["yes"]
 
 
-def test_a_category_that_is_announced_but_never_seen_takes_its_share():
-    model = CategoricalNB(l=0.5, min_categories=4).fit([[0], [1], [1]], ["a", "a", "b"])
-    close(np.exp(model.feature_log_prob_[0]),
-          fractions([[F(3, 8), F(3, 8), F(1, 8), F(1, 8)], [F(1, 6), F(3, 6), F(1, 6), F(1, 6)]]))
-
-
-@pytest.mark.parametrize(("estimator", "predicted", "scores"), [
-    (MultinomialNB(l=1.0), "China",
-     [F(3, 4) * F(3, 7) ** 3 * F(1, 14) ** 2, F(1, 4) * F(2, 9) ** 5]),
-    (BernoulliNB(l=1.0), "not China",
-     [F(3, 4) * F(4, 5) * F(1, 5) ** 2 * F(3, 5) ** 3, F(1, 4) * F(2, 3) ** 6]),
-    (ComplementNB(l=1.0), "not China", [1 / F(2, 9) ** 5, 1 / (F(3, 7) ** 3 * F(1, 14) ** 2)]),
-], ids=["multinomial", "bernoulli", "complement"])
-def test_a_text_is_scored_as_its_counts_are(estimator, predicted, scores):
-    model = TextClassifier(estimator).fit(TRAIN)
-    assert model.predict([D5]).tolist() == [predicted]
-    close(np.exp(model.predict_joint_log_proba([D5])), [[float(score) for score in scores]])
-    answered = model.predict(pl.DataFrame({"text": [D5]}), probability=True, scores=True)
-    assert answered["predicted"].to_list() == [predicted]
-    close(answered["probability"].item(), float(max(scores) / sum(scores)))
-    close(list(answered["scores"].item().values()), [log(score) for score in scores])
+def test_complement_on_presence_takes_documents_for_occurrences():
+    counts = [[2, 0, 1], [1, 1, 0], [0, 3, 1]]
+    model = textnb.TfidfComplementNB(tf="presence", idf=False, unit_length=False).fit(
+        counts, ["a", "a", "b"])
+    # Class b has the terms (0, 1, 1), and class a (2, 1, 1); 1 is added to each.
+    close(np.exp(-model.linear_form().weights.T),
+          fractions([[F(1, 5), F(2, 5), F(2, 5)], [F(3, 7), F(2, 7), F(2, 7)]]))
+    assert model.feature_count_.tolist() == [[2, 1, 1], [0, 1, 1]]
 
 
 def test_the_oracles_agree_with_the_hand():
-    counts = {"China": [1, 5, 0, 1, 1, 0], "not China": [0, 1, 1, 0, 0, 1]}
-    held = {"China": [1, 3, 0, 1, 1, 0], "not China": [0, 1, 1, 0, 0, 1]}
+    counts, held = BY_HAND["multinomial"][1], BY_HAND["bernoulli"][1]
     for k, (label, rows) in enumerate([("China", 3), ("not China", 1)]):
-        assert multinomial.theta(counts[label], 1) == THETA[label]
-        assert bernoulli.presence(held[label], rows, 1) == P[label]
-        assert complement.theta(list(counts.values()), k, 1) == COMPLEMENT[label]
+        assert multinomial.theta(counts[k], 1) == THETA[label]
+        assert bernoulli.presence(held[k], rows, 1) == P[label]
+        assert complement.theta(counts, k, 1) == COMPLEMENT[label]
     assert categorical.theta([2, 0, 0], 1) == [F(3, 5), F(1, 5), F(1, 5)]
-    assert multinomial.scores(COUNTS, LABELS, D5_COUNTS, 1) == pytest.approx(
-        [log(F(3, 4) * F(3, 7) ** 3 * F(1, 14) ** 2), log(F(1, 4) * F(2, 9) ** 5)], rel=1e-15)
-    assert bernoulli.scores(COUNTS, LABELS, D5_COUNTS, 1) == pytest.approx(
-        [log(F(3, 4) * F(4, 5) * F(1, 5) ** 2 * F(3, 5) ** 3), log(F(1, 4) * F(2, 3) ** 6)],
-        rel=1e-15)
+    for oracle, name in ((multinomial, "multinomial"), (bernoulli, "bernoulli")):
+        assert oracle.scores(COUNTS, LABELS, D5_COUNTS, 1) == pytest.approx(
+            [log(score) for score in BY_HAND[name][3]], rel=1e-15)

@@ -1,5 +1,7 @@
 """Moments add and subtract as the rows that they are of."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,6 @@ from hypothesis.extra.numpy import arrays
 from tests.oracles import gaussian
 from tests.tiers import examples
 from textnb import DataError
-from textnb.bayes.covariance import dependent_columns
 from textnb.bayes.moments import MomentStatistics
 
 of = MomentStatistics.from_matrix
@@ -47,34 +48,10 @@ def test_moments_are_those_of_the_definition(diagonal, weighted):
 
 
 @diagonals
-def test_halves_add_to_the_whole(diagonal):
-    X, y = table()
-    for cut in (1, 7, 30, 59):
-        equal(of(X[:cut], y[:cut], diagonal=diagonal) + of(X[cut:], y[cut:], diagonal=diagonal),
-              of(X, y, diagonal=diagonal))
-
-
-@diagonals
-@pytest.mark.parametrize("folds", [2, 5, 20])
-def test_a_fold_taken_out_is_a_refit_on_the_rest(diagonal, folds):
-    X, y = table()
-    fold = np.arange(60) // 3 % folds
-    parts = [of(X[fold == i], y[fold == i], diagonal=diagonal) for i in range(folds)]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole + part
-    for i, part in enumerate(parts):
-        equal(whole - part, of(X[fold != i], y[fold != i], diagonal=diagonal))
-
-
-@diagonals
 def test_all_rows_taken_out_leave_nothing(diagonal):
-    X, y = table()
-    whole = of(X, y, diagonal=diagonal)
+    whole = of(*table(), diagonal=diagonal)
     nothing = whole - whole
-    assert not nothing.class_count.any()
-    assert not nothing.mean.any()
-    assert not nothing.scatter.any()
+    assert not any(values.any() for values in (nothing.class_count, nothing.mean, nothing.scatter))
     equal(nothing + whole, whole, 1e-15)
 
 
@@ -117,17 +94,6 @@ def test_any_split_adds_and_subtracts(X, data):
         np.testing.assert_allclose(got.scatter, expected.scatter, atol=1e-9 * scale)
 
 
-@given(arrays(np.float64, (8, 2), elements=st.floats(-100, 100)),
-       st.lists(st.integers(1, 3), min_size=8, max_size=8))
-@settings(deadline=None, max_examples=examples(40))
-def test_whole_weights_repeat_rows(X, times):
-    y = np.arange(8) % 2
-    weighed = of(X, y, sample_weight=np.array(times, dtype=np.float64))
-    repeated = of(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighed.mean, repeated.mean, atol=1e-10)
-    np.testing.assert_allclose(weighed.scatter, repeated.scatter, atol=1e-8)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_weighted_rows_can_all_be_taken_out(seed):
     rng = np.random.default_rng(seed)
@@ -140,16 +106,34 @@ def test_weighted_rows_can_all_be_taken_out(seed):
     assert np.abs(nothing.scatter).max() < 1e-9
 
 
-def test_more_taken_out_than_was_learned():
-    X, y = table()
-    with pytest.raises(DataError, match=r"class .*0.* has learned 4 rows, fewer than the 20"):
-        of(X[:12], y[:12]) - of(X, y)
+X, Y = table()
+CALLS = [
+    (lambda: of(X[:12], Y[:12]) - of(X, Y), r"class .*0.* has learned 4 rows, fewer than the 20"),
+    (lambda: of(X[Y < 2], Y[Y < 2]) - of(X, Y), "fewer"),
+    (lambda: of(X, Y, classes=[0, 1]), "not announced"),
+    *((call, "can't be combined") for other in (of(X[:, :2], Y), of(X, Y, diagonal=True))
+      for call in (lambda other=other: of(X, Y) + other, lambda other=other: of(X, Y) - other))]
 
 
-def test_a_class_that_was_never_learned_is_not_taken_out():
-    X, y = table()
-    with pytest.raises(DataError, match="fewer"):
-        of(X[y < 2], y[y < 2]) - of(X, y)
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_moments_that_do_not_fit_are_refused(call, message):
+    with pytest.raises(DataError, match=message):
+        call()
+
+
+@diagonals
+def test_rows_that_were_never_learned_are_not_taken_out(diagonal):
+    def of_values(x):
+        values = np.array(x, dtype=np.float64)[:, None] * [1.0, 2.0]
+        return of(values, ["a"] * len(values), diagonal=diagonal)
+
+    learned = of_values([1.0, 2.0, 3.0, 4.0])
+    for strange in ([0.0, 9.0], [100.0], [1.0, 2.0, 3.0, 5.0], [2.5] * 4):
+        with pytest.raises(DataError, match="can't forget: the rows given are not among those of "
+                                            "class 'a'"):
+            learned - of_values(strange)
+    for own in ([1.0], [4.0, 1.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]):
+        assert ((learned - of_values(own)).without_covariances().scatter >= 0).all()
 
 
 @diagonals
@@ -182,21 +166,6 @@ def test_announced_classes_have_no_rows_yet():
     assert got.with_classes([9]).class_count.tolist() == [20, 20, 20, 0, 0, 0]
 
 
-def test_a_label_that_was_not_announced():
-    X, y = table()
-    with pytest.raises(DataError, match="not announced"):
-        of(X, y, classes=[0, 1])
-
-
-def test_moments_of_other_features_do_not_add():
-    X, y = table()
-    for other in (of(X[:, :2], y), of(X, y, diagonal=True)):
-        with pytest.raises(DataError, match="can't be combined"):
-            of(X, y) + other
-        with pytest.raises(DataError, match="can't be combined"):
-            of(X, y) - other
-
-
 @diagonals
 def test_sums_over_classes(diagonal):
     X, y = table()
@@ -217,22 +186,23 @@ def test_rows_of_any_real_type_are_summed_in_float64(dtype):
     equal(of(X, y), of(X.astype(np.float64), y), 1e-15)
 
 
-def test_rows_are_left_as_they_were():
+def test_rows_and_moments_are_left_as_they_were():
     X, y = table()
-    before = X.copy()
     a, b = of(X, y), of(X[:9], y[:9])
-    kept = a.mean.copy(), a.scatter.copy()
+    before = [values.copy() for values in (X, a.mean, a.scatter)]
     assert (a + b).class_count.sum() == 69
     assert (a - b).class_count.sum() == 51
-    assert np.array_equal(X, before)
-    assert np.array_equal(a.mean, kept[0])
-    assert np.array_equal(a.scatter, kept[1])
+    for values, own in zip((X, a.mean, a.scatter), before, strict=True):
+        assert np.array_equal(values, own)
 
 
-def test_columns_that_depend_on_others():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 6))
-    X[:, 2] = 7.0
-    X[:, 4] = 2 * X[:, 0] - X[:, 1]
-    constant, collinear = dependent_columns(np.cov(X.T))
-    assert (constant.tolist(), collinear.tolist()) == ([2], [4])
+def test_a_sum_of_moments_takes_no_more_than_the_moments():
+    k, p = 400, 40
+    X, y = np.random.default_rng(0).normal(size=(2 * k, p)), np.arange(2 * k) % k
+    left, right = (of(X[part], y[part], classes=np.arange(k))
+                   for part in (slice(k), slice(k, None)))
+    tracemalloc.start()
+    total = left + right
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * total.scatter.nbytes + 3 * 8 * (1 << 20)

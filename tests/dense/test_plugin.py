@@ -1,8 +1,10 @@
 """The Bayes rule with densities plugged in, and the histogram."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -11,17 +13,23 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
+from tests.dense.samples import close, rows
 from tests.oracles import gaussian
-from textnb import DataError, PlugInBayes
+from textnb import DataError, PlugInBayes, TableClassifier
+from textnb.bayes.histogram import MAX_BINS, bins_per_column
 from textnb.models.histogram import HistogramDensity
 
 
 @pytest.fixture(scope="module")
 def iris():
     X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    keep = np.arange(150) % 5 != 0
-    return X[keep][::2, :2], names[keep][::2]
+    return X[::3, :2], np.array(["setosa", "versicolor", "virginica"])[y[::3]]
+
+
+def by_class(X, y, naive=False):
+    """Of each class, its rows, or those of each column."""
+    each = [gaussian.of_class(X, y, label) for label in gaussian.labels(y)]
+    return [[own[:, [i]] for i in range(X.shape[1])] if naive else [own] for own in each]
 
 
 def kernel(x, rows, h):
@@ -35,22 +43,16 @@ def kernel(x, rows, h):
 def test_kernel_densities_are_sums_over_rows(iris, naive, priors):
     X, y = iris
     model = PlugInBayes(KernelDensity(bandwidth=0.4), naive=naive, priors=priors).fit(X, y)
-    shares = gaussian.shares(y) if priors is None else priors
-    some = X[::6]
-    expected = np.empty((len(some), 3))
-    for i, x in enumerate(some):
-        for k, label in enumerate(gaussian.labels(y)):
-            rows = gaussian.of_class(X, y, label)
-            columns = [[0], [1]] if naive else [[0, 1]]
-            expected[i, k] = np.log(shares[k]) + sum(
-                kernel(x[own], rows[:, own], 0.4) for own in columns)
-    np.testing.assert_allclose(model.predict_joint_log_proba(some), expected, rtol=1e-9)
-    np.testing.assert_allclose(
-        model.predict_log_proba(some), gaussian.posterior(expected), rtol=1e-8, atol=1e-12)
+    shares, some = gaussian.shares(y) if priors is None else priors, X[::6]
+    expected = np.array([[
+        np.log(share) + sum(kernel(x[[i]] if naive else x, own, 0.4) for i, own in enumerate(parts))
+        for share, parts in zip(shares, by_class(X, y, naive), strict=True)] for x in some])
+    close(model.predict_joint_log_proba(some), expected)
+    close(model.predict_log_proba(some), gaussian.posterior(expected), 1e-8)
     assert model.predict(some).tolist() == [
         gaussian.labels(y)[k] for k in expected.argmax(axis=1)]
     assert [len(each) for each in model.densities_] == [2 if naive else 1] * 3
-    np.testing.assert_allclose(model.priors_, shares)
+    close(model.priors_, shares)
 
 
 @pytest.mark.parametrize("naive", [False, True])
@@ -58,36 +60,34 @@ def test_the_bandwidth_is_that_of_a_search_within_each_class(iris, naive):
     X, y = iris
     grid = {"bandwidth": [0.05, 0.2, 0.5, 2.0]}
     model = PlugInBayes(KernelDensity(), naive=naive, search=grid, cv=4).fit(X, y)
-    for k, label in enumerate(gaussian.labels(y)):
-        for i, own in enumerate([[0], [1]] if naive else [[0, 1]]):
-            rows = gaussian.of_class(X, y, label)[:, own]
-            best = GridSearchCV(KernelDensity(), grid, cv=4).fit(rows).best_estimator_
-            assert model.densities_[k][i].bandwidth == best.bandwidth
-            assert np.array_equal(model.densities_[k][i].score_samples(rows),
-                                  best.score_samples(rows))
+    for parts, densities in zip(by_class(X, y, naive), model.densities_, strict=True):
+        for own, density in zip(parts, densities, strict=True):
+            best = GridSearchCV(KernelDensity(), grid, cv=4).fit(own).best_estimator_
+            assert density.bandwidth == best.bandwidth
+            assert np.array_equal(density.score_samples(own), best.score_samples(own))
 
 
-def test_a_search_needs_rows_for_its_folds(iris):
+def test_a_search_needs_rows_for_its_folds_and_a_refit_that_fails_changes_nothing(iris):
     X, y = iris
-    X, y = np.concatenate([X, X[:2]]), np.append(y, ["rare", "rare"])
-    model = PlugInBayes(search={"bandwidth": [0.1, 1.0]})
-    with pytest.raises(DataError, match=r"class .*rare.* has 2 rows, fewer than cv=5 folds"):
-        model.fit(X, y)
+    model = PlugInBayes(search={"bandwidth": [0.1, 1.0]}).fit(X, y)
+    before, counts = model.predict_joint_log_proba(X), model.class_count_.tolist()
+    more, labels = np.concatenate([X, X[:4]]), np.append(y, ["rare"] * 4)
+    with pytest.raises(DataError, match=r"class .*rare.* has 4 rows, fewer than cv=5 folds"):
+        model.fit(more, labels)
+    assert np.array_equal(model.predict_joint_log_proba(X), before)
+    assert model.class_count_.tolist() == counts
     # What the message advises.
-    model.set_params(cv=2).fit(X, y)
-    model.set_params(cv=5, search=None).fit(X, y)
+    model.set_params(cv=4).fit(more, labels)
+    model.set_params(cv=5, search=None).fit(more, labels)
 
 
 def test_mixtures_are_estimated_per_class(iris):
     X, y = iris
     density = GaussianMixture(2, random_state=0)
-    model = PlugInBayes(density).fit(X, y)
-    for k, label in enumerate(gaussian.labels(y)):
-        rows = gaussian.of_class(X, y, label)
-        own = GaussianMixture(2, random_state=0).fit(rows)
-        np.testing.assert_allclose(
-            model.predict_joint_log_proba(X)[:, k],
-            np.log(len(rows) / len(X)) + own.score_samples(X), rtol=1e-12)
+    joint = PlugInBayes(density).fit(X, y).predict_joint_log_proba(X)
+    for k, [own] in enumerate(by_class(X, y)):
+        alone = GaussianMixture(2, random_state=0).fit(own)
+        close(joint[:, k], np.log(len(own) / len(X)) + alone.score_samples(X), 1e-12)
     # The density that was given is cloned.
     assert not hasattr(density, "means_")
 
@@ -143,9 +143,44 @@ def test_values_beyond_the_bins_are_as_an_empty_bin():
     assert rough.score_samples([[-0.01], [1.01]]).tolist() == [-np.inf, -np.inf]
 
 
-def test_a_constant_column_has_bins_too():
+def test_edges_may_be_given_and_a_constant_column_has_bins_too():
+    model = HistogramDensity(bins=[0.0, 1.0, 3.0], l=1.0).fit([[0.5], [0.7], [2.0]])
+    assert np.exp(model.score_samples([[0.1], [2.9]])).tolist() == pytest.approx([3 / 5, 2 / 10])
     model = HistogramDensity(bins=4).fit([[2.0], [2.0], [2.0]])
     assert np.isfinite(model.score_samples([[2.0], [7.0]])).all()
+
+
+@pytest.mark.parametrize("rule", ["auto", "doane", "fd", "rice", "scott", "sqrt", "stone",
+                                  "sturges"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore:The number of bins estimated may be suboptimal")
+def test_rules_are_those_of_numpy(rule, seed):
+    rng = np.random.default_rng(seed)
+    X = np.stack([rng.normal(size=300), rng.standard_cauchy(300), rng.integers(0, 3, 300),
+                  np.full(300, 7.0)], axis=1)
+    edges = HistogramDensity(bins=rule).fit(X).edges_
+    for column, own in zip(X.T, edges, strict=True):
+        np.testing.assert_array_equal(own, np.histogram_bin_edges(column, rule))
+    counts = bins_per_column(X, rule, "abcd")
+    assert all(len(own) - 1 <= n for own, n in zip(edges, counts, strict=True))
+
+
+@pytest.mark.parametrize("naive", [False, True])
+def test_too_many_bins_by_a_rule(naive):
+    outlier = np.append(np.random.default_rng(0).normal(size=999), 1e9)[:, None]
+    frame = rows(2000).with_columns(z=pl.when(pl.int_range(pl.len()) == 7).then(1e9).otherwise("z"))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"bins='fd' makes [\d,]+ bins of feature 0, more than"):
+        HistogramDensity(bins="fd").fit(outlier)
+    with pytest.raises(DataError, match="bins of feature 'z', more than 1,000,000"):
+        TableClassifier(PlugInBayes(HistogramDensity(bins="fd"), naive=naive)).fit(frame)
+    assert tracemalloc.get_traced_memory()[1] < 8 * MAX_BINS
+    tracemalloc.stop()
+    # What the message advises.
+    HistogramDensity(bins=100).fit(outlier)
+    HistogramDensity(bins=[-9.0, 0.0, 9.0]).fit(outlier)
+    HistogramDensity(bins="fd").fit(outlier[:-1])
+    assert len(HistogramDensity(bins="auto").fit(outlier).edges_[0]) < 100
 
 
 def test_histograms_in_the_bayes_rule():

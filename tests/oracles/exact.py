@@ -30,10 +30,3 @@ def per_feature(l: Smoothing, n: int) -> list[Fraction]:
         assert len(l) == n
         return [Fraction(value) for value in l]
     return [Fraction(l)] * n
-
-
-def posterior(scores: Sequence[float]) -> list[float]:
-    """P(class | row) from log P(row, class)."""
-    top = max(scores)
-    likelihoods = [math.exp(score - top) for score in scores]
-    return [likelihood / math.fsum(likelihoods) for likelihood in likelihoods]

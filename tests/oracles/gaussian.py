@@ -57,12 +57,6 @@ def pooled(X: Array, y: Array, divisor: float | None = None) -> Array:
     return np.asarray(within / (len(X) if divisor is None else divisor), dtype=np.float64)
 
 
-def weighed(X: Array, y: Array, priors: list[float]) -> Array:
-    """Σ_k π_k Σ_k."""
-    return np.asarray(sum(prior * covariance(of_class(X, y, label))
-                          for prior, label in zip(priors, labels(y), strict=True)))
-
-
 def shrunk(matrix: Array, s: float) -> Array:
     """(1 - s) Σ + s tr(Σ)/p I."""
     p = len(matrix)
@@ -118,17 +112,6 @@ def discriminants(X: Array, means: Array, sigma: Array, priors: Any) -> Array:
     b = np.array([np.log(np.longdouble(prior)) - mu @ w / 2
                   for prior, mu, w in zip(priors, wide, weights.T, strict=True)])
     return np.asarray(X.astype(np.longdouble) @ weights + b)
-
-
-def normal(x: float, mu: float, variance: float) -> float:
-    return float(-0.5 * (np.log(2 * np.pi * variance) + (x - mu) ** 2 / variance))
-
-
-def naive_joint(X: Array, means: Array, variances: Array, priors: Any) -> Array:
-    """log π_k + Σ_i log N(x_i; μ_ki, σ²_ki)."""
-    return np.array([[np.log(prior) + sum(normal(x, m, v) for x, m, v in zip(
-        row, means[k], variances[k], strict=True)) for k, prior in enumerate(priors)]
-        for row in X])
 
 
 def posterior(scores: Array) -> Array:

@@ -1,6 +1,6 @@
 """What scikit-learn's own checks can't ask of a model of counts.
 
-tests/bayes/test_class_weight.py asks it with values that counts can have.
+tests/bayes/test_weights.py asks it with values that counts can have.
 """
 
 from __future__ import annotations

@@ -1,0 +1,33 @@
+"""What the tests of this room share: small counts, models on counts, and kinds of matrices."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
+
+COUNT_MODELS = [MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB]
+every_count_model = pytest.mark.parametrize("kind", COUNT_MODELS)
+matrices = pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+
+X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 1], [1, 1, 0, 1]])
+Y = np.array(["ham", "ham", "ham", "spam", "spam", "eggs"])
+
+
+def some_counts(classes, seed=0):
+    """Rows of counts whose rates the classes share in part, and labels 0 to ``classes`` - 1."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, 150)
+    rates = rng.gamma(0.3, 1.0, (classes, 80))
+    return sp.csr_array(rng.poisson(rates[y] * 0.6)), y
+
+
+def close(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=tolerance,
+                               atol=tolerance)
+
+
+def with_wide_indices(rows):
+    """The same rows, with indices of 64 bits."""
+    return sp.csr_array((rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)),
+                        shape=rows.shape)

@@ -1,0 +1,213 @@
+"""Weights of rows and of classes, of matrices and of documents.
+
+A whole weight is a repetition of its row; a class weight is the sample weight of each of its rows.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
+
+import textnb
+from tests.bayes.samples import matrices
+from textnb import ComplementNB, GaussianNB, MultinomialNB, NBLogisticRegression, TextClassifier
+from textnb.filter.mailfilter import MailFilter
+from textnb.storage.textmodel import read_model
+
+RANDOM = np.random.default_rng(3)
+COUNTS = RANDOM.poisson(0.7, (60, 9))
+LABELS = np.array(["ham"] * 40 + ["spam"] * 14 + ["unknown"] * 6)
+# Each with the tolerance of its weights: those of counts are exact, a solver's are not.
+MODELS = {
+    MultinomialNB(l=0.3): 0.0, MultinomialNB(fit_prior=False): 0.0, textnb.BernoulliNB(): 0.0,
+    ComplementNB(): 0.0, ComplementNB(norm=True): 0.0,
+    textnb.CategoricalNB(min_categories=9): 0.0,
+    GaussianNB(): 1e-10, GaussianNB(shared_variance=True): 1e-10,
+    GaussianNB(var_smoothing=0.1): 1e-10, textnb.TfidfComplementNB(): 1e-10,
+    textnb.NBLinear(tol=1e-9): 1e-5, NBLogisticRegression(tol=1e-9, max_iter=50_000): 1e-5,
+    NBLogisticRegression(tol=1e-9, max_iter=50_000, binarize=False): 1e-5}
+every_model = pytest.mark.parametrize(("model", "tolerance"), MODELS.items(), ids=str)
+
+
+@every_model
+@matrices
+def test_a_whole_weight_is_a_repetition_and_a_weight_of_zero_no_row(model, tolerance, matrix):
+    if isinstance(model, GaussianNB) and matrix is sp.csr_array:
+        pytest.skip("it takes dense features")
+    weight = np.random.default_rng(1).integers(0, 4, len(LABELS))
+    weighted = clone(model).fit(matrix(COUNTS), LABELS, sample_weight=weight)
+    repeated = clone(model).fit(matrix(np.repeat(COUNTS, weight, axis=0)),
+                                np.repeat(LABELS, weight))
+    np.testing.assert_allclose(
+        weighted.predict_joint_log_proba(COUNTS), repeated.predict_joint_log_proba(COUNTS),
+        rtol=tolerance, atol=tolerance)
+    if tolerance == 0.0:
+        assert np.array_equal(weighted.class_count_, repeated.class_count_)
+        assert np.array_equal(weighted.feature_count_, repeated.feature_count_)
+        assert weighted.feature_count_.dtype == np.float64
+
+
+@pytest.mark.parametrize("parts", [1, 4, 37])
+@pytest.mark.parametrize("kind", [MultinomialNB, textnb.BernoulliNB, ComplementNB])
+def test_weighted_parts_and_their_order_change_rounding_alone(kind, parts):
+    rng = np.random.default_rng(5)
+    rows = sp.csr_array(rng.poisson(0.3, size=(3000, 200)))
+    y = np.array(["a", "b", "c"])[rng.choice(3, p=[0.7, 0.2, 0.1], size=3000)]
+    weight = rng.lognormal(0.0, 3.0, size=3000)
+    whole, model = kind(l=0.1).fit(rows, y, sample_weight=weight), kind(l=0.1)
+    for part in np.array_split(np.random.default_rng(parts).permutation(3000), parts):
+        model.partial_fit(rows[part], y[part], classes=["a", "b", "c"], sample_weight=weight[part])
+    for name in ("feature_log_prob_", "class_log_prior_"):
+        np.testing.assert_allclose(
+            getattr(model, name), getattr(whole, name), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.feature_count_, whole.feature_count_, rtol=1e-12)
+
+
+# Weights of classes
+
+
+@every_model
+@pytest.mark.parametrize("class_weight", [
+    "balanced", {"spam": 3.0}, {"ham": 0.25, "spam": 2, "unknown": 7.5}], ids=str)
+def test_a_class_weight_is_a_sample_weight_of_its_rows(model, tolerance, class_weight):
+    if isinstance(model, (textnb.NBLinear, textnb.TfidfComplementNB)):
+        # The documents that have a term are counted with their weights, but not those of classes.
+        model = clone(model).set_params(idf=False)
+    plain = clone(model).fit(COUNTS, LABELS)
+    mine = clone(model).set_params(class_weight=class_weight).fit(COUNTS, LABELS)
+    theirs = clone(model).fit(COUNTS, LABELS, sample_weight=compute_sample_weight(
+        class_weight if class_weight == "balanced" else {
+            name: class_weight.get(name, 1.0) for name in plain.classes_}, LABELS))
+    expected, tolerance = theirs.predict_joint_log_proba(COUNTS), max(tolerance, 1e-10)
+    np.testing.assert_allclose(mine.predict_joint_log_proba(COUNTS), expected,
+                               rtol=tolerance, atol=tolerance)
+    assert not np.allclose(expected, plain.predict_joint_log_proba(COUNTS), atol=1e-6)
+    # They weigh counts, and change none.
+    assert mine.statistics_.class_count.tolist() == plain.statistics_.class_count.tolist()
+    assert isinstance(model, GaussianNB) or mine.statistics_.equals(plain.statistics_)
+
+
+def test_balanced_is_scikit_learns():
+    model = MultinomialNB(class_weight="balanced").fit(COUNTS, LABELS)
+    expected = compute_class_weight("balanced", classes=model.classes_, y=LABELS)
+    assert np.allclose(model.class_weight_, expected)
+    assert model.class_log_prior_ == pytest.approx(np.log([1 / 3] * 3))
+    # Of classes that have rows.
+    model.partial_fit(COUNTS[:1], LABELS[:1], classes=["zzz"])
+    assert model.class_weight_[-1] == 1.0
+
+
+def test_labels_that_are_no_strings_are_named_as_numbers_or_strings():
+    labels = (LABELS == "spam").astype(int)
+    named = MultinomialNB(class_weight={1: 2.0}).fit(COUNTS, labels)
+    for keys in ({"1": 2.0}, {np.int64(1): 2.0}):
+        again = MultinomialNB(class_weight=keys).fit(COUNTS, labels)
+        assert np.array_equal(again.feature_log_prob_, named.feature_log_prob_)
+
+
+# What scikit-learn's own checks ask, with values that counts can have
+@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB(), textnb.CategoricalNB(),
+                                   NBLogisticRegression(max_iter=500)], ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_heavy_class_wins_and_decisions_agree(model, classes):
+    labels = np.random.default_rng(4).integers(0, classes, len(COUNTS))
+    heavy = clone(model).set_params(class_weight={0: 1000.0, **dict.fromkeys(
+        range(1, classes), 0.0001)}).fit(COUNTS, labels)
+    if not isinstance(model, ComplementNB):
+        assert np.mean(heavy.predict(COUNTS) == 0) > 0.87
+    fitted = clone(model).fit(COUNTS, labels)
+    decisions, predicted = fitted.decision_function(COUNTS), fitted.predict(COUNTS)
+    if classes == 2:
+        assert decisions.shape == (len(COUNTS),)
+        assert np.array_equal((decisions > 0).astype(int), predicted)
+        logs = fitted.predict_log_proba(COUNTS)
+        np.testing.assert_allclose(logs[:, 1] - logs[:, 0], decisions, rtol=1e-9, atol=1e-9)
+    else:
+        assert decisions.shape == (len(COUNTS), classes)
+        assert np.array_equal(decisions.argmax(axis=1), predicted)
+
+
+# Classifiers of texts and tables
+
+
+WORDS = ["cheap pills", "offer now", "noon office", "lunch at noon", "free cheap", "see you"]
+FRAME = pl.DataFrame({
+    "text": [f"{WORDS[i % 6]} {WORDS[(i * i + 1) % 5]}" for i in range(36)],
+    "label": ["spam" if i % 6 in (0, 1, 4) and i % 5 else "ham" for i in range(36)],
+    "weight": [0.5 + (i % 4) for i in range(36)]})
+TABLE = pl.DataFrame({"x": COUNTS[:, 0] * 1.0, "y": COUNTS[:, 1] * 0.5,
+                      "label": (LABELS == "ham").astype(int)})
+ESTIMATORS = [MultinomialNB(), textnb.BernoulliNB(), ComplementNB(norm=True),
+              NBLogisticRegression()]
+
+
+@pytest.mark.parametrize(("classifier", "frame", "some"), [
+    *((TextClassifier(estimator), FRAME, {"spam": 2.5}) for estimator in ESTIMATORS),
+    (textnb.TableClassifier(GaussianNB()), TABLE, {1: 2.5})], ids=str)
+@pytest.mark.parametrize("is_balanced", [True, False])
+def test_a_file_holds_the_weights_of_classes(classifier, frame, some, is_balanced, tmp_path):
+    class_weight = "balanced" if is_balanced else some
+    plain = clone(classifier).fit(frame)
+    model = clone(classifier).set_params(estimator__class_weight=class_weight).fit(frame)
+    model.save(tmp_path / "m.textnb")
+    again = textnb.load(tmp_path / "m.textnb")
+    assert again.get_params()["estimator__class_weight"] == class_weight
+    scores = model.predict(frame, scores=True)
+    assert again.predict(frame, scores=True).equals(scores)
+    assert not plain.predict(frame, scores=True)["scores"].equals(scores["scores"])
+    if frame is FRAME:
+        mail = MailFilter.load(tmp_path / "m.textnb")
+        assert np.array_equal(mail.form.weights, model.linear_form().weights)
+        assert np.array_equal(mail.form.intercept, model.linear_form().intercept)
+
+
+def test_a_reader_that_knows_no_class_weights_refuses_the_file(tmp_path):
+    names = {"text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
+             "binary"}
+    documents = []
+    for class_weight in (None, "balanced"):
+        model = TextClassifier(MultinomialNB(class_weight=class_weight)).fit(FRAME)
+        model.save(tmp_path / "m.textnb")
+        documents.append(read_model(tmp_path / "m.textnb")[0])
+    assert documents[0]["settings"].keys() == names
+    assert "class_weight" not in str(documents[0])
+    assert documents[1]["settings"].keys() == names | {"class_weight"}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+@pytest.mark.parametrize("binary", [False, True])
+def test_documents_have_weights(estimator, binary):
+    def classifier():
+        return TextClassifier(clone(estimator), binary=binary, min_df=2, max_df=0.9, max_features=7)
+
+    weights = FRAME["weight"].to_numpy()
+    texts, labels = FRAME["text"].to_list(), FRAME["label"].to_list()
+    model, plain = classifier().fit(FRAME, sample_weight="weight"), classifier().fit(FRAME)
+    beside = classifier().fit(texts, labels, sample_weight=weights)
+    # Terms are limited by documents and occurrences, whatever these weigh.
+    assert model.vocabulary_ == plain.vocabulary_
+    rows = plain.transform(texts)
+    oracle = clone(estimator).fit(rows, labels, sample_weight=weights)
+    scores = model.predict_joint_log_proba(texts)
+    assert np.allclose(scores, oracle.predict_joint_log_proba(rows), atol=1e-10)
+    assert np.array_equal(scores, beside.predict_joint_log_proba(texts))
+    assert not np.allclose(scores, plain.predict_joint_log_proba(texts))
+    if isinstance(estimator, NBLogisticRegression):
+        return
+    assert model.statistics_.documents == 36
+    parts = classifier().fit(FRAME.head(20), sample_weight="weight")
+    parts.partial_fit(FRAME.tail(16), sample_weight=weights[20:])
+    assert np.allclose(parts.predict_joint_log_proba(texts), scores, atol=1e-10)
+    both = clone(estimator).fit(sp.vstack([rows, rows]), labels * 2,
+                                sample_weight=np.concatenate([weights, np.ones(36)]))
+    assert np.allclose(model.partial_fit(FRAME).predict_joint_log_proba(texts),
+                       both.predict_joint_log_proba(rows), atol=1e-10)
+
+
+def test_weights_of_a_file_are_its_column(tmp_path):
+    FRAME.write_csv(tmp_path / "rows.csv")
+    model = TextClassifier().fit(tmp_path / "rows.csv", sample_weight="weight")
+    expected = TextClassifier().fit(FRAME, sample_weight="weight")
+    assert np.array_equal(model.linear_form().weights, expected.linear_form().weights)
