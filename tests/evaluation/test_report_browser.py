@@ -13,9 +13,8 @@ import pytest
 
 from textnb import Calibration, Decision, TextClassifier, Tokenizer, write_report
 
-pytest.importorskip("altair", reason="needs textnb[report]")
-pytest.importorskip("vl_convert", reason="needs textnb[report]")
-pytest.importorskip("jinja2", reason="needs textnb[report]")
+for extra in ("altair", "vl_convert", "jinja2"):
+    pytest.importorskip(extra, reason="needs textnb[report]")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs textnb[browser]")
 
 OWNED = "<script>document.title='owned'</script>"
@@ -71,14 +70,17 @@ def requested(browser: Any) -> set[str]:
             if event["method"] == "Network.requestWillBeSent"}
 
 
-@pytest.mark.parametrize("width", [1200, 360])
-def test_the_page_loads_itself_alone_and_runs_nothing(
-    browser: Any, report: Path, width: int
-) -> None:
+@pytest.mark.parametrize("width", [1200, 360, 320])
+def test_the_page_loads_itself_alone_runs_nothing_and_fits_the_screen(browser, report, width):
     opened(browser, report, width)
     assert browser.title == OWNED
     assert browser.get_log("browser") == []
     assert requested(browser) == {report.as_uri()}
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    shown, whole = browser.execute_script(
+        "return [document.documentElement.clientWidth, document.documentElement.scrollWidth]")
+    assert shown == whole
+    assert width - 20 < shown <= width
 
 
 def test_the_log_would_show_a_request_and_a_refusal(browser: Any, tmp_path: Path) -> None:
@@ -88,16 +90,6 @@ def test_the_log_would_show_a_request_and_a_refusal(browser: Any, tmp_path: Path
     opened(browser, path, 360)
     assert requested(browser) == {path.as_uri(), "http://localhost/x"}
     assert len(browser.get_log("browser")) >= 2
-
-
-@pytest.mark.parametrize("width", [1200, 360, 320])
-def test_the_page_never_scrolls_sideways(browser: Any, report: Path, width: int) -> None:
-    opened(browser, report, width)
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    shown, whole = browser.execute_script(
-        "return [document.documentElement.clientWidth, document.documentElement.scrollWidth]")
-    assert shown == whole
-    assert width - 20 < shown <= width
 
 
 def test_charts_are_drawn(browser: Any, report: Path) -> None:
