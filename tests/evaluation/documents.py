@@ -17,6 +17,10 @@ FEW = pl.DataFrame({
     "text": ["aa aa bb", "aa cc", "bb bb dd", "dd cc", "aa bb dd", "aa ee", "dd dd", "bb", "ee aa"],
     "label": ["x", "x", "y", "y", "y", "x", "y", "z", "x"]})
 
+# Six documents, one of which is empty.
+TRAIN = pl.DataFrame({"text": ["aa aa bb", "aa cc", "bb bb dd", "dd", "aa bb dd", ""],
+                      "label": ["x", "x", "y", "y", "y", "x"]})
+
 
 def documents(rows: int, seed: int = 0, classes: int = 3) -> pl.DataFrame:
     """Texts of words that classes share in part, each with an author and a day."""
