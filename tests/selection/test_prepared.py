@@ -42,9 +42,7 @@ def trials(rows: pl.DataFrame, metric: str = "accuracy") -> Trials:
 
 @pytest.mark.parametrize("descent", [False, True])
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
-def test_a_trial_has_the_same_bits_whatever_ran_before(
-    rows: pl.DataFrame, metric: str, descent: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_has_the_same_bits_whatever_ran_before(rows, metric, descent, monkeypatch):
     if descent:
         monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
     candidates = [Candidate(tokenizer, min_df, model) for model in MODELS
@@ -55,9 +53,7 @@ def test_a_trial_has_the_same_bits_whatever_ran_before(
         assert np.array_equal(together.judge(candidate, 0).scores, alone.scores)
 
 
-def test_rows_are_prepared_once_for_each_fold(
-    rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_prepared_once_for_each_fold(rows, monkeypatch):
     prepared, of = [], PreparedRows.of
 
     def count(model: Any, *others: Any) -> PreparedRows:
