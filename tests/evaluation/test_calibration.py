@@ -1,7 +1,5 @@
 """Temperatures: fitted on what was left out, and what they do to probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import log_softmax

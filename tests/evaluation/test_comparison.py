@@ -1,7 +1,5 @@
 """Two models side by side, and the rows that one misjudges."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -15,8 +13,7 @@ OLD = pl.DataFrame({"text": ["free money", "free offer", "hello lunch", "lunch m
 NEW = pl.DataFrame({"text": ["lunch offer", "sport results"], "label": ["spam", "sport"]})
 TOPICS = pl.DataFrame({"text": ["corn wheat", "wheat", "bank rate", "film"],
                        "label": [["corn", "grain"], ["grain"], ["money"], []]})
-MORE = pl.concat([TOPICS, pl.DataFrame({"text": ["wheat bank", "corn corn"],
-                                        "label": [["money"], ["corn"]]})])
+MORE = pl.DataFrame({"text": ["wheat bank", "corn corn"], "label": [["money"], ["corn"]]})
 
 
 @pytest.fixture
@@ -27,10 +24,6 @@ def old():
 @pytest.fixture
 def new():
     return TextClassifier().fit(OLD).partial_fit(NEW, classes=["sport"])
-
-
-def weights_of(model):
-    return {(row["class"], row["term"]): row["weight"] for row in model.top(50).to_dicts()}
 
 
 def test_a_model_does_not_differ_from_itself(old):
@@ -56,13 +49,17 @@ def test_what_has_moved_by_hand(old, new):
     assert (back.terms_gained, back.terms_lost, back.documents) == (0, 2, 0)
 
 
-def test_weights_are_those_of_top(old, new):
-    terms = compare(old, new, k=50).terms
-    for side, model in (("a", old), ("b", new)):
-        weights = weights_of(model)
-        for row in terms.to_dicts():
-            key = row["class"], row["term"]
-            assert row[f"weight_{side}"] == weights.get(key, row[f"weight_{side}"])
+@pytest.mark.parametrize(("before", "after"), [(OLD, NEW), (TOPICS, MORE)])
+def test_weights_are_those_of_top(before, after):
+    a = TextClassifier(MultinomialNB(l=0.1)).fit(before)
+    b = TextClassifier(MultinomialNB(l=0.1)).fit(pl.concat([before, after]))
+    terms = compare(a, b, k=50).terms
+    for side, model in (("weight_a", a), ("weight_b", b)):
+        weights = {(row["class"], row["term"]): row["weight"] for row in model.top(50).to_dicts()}
+        moved = {(row["class"], row["term"]): row[side] for row in terms.to_dicts()}
+        both = set(weights) & set(moved)
+        assert len(both) > 3
+        assert all(moved[key] == weights[key] for key in both)
     gained = terms.filter(pl.col("term").is_in(["results", "sport"]))
     assert gained["weight_a"].is_null().all()
     assert (terms["moved"] > 0).all()
@@ -88,20 +85,14 @@ def test_several_columns_and_integer_labels():
 
 
 def test_lists_of_labels():
-    a, b = (TextClassifier(MultinomialNB(l=0.1)).fit(rows) for rows in (TOPICS, MORE))
-    result = compare(a, b, MORE, k=50)
+    rows = pl.concat([TOPICS, MORE])
+    a, b = (TextClassifier(MultinomialNB(l=0.1)).fit(each) for each in (TOPICS, rows))
+    result = compare(a, b, rows)
     assert result.classes.rows() == [
         ("corn", 1, 2, 0.25, pytest.approx(1 / 3), pytest.approx(1 / 12)),
         ("grain", 2, 2, 0.5, pytest.approx(1 / 3), pytest.approx(-1 / 6)),
         ("money", 1, 2, 0.25, pytest.approx(1 / 3), pytest.approx(1 / 12))]
-    for side, model in (("a", a), ("b", b)):
-        weights = weights_of(model)
-        moved = {(row["class"], row["term"]): row[f"weight_{side}"]
-                 for row in result.terms.to_dicts()}
-        both = set(weights) & set(moved)
-        assert len(both) > 3
-        assert all(moved[key] == weights[key] for key in both)
-    before, after = (model.predict(MORE["text"].to_list()) for model in (a, b))
+    before, after = (model.predict(rows["text"].to_list()) for model in (a, b))
     flips = [(set(new) - set(old), set(old) - set(new))
              for old, new in zip(before, after, strict=True)]
     assert result.differing == sum(added | removed != set() for added, removed in flips) > 0

@@ -1,7 +1,5 @@
 """Thresholds that keep what they promise, and the bounds that they stand on."""
 
-from __future__ import annotations
-
 import json
 import math
 import warnings

@@ -1,7 +1,5 @@
 """Drift is reported where documents change, and not where they do not."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What evaluation refuses, and in which words: a table of calls for each exception."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,17 +1,12 @@
-"""Cross-validation by subtraction against refitting, and folds against scikit-learn's."""
+"""Cross-validation by subtraction against refitting; tests of the folds are in tests/selection."""
 
-from __future__ import annotations
-
-import datetime as dt
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn import model_selection
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
@@ -62,12 +57,8 @@ def check_against_refitting(held, model, frame, folds, in_time=False):
         assert held.lengths[rows].tobytes() == lengths.tobytes()
 
 
-def folds_of(splitter, *rows):
-    """The number of the fold that tests each row; -1 for rows that none tests."""
-    folds = np.full(len(rows[0]), -1)
-    for fold, (_, test) in enumerate(splitter.split(*rows)):
-        folds[test] = fold
-    return folds
+def folds_of(**how):
+    return split(FRAME.lazy(), "label", **how).folds
 
 
 # Against refitting
@@ -76,30 +67,25 @@ def folds_of(splitter, *rows):
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_are_those_of_refitting_to_the_bit(name):
     held = cross_validate(MODELS[name], FRAME, folds=4, seed=3)
-    check_against_refitting(held, MODELS[name], FRAME, folds_of(
-        model_selection.StratifiedKFold(4, shuffle=True, random_state=3),
-        FRAME["text"], FRAME["label"].to_numpy()))
+    check_against_refitting(held, MODELS[name], FRAME, folds_of(folds=4, seed=3))
     assert held.method == "4 folds"
 
 
 @pytest.mark.parametrize("name", ["limits", "bernoulli", "nblr"])
 def test_groups_are_on_one_side(name):
     held = cross_validate(MODELS[name], FRAME, folds=3, groups="author", seed=1)
-    order = FRAME["author"].unique(maintain_order=True).to_list()
-    groups = [order.index(author) for author in FRAME["author"]]
-    expected = folds_of(model_selection.StratifiedGroupKFold(3, shuffle=True, random_state=1),
-                        FRAME["text"], FRAME["label"].to_numpy(), groups)
-    check_against_refitting(held, MODELS[name], FRAME, expected)
-    assert len(set(zip(groups, held.folds.tolist(), strict=True))) == len(order)
+    check_against_refitting(
+        held, MODELS[name], FRAME, folds_of(folds=3, groups="author", seed=1))
+    pairs = set(zip(FRAME["author"], held.folds.tolist(), strict=True))
+    assert len(pairs) == FRAME["author"].n_unique()
     assert held.method == "3 folds by 'author'"
 
 
 @pytest.mark.parametrize("name", ["limits", "complement", "nblr"])
 def test_in_time_the_past_scores_the_future(name):
     held = cross_validate(MODELS[name], FRAME, folds=4, time="day")
-    folds = split(FRAME.lazy(), "label", folds=4, time="day").folds
+    folds, days = folds_of(folds=4, time="day"), FRAME["day"].to_numpy()
     check_against_refitting(held, MODELS[name], FRAME, folds, in_time=True)
-    days = FRAME["day"].to_numpy()
     for fold in range(4):
         assert days[folds < fold].max() < days[folds == fold].min()
     assert held.method == "4 folds in order of 'day'"
@@ -230,60 +216,6 @@ def test_null_texts_several_columns_and_duplicate_rows():
     held = cross_validate(TextClassifier(text=["subject", "body"], label="kind"), frame, folds=3)
     assert held.lengths.tolist() == [2, 1, 1, 0] * 3
     assert len(held) == 12
-
-
-# Folds in time
-
-
-def test_parts_are_those_of_scikit_learn_where_all_times_differ():
-    random = np.random.default_rng(0)
-    times = random.permutation(23)
-    frame = pl.LazyFrame({"label": ["a", "b"] * 11 + ["a"], "time": times})
-    folds = split(frame, "label", folds=5, time="time").folds
-    order = np.argsort(times)
-    assert folds[order].tolist() == folds_of(
-        model_selection.TimeSeriesSplit(5), order[:, None]).tolist()
-    assert (folds == -1).sum() == 23 - 5 * (23 // 6)
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(st.lists(st.integers(0, 9), min_size=3, max_size=40), st.integers(2, 5))
-def test_equal_times_stay_together_and_no_part_is_empty(times, folds):
-    assume(len(set(times)) > folds)
-    labels = ["a", "b"] * len(times)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = split(pl.LazyFrame({"label": labels[:len(times)], "time": times}), "label",
-                     folds=folds, time="time").folds
-    assert sorted(set(made.tolist())) == list(range(-1, folds))
-    latest = -1
-    for part in range(-1, folds):
-        own = np.array(times)[made == part]
-        assert own.min() > latest
-        latest = own.max()
-
-
-@pytest.mark.parametrize("times", [
-    pl.Series(["9", "10", "11", "1", "2", "3"]), pl.Series([9.0, 10.0, 11.0, 1.0, 2.0, 3.0]),
-    pl.Series([dt.datetime(2026, 1, day) for day in (9, 10, 11, 1, 2, 3)]),
-    pl.Series([f"2026-01-{day:02}" for day in (9, 10, 11, 1, 2, 3)]),
-    pl.Series([f"2026-01-{day:02}T12:30:00" for day in (9, 10, 11, 1, 2, 3)]),
-    pl.Series([dt.timedelta(days=day) for day in (9, 10, 11, 1, 2, 3)]),
-    pl.Series([dt.time(day) for day in (9, 10, 11, 1, 2, 3)])], ids=lambda times: str(times.dtype))
-def test_times_of_every_type(times):
-    frame = pl.LazyFrame({"label": ["a", "b"] * 3, "time": times})
-    assert split(frame, "label", folds=2, time="time").folds.tolist() == [0, 1, 1, -1, -1, 0]
-
-
-@pytest.mark.parametrize("groups", [
-    pl.Series(["u", "u", "v", "v", "w", "w"]), pl.Series([1, 1, 2, 2, 3, 3]),
-    pl.Series(["u", "u", "v", "v", "w", "w"], dtype=pl.Categorical),
-    pl.Series([dt.date(2026, 1, day) for day in (1, 1, 2, 2, 3, 3)])],
-    ids=lambda groups: str(groups.dtype))
-def test_groups_of_every_type(groups):
-    frame = pl.LazyFrame({"label": ["a", "b"] * 3, "group": groups})
-    made = split(frame, "label", folds=3, groups="group").folds
-    assert made[0] == made[1] != made[2] == made[3] != made[4] == made[5] != made[0]
 
 
 # Measures

@@ -1,7 +1,5 @@
 """Leave-one-out by subtraction against fitting again, for all that a model can be set to."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures against scikit-learn's, and what becomes of labels and rows that fit no class."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import product

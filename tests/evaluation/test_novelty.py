@@ -1,7 +1,5 @@
 """Whether rows were learned, judged by what they bring that the model has not counted."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -35,6 +33,14 @@ def drawn(rows, seed):
     return pl.DataFrame({"text": texts, "label": labels.astype(str)})
 
 
+def listed(rows):
+    """The labels as lists: some rows have a second label, and some have none."""
+    second = pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("third"))
+    lists = pl.concat_list("label", second).list.drop_nulls()
+    return rows.with_columns(label=pl.when(pl.int_range(pl.len()) % 10 == 9).then(
+        pl.lit([], dtype=pl.List(pl.String))).otherwise(lists))
+
+
 A, B = drawn(1500, 1), drawn(1500, 2)
 
 
@@ -50,18 +56,20 @@ def model():
     return TextClassifier().fit(A)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_learned_rows_are_distinguished_from_new_ones(name):
+@pytest.mark.parametrize(("name", "old", "rows"), [
+    *((name, A, B) for name in MODELS), ("multinomial", listed(A), listed(B))],
+    ids=[*MODELS, "lists"])
+def test_learned_rows_are_distinguished_from_new_ones(name, old, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = TextClassifier(**MODELS[name].get_params(deep=False)).fit(A)
+        model = TextClassifier(**MODELS[name].get_params(deep=False)).fit(old)
     with pytest.warns(LearnedRowsWarning, match="use rows that it has not learned, or leave-one"):
-        held = textnb.held_out(model, A)
+        held = textnb.held_out(model, old)
     assert (held.novelty.found, held.method) == (0, LEARNED)
     with pytest.warns(LearnedRowsWarning):
-        assert textnb.evaluate(model, A).novelty == held.novelty
-    new = textnb.held_out(model, B)
-    assert new.novelty == textnb.evaluate(model, B).novelty
+        assert textnb.evaluate(model, old).novelty == held.novelty
+    new = textnb.held_out(model, rows)
+    assert new.novelty == textnb.evaluate(model, rows).novelty
     assert (new.novelty.verdict, new.method) == ("new", "held-out rows")
     # Singletons foretell what new rows bring.
     assert 0.65 < new.novelty.found / new.novelty.expected < 2
@@ -167,29 +175,14 @@ def test_what_is_chosen_on_new_rows_knows_no_condition(model):
 # Lists of labels
 
 
-def listed(rows):
-    """The labels as lists: some rows have a second label, and some have none."""
-    second = pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("third"))
-    lists = pl.concat_list("label", second).list.drop_nulls()
-    return rows.with_columns(label=pl.when(pl.int_range(pl.len()) % 10 == 9).then(
-        pl.lit([], dtype=pl.List(pl.String))).otherwise(lists))
-
-
-def test_rows_of_lists_are_judged_as_well():
-    old, new = listed(A), listed(B)
-    model = TextClassifier().fit(old)
-    for judge in (textnb.held_out, textnb.evaluate):
-        with pytest.warns(LearnedRowsWarning, match="use rows that it has not learned"):
-            assert judge(model, old).novelty.found == 0
-    held = textnb.held_out(model, new)
-    assert held.novelty == textnb.evaluate(model, new).novelty
-    assert (held.novelty.verdict, held.method) == ("new", HELD_OUT)
-    # Rows without a label say nothing.
-    assert held.novelty.rows == new["label"].list.len().gt(0).sum()
-    assert 0.65 < held.novelty.found / held.novelty.expected < 2
-    assert textnb.evaluate(model, new).to_dict()["novelty"] == held.novelty.to_dict()
-    unknown = new.with_columns(label=pl.concat_list("label", pl.lit("unheard")))
-    assert textnb.evaluate(model, unknown).novelty == held.novelty
+def test_of_lists_rows_without_a_label_and_unknown_labels_say_nothing():
+    rows = listed(B)
+    model = TextClassifier().fit(listed(A))
+    novelty = textnb.held_out(model, rows).novelty
+    assert novelty.rows == rows["label"].list.len().gt(0).sum()
+    assert textnb.evaluate(model, rows).to_dict()["novelty"] == novelty.to_dict()
+    unknown = rows.with_columns(label=pl.concat_list("label", pl.lit("unheard")))
+    assert textnb.evaluate(model, unknown).novelty == novelty
 
 
 def test_a_list_is_judged_by_its_label_of_the_fewest_documents():

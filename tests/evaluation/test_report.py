@@ -3,8 +3,6 @@
 The fixture ``page`` checks of every page here that it is inert and accessible.
 """
 
-from __future__ import annotations
-
 import datetime
 import sys
 

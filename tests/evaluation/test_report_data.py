@@ -1,7 +1,5 @@
 """The data of a report, which need no extra: curves, mistakes, and what is odd about the rows."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

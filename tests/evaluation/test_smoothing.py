@@ -1,7 +1,5 @@
 """The smoothing path, and the `l` that "auto" stands for."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """textnb tune: the command that it prints makes the model again."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

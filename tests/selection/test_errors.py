@@ -1,7 +1,5 @@
 """What a search refuses, and in which words."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

@@ -1,7 +1,5 @@
 """The search for settings: its trials against cross-validation, its order, and what it promises."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
