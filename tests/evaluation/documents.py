@@ -1,16 +1,13 @@
 """Documents, and scores by hand, that several tests of evaluation use."""
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from textnb import BernoulliNB, ComplementNB, HeldOut, MultinomialNB
 
-COUNTED: list[Any] = [MultinomialNB, BernoulliNB, ComplementNB]
+COUNTED = [MultinomialNB, BernoulliNB, ComplementNB]
 WORDS = [f"word{n}" for n in range(30)]
 # Nine documents of few words; the class z has one of them.
 FEW = pl.DataFrame({
@@ -22,7 +19,7 @@ TRAIN = pl.DataFrame({"text": ["aa aa bb", "aa cc", "bb bb dd", "dd", "aa bb dd"
                       "label": ["x", "x", "y", "y", "y", "x"]})
 
 
-def documents(rows: int, seed: int = 0, classes: int = 3) -> pl.DataFrame:
+def documents(rows, seed=0, classes=3):
     """Texts of words that classes share in part, each with an author and a day."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, classes, rows)
@@ -38,9 +35,7 @@ def documents(rows: int, seed: int = 0, classes: int = 3) -> pl.DataFrame:
 FRAME = documents(120)
 
 
-def by_hand(
-    scores: Any, actual: Any, lengths: Any = None, classes: Any = "abcdefghij"
-) -> HeldOut:
+def by_hand(scores, actual, lengths=None, classes="abcdefghij"):
     """Held-out documents of these scores, whose labels are given as places among the classes."""
     table = np.asarray(scores, dtype=np.float64)
     names = np.array(list(classes)[:table.shape[1]], dtype=object)
@@ -48,7 +43,7 @@ def by_hand(
     return HeldOut(names, table, np.asarray(actual, dtype=np.int64), counts, "by hand")
 
 
-def two(spam: Any, ham: Any) -> HeldOut:
+def two(spam, ham):
     """Documents of two classes by their log-odds of spam."""
     odds = np.concatenate([np.asarray(spam, dtype=np.float64), np.asarray(ham, dtype=np.float64)])
     return by_hand(np.column_stack([np.zeros(len(odds)), odds]),

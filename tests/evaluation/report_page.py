@@ -1,9 +1,6 @@
 """How tests read the page of a report, and what holds for every page."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -27,19 +24,19 @@ LOADING = {"script", "img", "iframe", "object", "embed", "link", "base", "form",
            "foreignobject", "animate", "set", "audio", "video"}
 
 
-def parsed(path: Path) -> LexborHTMLParser:
+def parsed(path):
     return LexborHTMLParser(path.read_text("utf-8"))
 
 
-def text_of(tree: LexborHTMLParser, selector: str) -> list[str]:
+def text_of(tree, selector):
     return [" ".join(node.text().split()) for node in tree.css(selector)]
 
 
-def joined(tree: LexborHTMLParser, selector: str) -> str:
+def joined(tree, selector):
     return " ".join(text_of(tree, selector))
 
 
-def rows_of(tree: LexborHTMLParser, caption: str) -> list[list[str]]:
+def rows_of(tree, caption):
     """The body of the table of that caption."""
     tables = [table for table in tree.css("table")
               if " ".join(table.css_first("caption").text().split()) == caption]
@@ -48,11 +45,11 @@ def rows_of(tree: LexborHTMLParser, caption: str) -> list[list[str]]:
             for row in tables[0].css("tbody tr")]
 
 
-def tiles_of(tree: LexborHTMLParser) -> dict[str, str]:
+def tiles_of(tree):
     return dict(zip(text_of(tree, ".tiles dt"), text_of(tree, ".tiles .figure"), strict=True))
 
 
-def check_inert(tree: LexborHTMLParser) -> None:
+def check_inert(tree):
     """Nothing on the page runs, loads, or leads away from it."""
     assert {node.tag for node in tree.root.traverse()} & LOADING == set()
     for node in tree.root.traverse():
@@ -69,7 +66,7 @@ def check_inert(tree: LexborHTMLParser) -> None:
     assert policy.attributes["content"] == POLICY
 
 
-def check_accessible(tree: LexborHTMLParser) -> None:
+def check_accessible(tree):
     """What a screen reader needs."""
     assert tree.css_first("html").attributes["lang"] == "en"
     assert tree.css_first("title").text().strip()

@@ -46,18 +46,18 @@ def loss_of(documents, calibration):
 
 def test_one_temperature_makes_the_mean_probability_the_share_that_is_right():
     # Three of four are right at a margin of 10: softmax(10 / T) = 3/4, so T = 10 / log 3.
-    found = fit(of_margins(repeated(10.0, 3, 1, 0.0)), length_aware=False)
-    assert found.temperature == pytest.approx(10 / np.log(3), rel=1e-9)
-    assert (found.length_exponent, found.documents, found.method) == (0.0, 4, "by hand")
+    result = fit(of_margins(repeated(10.0, 3, 1, 0.0)), length_aware=False)
+    assert result.temperature == pytest.approx(10 / np.log(3), rel=1e-9)
+    assert (result.length_exponent, result.documents, result.method) == (0.0, 4, "by hand")
 
 
 def test_two_lengths_give_the_exponent():
     # T = 1 + 2 at n = 4 and T = 1 + 16 at n = 256: exponent log 8 / log 64 = 1/2, so T = 1 + n^½.
     unit = np.log(3)
-    found = fit(of_margins(
+    result = fit(of_margins(
         repeated(3 * unit, 300, 100, 4.0) + repeated(17 * unit, 300, 100, 256.0)))
-    assert found.length_exponent == pytest.approx(0.5, abs=1e-5)
-    assert found.temperature == pytest.approx(2.0, rel=1e-4)
+    assert result.length_exponent == pytest.approx(0.5, abs=1e-5)
+    assert result.temperature == pytest.approx(2.0, rel=1e-4)
 
 
 def test_an_exponent_that_does_not_earn_its_place_is_zero():
@@ -76,21 +76,21 @@ def test_an_exponent_that_does_not_earn_its_place_is_zero():
 @pytest.mark.parametrize(("temperature", "exponent"), [
     (3.0, 0.0), (1.2, 0.8), (4.0, 0.3), (0.3, 0.0)])
 def test_a_known_temperature_is_found_again(temperature, exponent):
-    found = fit(simulated(20_000, 5, temperature, exponent))
-    assert found.length_exponent == pytest.approx(exponent, abs=0.03)
+    result = fit(simulated(20_000, 5, temperature, exponent))
+    assert result.length_exponent == pytest.approx(exponent, abs=0.03)
     lengths = np.array([5.0, 100.0, 400.0])
     np.testing.assert_allclose(
-        found.temperatures(lengths), Calibration(temperature, exponent).temperatures(lengths),
+        result.temperatures(lengths), Calibration(temperature, exponent).temperatures(lengths),
         rtol=0.1)
 
 
 def test_no_temperature_on_a_grid_is_better():
     documents = simulated(150, 3, 2.0, 0.6)
-    found = fit(documents)
-    assert found.length_exponent != 0
+    result = fit(documents)
+    assert result.length_exponent != 0
     # A text without a known term keeps the priors.
-    assert found.temperatures(np.array([0.0])).tolist() == [1.0]
-    least = loss_of(documents, found)
+    assert result.temperatures(np.array([0.0])).tolist() == [1.0]
+    least = loss_of(documents, result)
     for log_excess in np.linspace(-4, 3, 17):
         for exponent in np.linspace(0, 2, 11):
             other = Calibration(1 + float(np.exp(log_excess)), float(exponent))
@@ -119,10 +119,10 @@ def test_scores_may_share_a_constant_or_a_scale():
 def test_where_all_are_right_probabilities_follow_the_rule_of_succession(n):
     rng = np.random.default_rng(n)
     documents = of_margins([(m, 0, 5.0) for m in rng.uniform(1, 50, n)])
-    found = fit(documents)
-    right = np.exp(documents.calibrated(found).log_probability())
+    result = fit(documents)
+    right = np.exp(documents.calibrated(result).log_probability())
     assert right.mean() == pytest.approx((n + 1) / (n + 2), abs=1e-9)
-    assert found.length_exponent == 0.0
+    assert result.length_exponent == 0.0
 
 
 @pytest.mark.parametrize("more", [
@@ -135,14 +135,14 @@ def test_documents_that_ask_for_no_temperature_make_it_no_surer(more):
 
 def test_scores_that_mislead_are_made_to_say_nothing():
     documents = of_margins([(5.0, 1, 3.0)] * 7)
-    found = fit(documents)
-    assert found.temperature == pytest.approx(np.exp(20))
-    assert documents.calibrated(found).log_loss == pytest.approx(np.log(2), abs=1e-6)
+    result = fit(documents)
+    assert result.temperature == pytest.approx(np.exp(20))
+    assert documents.calibrated(result).log_loss == pytest.approx(np.log(2), abs=1e-6)
 
 
 def test_scores_that_are_all_equal_are_left_alone():
-    found = fit(by_hand(np.zeros((5, 3)), [0, 1, 2, 0, 1]))
-    assert (found.temperature, found.length_exponent) == (1.0, 0.0)
+    result = fit(by_hand(np.zeros((5, 3)), [0, 1, 2, 0, 1]))
+    assert (result.temperature, result.length_exponent) == (1.0, 0.0)
 
 
 # Rows that can tell nothing
@@ -158,8 +158,8 @@ def test_rows_that_no_temperature_mends_are_left_out_and_said():
     both = by_hand(*(np.concatenate([getattr(documents, name), getattr(bad, name)])
                      for name in ("scores", "actual", "lengths")))
     with pytest.warns(UserWarning, match="^4 of 204 documents are left out"):
-        found = fit(both)
-    assert found == fit(documents)
+        result = fit(both)
+    assert result == fit(documents)
     with pytest.raises(textnb.DataError, match="none of 4 documents can tell a temperature"):
         fit(bad)
 
@@ -178,14 +178,14 @@ def test_other_classes_may_be_impossible():
 def test_reliability_by_hand():
     # P(predicted) = 0.75, 0.75, 0.9, right, wrong, right.
     odds = np.log([3.0, 3.0, 9.0])
-    found = reliability(by_hand(np.column_stack([odds, np.zeros(3)]), [0, 1, 0]), bins=5)
-    assert found.table["documents"].to_list() == [0, 0, 0, 2, 1]
-    assert found.table["confidence"].to_list()[3:] == pytest.approx([0.75, 0.9])
-    assert found.table["accuracy"].to_list() == [None, None, None, 0.5, 1.0]
-    assert found.expected_calibration_error == pytest.approx((2 * 0.25 + 1 * 0.1) / 3)
-    assert found.brier == pytest.approx(2 * (0.25**2 + 0.75**2 + 0.1**2) / 3)
-    assert found.log_loss == pytest.approx(-np.log([0.75, 0.25, 0.9]).mean())
-    assert (found.documents, found.excluded) == (3, 0)
+    result = reliability(by_hand(np.column_stack([odds, np.zeros(3)]), [0, 1, 0]), bins=5)
+    assert result.table["documents"].to_list() == [0, 0, 0, 2, 1]
+    assert result.table["confidence"].to_list()[3:] == pytest.approx([0.75, 0.9])
+    assert result.table["accuracy"].to_list() == [None, None, None, 0.5, 1.0]
+    assert result.expected_calibration_error == pytest.approx((2 * 0.25 + 1 * 0.1) / 3)
+    assert result.brier == pytest.approx(2 * (0.25**2 + 0.75**2 + 0.1**2) / 3)
+    assert result.log_loss == pytest.approx(-np.log([0.75, 0.25, 0.9]).mean())
+    assert (result.documents, result.excluded) == (3, 0)
     # A bin holds its upper edge.
     edges = reliability(by_hand([[0.0, 0.0], [0.0, -np.inf]], [0, 0]), bins=2)
     assert edges.table.select("low", "high", "documents").rows() == [(0.0, 0.5, 1), (0.5, 1.0, 1)]
@@ -193,33 +193,33 @@ def test_reliability_by_hand():
 
 def test_reliability_agrees_with_scikit_learn():
     documents = simulated(400, 5, 1.5, 0.1)
-    found = reliability(documents)
+    result = reliability(documents)
     posterior = np.exp(log_softmax(documents.scores, axis=1))
-    assert found.log_loss == pytest.approx(log_loss(documents.actual, posterior), rel=1e-9)
+    assert result.log_loss == pytest.approx(log_loss(documents.actual, posterior), rel=1e-9)
     truth = np.eye(5)[documents.actual]
-    assert found.brier == pytest.approx(((posterior - truth) ** 2).sum(axis=1).mean(), rel=1e-12)
-    assert found.table["documents"].sum() == 400
+    assert result.brier == pytest.approx(((posterior - truth) ** 2).sum(axis=1).mean(), rel=1e-12)
+    assert result.table["documents"].sum() == 400
 
 
 def test_a_loss_is_not_cut_off_and_says_what_it_leaves_out():
     assert reliability(by_hand([[0.0, -1000.0]], [1])).log_loss == 1000.0
     assert reliability(by_hand([[0.0, -np.inf]], [1])).log_loss == np.inf
-    found = reliability(by_hand([[0.0, -1.0], [-np.inf, -np.inf], [0.0, -2.0]], [0, 0, -1]))
-    assert (found.documents, found.excluded, found.to_dict()["excluded"]) == (1, 2, 2)
+    result = reliability(by_hand([[0.0, -1.0], [-np.inf, -np.inf], [0.0, -2.0]], [0, 0, -1]))
+    assert (result.documents, result.excluded, result.to_dict()["excluded"]) == (1, 2, 2)
 
 
 def test_the_reliability_of_lists_is_that_of_their_most_probable_labels():
     odds = np.log([[4.0, 1.0], [1 / 3, 1.0], [9.0, 9.0]])
     documents = HeldOut(np.array(["a", "b"]), odds, np.array(
         [[True, False], [False, False], [False, True]]), np.ones(3), "", link="sigmoid")
-    found = reliability(documents, bins=2)
+    result = reliability(documents, bins=2)
     # 0.8 is right, 0.5 (of "b") is wrong, and of two of 0.9 the first counts, which is wrong.
-    assert found.table["documents"].to_list() == [1, 2]
-    assert found.table["accuracy"].to_list() == [0.0, 0.5]
-    assert found.table["confidence"].to_list() == pytest.approx([0.5, 0.85])
+    assert result.table["documents"].to_list() == [1, 2]
+    assert result.table["accuracy"].to_list() == [0.0, 0.5]
+    assert result.table["confidence"].to_list() == pytest.approx([0.5, 0.85])
     wrong = np.array([0.2, 0.5, 0.25, 0.5, 0.9, 0.1])
-    assert found.brier == pytest.approx((wrong ** 2).sum() / 3)
-    assert found.log_loss == pytest.approx(documents.log_loss)
+    assert result.brier == pytest.approx((wrong ** 2).sum() / 3)
+    assert result.log_loss == pytest.approx(documents.log_loss)
 
 
 # Real documents

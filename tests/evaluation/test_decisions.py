@@ -170,13 +170,13 @@ def test_one_of_several_classes_is_answered_where_it_is_most_probable_and_above_
     documents = drawn(5, 3, 1.0, 3000)
     decision = choose(documents, "b", max_false_positive_rate=0.02)
     assert decision.thresholds["a"] == decision.thresholds["c"] == -np.inf
-    given, cut, table = np.array(answers(decision, documents)), decision.thresholds["b"], np.exp(
-        documents.scores)
+    table, cut = np.exp(documents.scores), decision.thresholds["b"]
+    labels = np.array(answers(decision, documents))
     odds = np.log(table[:, 1] / (1 - table[:, 1]))
     expected = np.where(odds >= cut, "b", np.where(table[:, 0] > table[:, 2], "a", "c"))
     assert cut > 0
-    assert (given == expected).all()
-    wrong = int(((given == "b") & (documents.actual != 1)).sum())
+    assert (labels == expected).all()
+    wrong = int(((labels == "b") & (documents.actual != 1)).sum())
     assert wrong == decision.evidence["false_positives_allowed"]
     # A loose rate stops at the most probable class.
     documents = of_probabilities([[0.4, 0.3, 0.3]] * 5 + [[0.2, 0.45, 0.35]] * 100,
@@ -412,8 +412,8 @@ def test_none_of_these(corpus):
     assert decision.evidence["coverage"] > 0.7
     other = left_out.take(~half).calibrated(model.calibration_)
     codes = decision.decide(log_odds(other.scores), other.classes.tolist())
-    given = codes != UNSURE
-    assert (codes[given] == other.actual[given]).mean() > 0.95
+    sure = codes != UNSURE
+    assert (codes[sure] == other.actual[sure]).mean() > 0.95
     answered = model.set_decision(decision).predict(test)
     assert answered["decision"].null_count() > 0
     assert answered["predicted"].null_count() == 0

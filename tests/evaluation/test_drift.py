@@ -125,8 +125,8 @@ def test_the_command_says_what_to_do_and_exits_by_the_verdict(run, folder):
     assert "nothing drifted" in same.out
     assert "can't be seen" in same.err
     assert "choose again" in answer(["other.parquet"], 3, *reference).out
-    told = answer(["other.parquet"], 3, *reference, "--format", "json", "-q").out
-    assert "unknown words" in json.loads(told)["drifted"]
+    as_json = answer(["other.parquet"], 3, *reference, "--format", "json", "-q").out
+    assert "unknown words" in json.loads(as_json)["drifted"]
     assert "too few documents" in answer(["few.parquet"], 4, *reference).out
     assert "--reference-where" in answer(
         ["new.parquet"], 1, *reference, "--reference-where", "label = 'none'").err

@@ -23,12 +23,12 @@ def frame_of(texts, labels=None):
     return pl.DataFrame({"text": texts, **columns}, schema_overrides={"text": pl.String})
 
 
-def check_against_oracle(found, train, test, near, width):
+def check_against_oracle(result, train, test, near, width):
     """Every row that has a duplicate is there, with one that is as similar as it is said to be."""
     expected = oracle.similar(train, test, near, width)
     asked = train if test is None else test
-    assert found.pairs["row"].to_list() == sorted(expected)
-    for row, of, similarity, exact in found.pairs.select(
+    assert result.pairs["row"].to_list() == sorted(expected)
+    for row, of, similarity, exact in result.pairs.select(
             "row", "of", "similarity", "exact").iter_rows():
         same = [other for other, text in enumerate(train)
                 if oracle.words(text) == oracle.words(asked[row])
@@ -36,7 +36,7 @@ def check_against_oracle(found, train, test, near, width):
         assert exact == bool(same)
         assert of == (same[0] if same else of)
         assert similarity == expected[row][of]
-    assert found.exact + found.similar == found.pairs.height
+    assert result.exact + result.similar == result.pairs.height
 
 
 # Against every pair
@@ -46,8 +46,8 @@ def check_against_oracle(found, train, test, near, width):
 @given(TEXTS, st.none() | TEXTS, st.sampled_from([0.3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 3))
 def test_one_table_or_two_as_every_pair_tells(train, test, near, width):
     other = None if test is None else frame_of(test)
-    found = find_duplicates(frame_of(train), other, near=near, shingle=width)
-    check_against_oracle(found, train, test, near, width)
+    result = find_duplicates(frame_of(train), other, near=near, shingle=width)
+    check_against_oracle(result, train, test, near, width)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -61,37 +61,37 @@ def test_longer_texts_that_differ_by_a_few_words(seed, near):
         words[random.integers(0, len(words), random.integers(0, 4))] = random.integers(40, 60)
         texts.append(" ".join(f"word{word}" for word in words))
     check_against_oracle(find_duplicates(frame_of(texts), near=near), texts, None, near, 3)
-    found = find_duplicates(frame_of(texts[:15]), frame_of(texts[15:]), near=near)
-    check_against_oracle(found, texts[:15], texts[15:], near, 3)
+    result = find_duplicates(frame_of(texts[:15]), frame_of(texts[15:]), near=near)
+    check_against_oracle(result, texts[:15], texts[15:], near, 3)
 
 
 def test_every_pair_of_short_messages(corpus):
     """Each of 1,500 messages with the 1,500 before, pair by pair."""
     raw = corpus("sms_spam").head(1500).collect()["text"].to_list()
     texts = [text.encode("ascii", "ignore").decode() for text in raw]
-    found = find_duplicates(frame_of(texts), near=0.6)
-    assert found.similar > 10
-    check_against_oracle(found, texts, None, 0.6, 3)
-    assert found.pairs.equals(find_duplicates(frame_of(texts), near=0.6).pairs)
+    result = find_duplicates(frame_of(texts), near=0.6)
+    assert result.similar > 10
+    check_against_oracle(result, texts, None, 0.6, 3)
+    assert result.pairs.equals(find_duplicates(frame_of(texts), near=0.6).pairs)
 
 
 def test_the_similarity_of_a_pair_by_hand():
     # Runs of two: {ab bc cd} and {ab bc ce}: 2 of 4.
     train, test = frame_of(["aa bb cc dd"]), frame_of(["Aa bb, cc ee!"])
-    found = find_duplicates(train, test, near=0.5, shingle=2)
-    assert found.pairs.rows() == [(0, 0, 0.5, False)]
+    result = find_duplicates(train, test, near=0.5, shingle=2)
+    assert result.pairs.rows() == [(0, 0, 0.5, False)]
     assert find_duplicates(train, test, near=0.51, shingle=2).pairs.height == 0
     # The order of words tells texts apart.
-    found = find_duplicates(frame_of(["aa bb", "bb aa"]), shingle=1)
-    assert found.pairs.rows() == [(1, 0, 1.0, False)]
+    result = find_duplicates(frame_of(["aa bb", "bb aa"]), shingle=1)
+    assert result.pairs.rows() == [(1, 0, 1.0, False)]
 
 
 def test_the_most_similar_row_is_named_and_the_first_on_a_tie():
     words = [f"word{n}" for n in range(20)]
     train = [" ".join(words[2:]), " ".join(words[1:]), " ".join([*words[1:], "other"][1:]),
              " ".join([*words[1:-1], "end"])]
-    found = find_duplicates(frame_of(train), frame_of([" ".join(words)]), near=0.5, shingle=1)
-    assert found.pairs.rows() == [(0, 1, 19 / 20, False)]
+    result = find_duplicates(frame_of(train), frame_of([" ".join(words)]), near=0.5, shingle=1)
+    assert result.pairs.rows() == [(0, 1, 19 / 20, False)]
     twice = find_duplicates(frame_of([train[0], train[1].replace("word1 ", "wordx ")] * 2),
                             frame_of([" ".join(words)]), near=0.5, shingle=1)
     assert twice.pairs["of"].to_list() == [0]
@@ -114,14 +114,14 @@ def test_counts_shares_and_conflicts():
     train = frame_of(["aa bb cc dd", "ee ff gg hh", "ee ff gg hh", "zz"], ["x", "x", "y", None])
     test = frame_of(["AA bb  cc dd", "ee ff gg hh", "", None, "aa bb cc dd ii", "zz", "new text"],
                     ["y", "x", "x", "y", "x", "x", "x"])
-    found = find_duplicates(train, test, label="label", near=0.6)
-    assert found.pairs.rows() == [
+    result = find_duplicates(train, test, label="label", near=0.6)
+    assert result.pairs.rows() == [
         (0, 0, 1.0, True, "y", "x", True),
         # Labelled as the first copy, and not as the second.
         (1, 1, 1.0, True, "x", "x", True),
         (4, 0, 2 / 3, False, "x", "x", False),
         (5, 3, 1.0, True, "x", None, None)]
-    assert found.to_dict() == {
+    assert result.to_dict() == {
         "rows": 7, "against": 4, "near": 0.6, "exact": 3, "similar": 1, "share": 4 / 7,
         "conflicts": 2, "without_tokens": 2}
     # Of one table, conflicts are those of all copies.
@@ -152,14 +152,14 @@ def test_several_columns_and_another_tokenizer():
 def test_exact_copies_alone():
     texts = ["aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg hh"]
     assert find_duplicates(frame_of(texts)).similar == 1
-    found = find_duplicates(frame_of(texts), near=None)
-    assert (found.exact, found.similar, found.near) == (1, 0, None)
+    result = find_duplicates(frame_of(texts), near=None)
+    assert (result.exact, result.similar, result.near) == (1, 0, None)
 
 
 @pytest.mark.parametrize("texts", [["", None], [None], ["!", "?"]])
 def test_rows_without_words_are_no_duplicates(texts):
-    found = find_duplicates(frame_of(texts))
-    assert (found.pairs.height, found.without_tokens) == (0, len(texts))
+    result = find_duplicates(frame_of(texts))
+    assert (result.pairs.height, result.without_tokens) == (0, len(texts))
 
 
 # Many alike
@@ -167,8 +167,8 @@ def test_rows_without_words_are_no_duplicates(texts):
 
 def test_rows_that_are_all_alike_are_grouped():
     started = time.process_time()
-    found = find_duplicates(frame_of(["one two three four five"] * 50_000))
-    assert (found.exact, found.pairs["of"].max()) == (49_999, 0)
+    result = find_duplicates(frame_of(["one two three four five"] * 50_000))
+    assert (result.exact, result.pairs["of"].max()) == (49_999, 0)
     assert time.process_time() - started < 5
 
 
@@ -183,8 +183,8 @@ def test_a_form_letter_does_not_take_all_pairs(monkeypatch):
     monkeypatch.setattr("textnb.evaluation.similarity._jaccard", count)
     form = " ".join(f"word{n}" for n in range(60))
     rows = 3000
-    found = find_duplicates(frame_of([f"{form} code{n} end" for n in range(rows)]))
-    assert found.similar == rows - 1
+    result = find_duplicates(frame_of([f"{form} code{n} end" for n in range(rows)]))
+    assert result.similar == rows - 1
     assert 0 < sum(compared) < 20 * rows
 
 
@@ -201,23 +201,23 @@ def test_letters_that_are_too_different_are_not_compared(monkeypatch):
 
 def test_short_messages_have_as_many_exact_copies_as_runs_of_words_say(corpus):
     frame = corpus("sms_spam").collect()
-    found = find_duplicates(frame, label="label")
+    result = find_duplicates(frame, label="label")
     same = frame["text"].str.to_lowercase().str.extract_all(
         r"[\p{L}\p{M}\p{N}_]{2,}").list.join(" ")
     wordless = int((same == "").sum())
-    assert found.exact == frame.height - same.n_unique() - max(wordless - 1, 0)
-    assert found.without_tokens == wordless
-    assert found.pairs.height - found.exact == found.similar > 0
+    assert result.exact == frame.height - same.n_unique() - max(wordless - 1, 0)
+    assert result.without_tokens == wordless
+    assert result.pairs.height - result.exact == result.similar > 0
 
 
 def test_news_with_98_duplicate_texts(corpus):
     frame = corpus("bbc_news").collect()
     stated = frame.height - frame["text"].n_unique()
     assert stated == 98
-    found = find_duplicates(frame, near=None)
-    assert found.exact >= stated
+    result = find_duplicates(frame, near=None)
+    assert result.exact >= stated
     first = same_texts(frame)
-    pairs = dict(found.pairs.select("row", "of").iter_rows())
+    pairs = dict(result.pairs.select("row", "of").iter_rows())
     assert [pairs.get(row, row) for row in range(frame.height)] == first.tolist()
     rows = frame.with_row_index("row").with_columns(pl.col("row").first().over("text").alias("of"))
     for row, of in rows.filter(pl.col("row") != pl.col("of")).select("row", "of").iter_rows():

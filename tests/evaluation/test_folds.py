@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import textnb
-from tests.evaluation.documents import FRAME, WORDS, by_hand, documents
+from tests.evaluation.documents import FRAME, WORDS, documents
 from tests.tiers import examples
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, cross_validate
 from textnb.bayes.forms import log_posterior
@@ -236,18 +236,6 @@ def test_the_evaluation_is_that_of_the_predictions():
     for fold, rows, accuracy in table.iter_rows():
         assert rows == (held.folds == fold).sum()
         assert accuracy == (held.predicted == held.actual)[held.folds == fold].mean()
-
-
-def test_impossible_rows_and_unknown_labels_are_errors():
-    held = by_hand([[-np.inf, -np.inf], [0.0, -1.0]], [0, 0])
-    assert held.evaluate().to_dict() | {"classes": []} == {
-        "documents": 2, "accuracy": 0.5, "macro_f1": pytest.approx(2 / 3), "impossible": 1,
-        "unknown_labels": [], "textless": 0, "classes": [], "confusion": [[1, 1]]}
-    model = TextClassifier().fit(["aa", "bb"], ["x", "y"])
-    rows = pl.DataFrame({"text": ["aa", "bb", "bb"], "label": ["x", "z", "z"]})
-    strange = textnb.held_out(model, rows).evaluate()
-    assert strange.to_dict() == replace(textnb.evaluate(model, rows), novelty=None).to_dict()
-    assert strange.unknown_labels == ["z"]
 
 
 def test_groups_that_are_too_uneven_fill_every_fold_all_the_same():

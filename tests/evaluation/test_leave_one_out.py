@@ -95,12 +95,12 @@ def test_the_order_of_rows_and_batches_does_not_matter(kind, tmp_path, corpus):
     whole = leave_one_out(model, frame)
     assert np.array_equal(leave_one_out(model, frame.reverse()).scores[::-1], whole.scores)
     frame.write_parquet(tmp_path / "sms.parquet")
-    seen = []
+    steps = []
     for source in (frame.lazy(), tmp_path / "sms.parquet"):
-        again = leave_one_out(model, source, progress=seen.append)
+        again = leave_one_out(model, source, progress=steps.append)
         assert np.array_equal(again.scores, whole.scores)
         assert np.array_equal(again.actual, whole.actual)
-    assert sum(seen) == 2 * 1500
+    assert sum(steps) == 2 * 1500
 
 
 @every

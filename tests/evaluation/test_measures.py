@@ -154,6 +154,18 @@ def test_impossible_rows_are_errors_and_are_counted():
     assert alone.confusion.tolist() == [[0, 1]]
 
 
+@pytest.mark.parametrize(("model", "rows"), [
+    (STRICT, pl.DataFrame({"text": ["aa bb", "aa"], "label": ["a", "a"]})),
+    (MODEL, frame_of(["a", "x", "x"], ["a", "b", "b"])),
+    (TextClassifier().fit(NEWS).set_decision(Decision(dict.fromkeys(TOPICS, 0.5))), TESTED)],
+    ids=["an impossible row", "an unknown label", "lists"])
+def test_held_out_scores_are_measured_as_rows_are(model, rows):
+    ours, theirs = textnb.held_out(model, rows).evaluate(model.decision_), evaluate(model, rows)
+    # Only rows tell of empty texts, and whether they are new.
+    of_rows = {"textless": 0, "novelty": None}
+    assert ours.to_dict() | of_rows == theirs.to_dict() | of_rows
+
+
 def test_a_term_that_every_document_of_a_class_held_is_required_without_smoothing():
     model = TextClassifier(textnb.BernoulliNB(l=0)).fit(["aa", "bb"], ["a", "b"])
     result = evaluate(model, pl.DataFrame({"text": ["aa", ""], "label": ["a", "b"]}))
@@ -182,8 +194,8 @@ def test_labels_compare_whatever_column_they_come_in(known, given):
 
 
 def test_the_result_is_ready_for_json():
-    found = evaluate(STRICT, pl.DataFrame({"text": ["aa", "aa bb"], "label": ["a", "x"]})).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found == {
+    result = evaluate(STRICT, pl.DataFrame({"text": ["aa", "aa bb"], "label": ["a", "x"]})).to_dict()
+    assert json.loads(json.dumps(result, allow_nan=False)) == result == {
         "documents": 2, "accuracy": 0.5, "macro_f1": 0.5, "impossible": 1, "unknown_labels": ["x"],
         "textless": 0,
         "classes": [
@@ -196,9 +208,9 @@ def test_the_result_is_ready_for_json():
 
 
 def test_progress_counts_the_rows():
-    seen = []
-    evaluate(MODEL, frame_of(["a"] * 30, ["b"] * 30), progress=seen.append)
-    assert sum(seen) == 30
+    steps = []
+    evaluate(MODEL, frame_of(["a"] * 30, ["b"] * 30), progress=steps.append)
+    assert sum(steps) == 30
 
 
 # Rates and the ROC
@@ -329,14 +341,6 @@ def test_blocks_of_lists_are_measured_as_one(monkeypatch, estimator):
         pairs.update(product(missed, wrong or {None}))
     assert {(a, b): n for a, b, n in result.confused.rows()} == pairs
     assert result.confused["documents"].is_sorted(descending=True)
-
-
-def test_held_out_scores_of_lists_are_measured_as_rows_are():
-    model = TextClassifier().fit(NEWS).set_decision(Decision(dict.fromkeys(TOPICS, 0.5)))
-    ours, theirs = textnb.held_out(model, TESTED).evaluate(model.decision_), evaluate(model, TESTED)
-    # Only rows tell of empty texts, and whether they are new.
-    of_rows = {"textless": 0, "novelty": None}
-    assert ours.to_dict() | of_rows == theirs.to_dict() | of_rows
 
 
 def test_labels_without_a_row_or_a_model_by_hand():

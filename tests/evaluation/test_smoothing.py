@@ -63,20 +63,21 @@ def test_the_calibrated_loss_is_the_least_of_all_temperatures():
     rng = np.random.default_rng(0)
     scores, codes = rng.normal(size=(300, 3)) * 8, rng.integers(0, 3, 300)
     scores[np.arange(300), codes] += 6
-    found = measure(1.0, scores, codes)
+    result = measure(1.0, scores, codes)
 
     def losses(temperature):
         cold = scores / temperature
         return (np.log(np.exp(cold - cold.max(axis=1, keepdims=True)).sum(axis=1))
                 + cold.max(axis=1) - cold[np.arange(300), codes])
 
-    grid = np.geomspace(found.temperature / 3, found.temperature * 3, 2001)
-    assert found.calibrated_log_loss == pytest.approx(min(losses(t).mean() for t in grid), abs=1e-6)
-    own = losses(found.temperature)
-    assert found.log_loss == pytest.approx(losses(1.0).mean(), rel=1e-12)
-    assert found.standard_error == pytest.approx(own.std() / np.sqrt(300), rel=1e-9)
+    grid = np.geomspace(result.temperature / 3, result.temperature * 3, 2001)
+    least = min(losses(t).mean() for t in grid)
+    assert result.calibrated_log_loss == pytest.approx(least, abs=1e-6)
+    own = losses(result.temperature)
+    assert result.log_loss == pytest.approx(losses(1.0).mean(), rel=1e-12)
+    assert result.standard_error == pytest.approx(own.std() / np.sqrt(300), rel=1e-9)
     doubled = measure(1.0, scores * 2, codes)
-    assert doubled.temperature == pytest.approx(2 * found.temperature, rel=1e-3)
+    assert doubled.temperature == pytest.approx(2 * result.temperature, rel=1e-3)
 
 
 def test_without_smoothing_losses_are_infinite_and_it_is_not_the_best():

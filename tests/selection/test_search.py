@@ -127,29 +127,29 @@ def test_no_trial_sees_the_rows_of_the_estimate():
 
 
 def test_trials_and_estimate_share_the_rows():
-    found = tune(ROWS, trials=3, time="day").tuned_
-    assert found.estimate.documents + max(found.trials["documents"]) == ROWS.height
-    assert found.estimate.low <= found.estimate.value <= found.estimate.high
+    result = tune(ROWS, trials=3, time="day").tuned_
+    assert result.estimate.documents + max(result.trials["documents"]) == ROWS.height
+    assert result.estimate.low <= result.estimate.value <= result.estimate.high
 
 
 def test_a_label_of_the_test_part_alone_is_missed():
     rare = LISTS.with_columns(label=pl.when(pl.int_range(400) == 399).then(
         pl.lit(["zinc"], dtype=pl.List(pl.String))).otherwise("label"))
-    found = search(rare, trials=1, time="day")
-    assert found.estimate.documents > 0
-    assert "zinc" in found.fitted.classes.tolist()
+    result = search(rare, trials=1, time="day")
+    assert result.estimate.documents > 0
+    assert "zinc" in result.fitted.classes.tolist()
 
 
 def test_a_lead_that_chance_can_make_keeps_the_defaults():
     random = np.random.default_rng(0)
     noise = ROWS.with_columns(label=pl.Series(random.choice(["x", "y"], ROWS.height)))
-    found = search(noise, trials=16)
-    values = found.trials["value"].to_list()
-    assert found.lead.settings == found.trials.filter("best")["settings"][-1] != "nblinear"
-    assert found.lead.value == pytest.approx(max(values) - values[0])
-    assert found.lead.low <= 0 < found.lead.value < found.lead.high
-    assert found.settings.describe() == "nblinear"
-    assert found.estimate is found.default
+    result = search(noise, trials=16)
+    values = result.trials["value"].to_list()
+    assert result.lead.settings == result.trials.filter("best")["settings"][-1] != "nblinear"
+    assert result.lead.value == pytest.approx(max(values) - values[0])
+    assert result.lead.low <= 0 < result.lead.value < result.lead.high
+    assert result.settings.describe() == "nblinear"
+    assert result.estimate is result.default
 
 
 def test_a_sure_lead_takes_the_place_of_the_defaults():
@@ -158,26 +158,26 @@ def test_a_sure_lead_takes_the_place_of_the_defaults():
     labels = random.choice(["x", "y"], 400)
     texts = [" ".join(f"{'up down' if label == 'x' else 'down up'} w{n}"
                       for n in random.integers(40, size=3)) for label in labels]
-    found = search(pl.DataFrame({"text": texts, "label": labels}), trials=4)
-    assert found.lead.low > 0
-    assert found.settings.tokenizer == PAIRS
-    assert found.to_dict()["lead"]["settings"] == found.settings.describe()
+    result = search(pl.DataFrame({"text": texts, "label": labels}), trials=4)
+    assert result.lead.low > 0
+    assert result.settings.tokenizer == PAIRS
+    assert result.to_dict()["lead"]["settings"] == result.settings.describe()
 
 
 def test_settings_that_can_not_be_learned_have_no_value():
     """All words are one character long: the default pattern has no term."""
     rows = pl.DataFrame({"text": ["a b", "b a", "c d", "d c"] * 10,
                          "label": ["x", "x", "y", "y"] * 10})
-    found = search(rows, trials=14)
-    assert found.trials.row(0, named=True)["value"] is None
-    assert "pattern" in found.settings.changes()["tokenizer"]
-    assert found.estimate.value == 1.0
-    assert np.isnan(found.default.value)
+    result = search(rows, trials=14)
+    assert result.trials.row(0, named=True)["value"] is None
+    assert "pattern" in result.settings.changes()["tokenizer"]
+    assert result.estimate.value == 1.0
+    assert np.isnan(result.default.value)
 
 
 def test_texts_may_be_categories():
-    found = search(ROWS.with_columns(pl.col("text").cast(pl.Categorical)), trials=2)
-    assert found.trials.drop("seconds").equals(search(ROWS, trials=2).trials.drop("seconds"))
+    result = search(ROWS.with_columns(pl.col("text").cast(pl.Categorical)), trials=2)
+    assert result.trials.drop("seconds").equals(search(ROWS, trials=2).trials.drop("seconds"))
 
 
 # The order of trials
@@ -268,10 +268,10 @@ def test_scripts_without_spaces_are_seen():
 
 
 def test_a_classifier_chooses_its_settings(tmp_path):
-    seen = []
-    model = TextClassifier("auto").fit(ROWS, progress=seen.append)
+    steps = []
+    model = TextClassifier("auto").fit(ROWS, progress=steps.append)
     # It ends before where no neighbour is left.
-    assert 15 < len(seen) == model.tuned_.trials.height <= 40
+    assert 15 < len(steps) == model.tuned_.trials.height <= 40
     assert type(model.estimator_).__name__ in repr(model.tuned_.fitted)
     model.save(tmp_path / "auto.textnb")
     texts = ROWS["text"].to_list()
