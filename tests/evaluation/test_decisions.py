@@ -75,18 +75,29 @@ def test_as_many_errors_are_allowed_as_the_distribution_says(trials, rate, confi
 # One class against the rest, with a guarantee
 
 
-def test_the_threshold_is_above_the_last_that_is_left_out():
+@pytest.mark.parametrize(("spam", "ham", "between", "allowed", "wrong", "caught"), [
     # 100 of ham, 5 % at 95 %: P(Bin(100, .05) <= 1) = .037, so that one error is allowed.
-    spam, ham = [20.0, 8.9, 8.0, 7.9], np.arange(100.0) - 90  # -90 ... 9
+    ([20.0, 8.9, 8.0, 7.9], np.arange(100.0) - 90, (8.0, 8.9), 1, 1, 2),
+    # Two errors are allowed, but the three highest are equal: all of them are left out.
+    ([4.0, 4.1], [4.0] * 3 + [*np.linspace(-9, 0, 147)], (4.0, 4.1), 2, 0, 1),
+    # One error is allowed, and the second highest is -inf: whatever is finite passes.
+    ([-np.inf, 2.0, np.inf], [-np.inf] * 99 + [3.0], (-np.inf, 2.1), 1, 1, 2),
+    ([], [-np.inf] * 59, (-np.inf, np.inf), 0, 0, 0)],
+    ids=["errors", "equal scores", "scores without bound", "nothing"])
+def test_the_threshold_is_above_the_last_that_is_left_out(
+    spam, ham, between, allowed, wrong, caught
+):
     decision = choose(two(spam, ham), "spam", max_false_positive_rate=0.05)
-    evidence = decision.evidence
-    assert (evidence["false_positives_allowed"], evidence["false_positives"]) == (1, 1)
-    assert 8.0 < decision.thresholds["spam"] < 8.9
-    assert evidence["true_positives"] == 2
-    assert evidence["false_positive_rate_bound"] == pytest.approx(upper_bound(1, 100, 0.95))
-    assert evidence["share_caught_interval"] == [lower_bound(2, 4, 0.975),
-                                                 upper_bound(2, 4, 0.975)]
-    assert evidence["coverage"] == 1.0
+    evidence, trials = decision.evidence, len(spam)
+    assert between[0] < decision.thresholds["spam"] < between[1]
+    assert (evidence["false_positives_allowed"], evidence["false_positives"]) == (allowed, wrong)
+    assert evidence["true_positives"] == caught
+    assert evidence["false_positive_rate_bound"] == pytest.approx(
+        upper_bound(allowed, len(ham), 0.95))
+    assert evidence["share_caught"] == (caught / trials if spam else None)
+    if spam:
+        assert evidence["share_caught_interval"] == [
+            lower_bound(caught, trials, 0.975), upper_bound(caught, trials, 0.975)]
     assert decision.positive == "spam"
 
 
@@ -107,27 +118,6 @@ def test_two_classes_have_one_cut():
     both = choose(two(np.linspace(-2, 9, 400), np.linspace(-20, -3, 400)), "spam",
                   max_false_positive_rate=0.05, max_false_negative_rate=0.01)
     assert both.thresholds["spam"] < -3
-
-
-def test_equal_scores_are_never_split():
-    # Two errors are allowed, but the three highest are equal: all of them are left out.
-    ham = np.concatenate([np.full(3, 4.0), np.linspace(-9, 0, 147)])
-    decision = choose(two([4.0, 4.1], ham), "spam", max_false_positive_rate=0.05)
-    assert decision.evidence["false_positives_allowed"] == 2
-    assert decision.evidence["false_positives"] == 0
-    assert 4.0 < decision.thresholds["spam"] < 4.1
-    assert decision.evidence["true_positives"] == 1
-
-
-def test_scores_without_bound():
-    ham = np.concatenate([np.full(99, -np.inf), [3.0]])
-    decision = choose(two([-np.inf, 2.0, np.inf], ham), "spam", max_false_positive_rate=0.05)
-    # One error is allowed, and the second highest is -inf: whatever is finite passes.
-    assert decision.thresholds["spam"] <= 2.0
-    assert decision.evidence["true_positives"] == 2
-    nothing = choose(two([], np.full(59, -np.inf)), "spam", max_false_positive_rate=0.05)
-    assert nothing.evidence["false_positives"] == 0
-    assert nothing.evidence["share_caught"] is None
 
 
 def test_impossible_rows_are_unsure_and_no_errors():

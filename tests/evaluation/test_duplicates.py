@@ -75,15 +75,27 @@ def test_every_pair_of_short_messages(corpus):
     assert result.pairs.equals(find_duplicates(frame_of(texts), near=0.6).pairs)
 
 
-def test_the_similarity_of_a_pair_by_hand():
+LETTERS = ["aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg hh"]
+
+
+@pytest.mark.parametrize(("train", "test", "settings", "pairs"), [
     # Runs of two: {ab bc cd} and {ab bc ce}: 2 of 4.
-    train, test = frame_of(["aa bb cc dd"]), frame_of(["Aa bb, cc ee!"])
-    result = find_duplicates(train, test, near=0.5, shingle=2)
-    assert result.pairs.rows() == [(0, 0, 0.5, False)]
-    assert find_duplicates(train, test, near=0.51, shingle=2).pairs.height == 0
+    (["aa bb cc dd"], ["Aa bb, cc ee!"], {"near": 0.5, "shingle": 2}, [(0, 0, 0.5, False)]),
+    (["aa bb cc dd"], ["Aa bb, cc ee!"], {"near": 0.51, "shingle": 2}, []),
     # The order of words tells texts apart.
-    result = find_duplicates(frame_of(["aa bb", "bb aa"]), shingle=1)
-    assert result.pairs.rows() == [(1, 0, 1.0, False)]
+    (["aa bb", "bb aa"], None, {"shingle": 1}, [(1, 0, 1.0, False)]),
+    # Runs of three: 5 of 6.
+    (LETTERS, None, {}, [(1, 0, 1.0, True), (2, 0, 5 / 6, False)]),
+    (LETTERS, None, {"near": None}, [(1, 0, 1.0, True)]),
+    # Rows without words are no duplicates.
+    (["", None], None, {}, []), (["!", "?"], None, {}, []), ([None], [""], {}, [])])
+def test_pairs_by_hand(train, test, settings, pairs):
+    result = find_duplicates(frame_of(train), None if test is None else frame_of(test), **settings)
+    assert result.pairs.rows() == pairs
+    assert (result.exact, result.similar) == (
+        sum(pair[3] for pair in pairs), sum(not pair[3] for pair in pairs))
+    if not any(oracle.words(text) for text in train):
+        assert result.without_tokens == len(train if test is None else test)
 
 
 def test_the_most_similar_row_is_named_and_the_first_on_a_tie():
@@ -147,19 +159,6 @@ def test_several_columns_and_another_tokenizer():
     assert find_duplicates(thai, tokenizer=Tokenizer(unspaced="whole")).pairs.height == 0
     assert find_duplicates(thai).similar == 1
     assert find_duplicates(thai, tokenizer=characters, shingle=1).similar == 1
-
-
-def test_exact_copies_alone():
-    texts = ["aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg hh"]
-    assert find_duplicates(frame_of(texts)).similar == 1
-    result = find_duplicates(frame_of(texts), near=None)
-    assert (result.exact, result.similar, result.near) == (1, 0, None)
-
-
-@pytest.mark.parametrize("texts", [["", None], [None], ["!", "?"]])
-def test_rows_without_words_are_no_duplicates(texts):
-    result = find_duplicates(frame_of(texts))
-    assert (result.pairs.height, result.without_tokens) == (0, len(texts))
 
 
 # Many alike

@@ -57,38 +57,20 @@ def check_against_refitting(held, model, frame, folds, in_time=False):
         assert held.lengths[rows].tobytes() == lengths.tobytes()
 
 
-def folds_of(**how):
-    return split(FRAME.lazy(), "label", **how).folds
-
-
 # Against refitting
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_scores_are_those_of_refitting_to_the_bit(name):
-    held = cross_validate(MODELS[name], FRAME, folds=4, seed=3)
-    check_against_refitting(held, MODELS[name], FRAME, folds_of(folds=4, seed=3))
-    assert held.method == "4 folds"
-
-
-@pytest.mark.parametrize("name", ["limits", "bernoulli", "nblr"])
-def test_groups_are_on_one_side(name):
-    held = cross_validate(MODELS[name], FRAME, folds=3, groups="author", seed=1)
-    check_against_refitting(
-        held, MODELS[name], FRAME, folds_of(folds=3, groups="author", seed=1))
-    pairs = set(zip(FRAME["author"], held.folds.tolist(), strict=True))
-    assert len(pairs) == FRAME["author"].n_unique()
-    assert held.method == "3 folds by 'author'"
-
-
-@pytest.mark.parametrize("name", ["limits", "complement", "nblr"])
-def test_in_time_the_past_scores_the_future(name):
-    held = cross_validate(MODELS[name], FRAME, folds=4, time="day")
-    folds, days = folds_of(folds=4, time="day"), FRAME["day"].to_numpy()
-    check_against_refitting(held, MODELS[name], FRAME, folds, in_time=True)
-    for fold in range(4):
-        assert days[folds < fold].max() < days[folds == fold].min()
-    assert held.method == "4 folds in order of 'day'"
+@pytest.mark.parametrize(("name", "how", "method"), [
+    *((name, {"folds": 4, "seed": 3}, "4 folds") for name in MODELS),
+    *((name, {"folds": 3, "groups": "author", "seed": 1}, "3 folds by 'author'")
+      for name in ("limits", "bernoulli", "nblr")),
+    *((name, {"folds": 4, "time": "day"}, "4 folds in order of 'day'")
+      for name in ("limits", "complement", "nblr"))], ids=str)
+def test_scores_are_those_of_refitting_to_the_bit(name, how, method):
+    held = cross_validate(MODELS[name], FRAME, **how)
+    folds = split(FRAME.lazy(), "label", **how).folds
+    check_against_refitting(held, MODELS[name], FRAME, folds, in_time="time" in how)
+    assert held.method == method
 
 
 @settings(max_examples=examples(40), deadline=None)

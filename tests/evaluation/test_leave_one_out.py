@@ -79,12 +79,23 @@ def test_by_hand():
                                [1 / 2 * 3 / 4 * 1 / 4, 1 / 2 * 1 / 3 * 2 / 3], rtol=1e-14)
 
 
-@every
-@pytest.mark.parametrize("l", [1e-3, 1e-6, 1e-9, 1e-12])
-def test_a_small_l_keeps_its_digits(kind, l):
-    frame = pl.DataFrame({"text": ["aa aa bb", "aa bb bb cc", "bb cc cc", "aa dd", "dd dd ee"],
-                          "label": ["x", "x", "y", "y", "z"]})
-    model = TextClassifier(kind(l=l), vocabulary=["aa", "bb", "cc", "dd", "ee"]).fit(frame)
+SMALL = pl.DataFrame({"text": ["aa aa bb", "aa bb bb cc", "bb cc cc", "aa dd", "dd dd ee"],
+                      "label": ["x", "x", "y", "y", "z"]})
+COLUMNS = pl.DataFrame({"a": ["aa", "bb", "aa bb", "cc"], "b": ["bb", "bb", None, "aa"],
+                        "kind": [1, 2, 1, 2]})
+ONE_CLASS = pl.DataFrame({"text": ["aa", "aa bb"], "label": ["x", "x"]})
+
+
+@pytest.mark.filterwarnings("ignore:only one class")
+@pytest.mark.parametrize(("frame", "model"), [
+    # A small l keeps its digits.
+    *((SMALL, TextClassifier(kind(l=l), vocabulary=["aa", "bb", "cc", "dd", "ee"]))
+      for kind in COUNTED for l in (1e-3, 1e-6, 1e-9, 1e-12)),
+    *((ONE_CLASS, TextClassifier(kind())) for kind in COUNTED),
+    (COLUMNS, TextClassifier(text=["a", "b"], label="kind", tokenizer=textnb.Tokenizer(
+        field_prefix=["a"], ngram_range=(1, 2))))], ids=str)
+def test_special_rows_are_as_fitted_again(frame, model):
+    model.fit(frame)
     assert oracle.close(leave_one_out(model, frame).scores, oracle.scores(model, frame))
 
 
@@ -122,27 +133,15 @@ def test_an_announced_class_without_documents_stays():
     assert np.isfinite(scores[:, 1:]).all()
 
 
-def test_several_columns_and_integer_labels():
-    frame = pl.DataFrame({"a": ["aa", "bb", "aa bb", "cc"], "b": ["bb", "bb", None, "aa"],
-                          "kind": [1, 2, 1, 2]})
-    tokenizer = textnb.Tokenizer(field_prefix=["a"], ngram_range=(1, 2))
-    model = TextClassifier(text=["a", "b"], label="kind", tokenizer=tokenizer).fit(frame)
-    assert oracle.close(leave_one_out(model, frame).scores, oracle.scores(model, frame))
-
-
 def test_a_word_that_is_too_short_is_no_stranger():
     model, longer = TextClassifier().fit(TRAIN), TRAIN.with_columns(pl.col("text") + " I a")
     assert np.array_equal(leave_one_out(model, longer).scores, leave_one_out(model, TRAIN).scores)
 
 
-@pytest.mark.filterwarnings("ignore:only one class")
 @every
-def test_one_class_and_two_documents(kind):
-    alone = pl.DataFrame({"text": ["aa", "aa bb"], "label": ["x", "x"]})
-    model = TextClassifier(kind()).fit(alone)
-    assert oracle.close(leave_one_out(model, alone).scores, oracle.scores(model, alone))
-    two = alone.with_columns(label=pl.Series(["x", "y"]))
-    left_out = leave_one_out(TextClassifier(kind()).fit(two), two)
+def test_of_two_documents_each_is_of_a_class_that_is_gone(kind):
+    rows = pl.DataFrame({"text": ["aa", "aa bb"], "label": ["x", "y"]})
+    left_out = leave_one_out(TextClassifier(kind()).fit(rows), rows)
     assert np.isneginf(left_out.scores[[0, 1], [0, 1]]).all()
     assert left_out.accuracy == 0.0
 

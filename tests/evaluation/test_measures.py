@@ -194,7 +194,8 @@ def test_labels_compare_whatever_column_they_come_in(known, given):
 
 
 def test_the_result_is_ready_for_json():
-    result = evaluate(STRICT, pl.DataFrame({"text": ["aa", "aa bb"], "label": ["a", "x"]})).to_dict()
+    rows = pl.DataFrame({"text": ["aa", "aa bb"], "label": ["a", "x"]})
+    result = evaluate(STRICT, rows).to_dict()
     assert json.loads(json.dumps(result, allow_nan=False)) == result == {
         "documents": 2, "accuracy": 0.5, "macro_f1": 0.5, "impossible": 1, "unknown_labels": ["x"],
         "textless": 0,

@@ -22,6 +22,7 @@ from textnb.evaluation.novelty import UNVERIFIED
 every = pytest.mark.parametrize("kind", COUNTED)
 TWO_WORDS = pl.DataFrame({"text": ["aa aa", "aa bb", "bb", "bb aa"] * 12,
                           "label": ["x", "x", "y", "y"] * 12})
+TEST = pl.DataFrame({"text": ["aa bb", "dd", "cc ff", "aa aa"], "label": ["x", "y", "z", "w"]})
 
 
 def measure(l, scores, codes, countable=None):
@@ -34,29 +35,27 @@ def measure(l, scores, codes, countable=None):
 
 
 @every
-def test_the_path_is_leave_one_out_at_each_l(kind):
-    path = smoothing_path(TextClassifier(kind()).fit(FEW), FEW, [10, 0.1, 1.0])
-    assert path.table["l"].to_list() == [0.1, 1.0, 10.0]
-    assert (path.method, path.documents, path.excluded) == ("leave-one-out", 9, 1)
-    counted = np.array(FEW["label"] != "z")
-    for row in path.table.iter_rows(named=True):
-        held = textnb.leave_one_out(TextClassifier(kind(l=row["l"])).fit(FEW), FEW)
-        assert row["accuracy"] == held.accuracy
-        assert row["log_loss"] == pytest.approx(held.take(counted).log_loss, rel=1e-12)
-
-
-@pytest.mark.parametrize("settings", [{}, {"min_df": 2}, {"binary": True}, {"max_features": 3}],
-                         ids=repr)
-@every
-def test_the_path_on_a_test_set_is_held_out_at_each_l(kind, settings):
-    test = pl.DataFrame({"text": ["aa bb", "dd", "cc ff", "aa aa"], "label": ["x", "y", "z", "w"]})
-    path = smoothing_path(TextClassifier(kind(), **settings).fit(FEW), test=test)
+@pytest.mark.parametrize(("settings", "test", "method"), [
+    ({}, None, "leave-one-out"),
+    *((settings, TEST, UNVERIFIED) for settings in (
+        {}, {"min_df": 2}, {"binary": True}, {"max_features": 3}))], ids=str)
+def test_the_path_judges_a_fit_at_each_l(kind, settings, test, method):
+    model = TextClassifier(kind(), **settings).fit(FEW)
+    path = smoothing_path(model, FEW if test is None else None, test=test)
     assert path.table["l"].to_list() == list(GRID)
-    assert (path.method, path.documents, path.excluded) == (UNVERIFIED, 4, 1)
+    rows = FEW if test is None else test
+    assert (path.method, path.documents, path.excluded) == (method, rows.height, 1)
+    judged = np.array(rows["label"] != ("z" if test is None else "w"))
     for row in path.table.iter_rows(named=True):
-        held = held_out(TextClassifier(kind(l=row["l"]), **settings).fit(FEW), test)
+        fitted = TextClassifier(kind(l=row["l"]), **settings).fit(FEW)
+        held = textnb.leave_one_out(fitted, FEW) if test is None else held_out(fitted, test)
         assert row["accuracy"] == held.accuracy
-        assert row["log_loss"] == pytest.approx(held.take(np.arange(3)).log_loss, rel=1e-12)
+        assert row["log_loss"] == pytest.approx(held.take(judged).log_loss, rel=1e-12)
+
+
+def test_a_path_is_in_order_of_l():
+    path = smoothing_path(TextClassifier().fit(FEW), FEW, [10, 0.1, 1.0])
+    assert path.table["l"].to_list() == [0.1, 1.0, 10.0]
 
 
 def test_the_calibrated_loss_is_the_least_of_all_temperatures():
