@@ -321,12 +321,17 @@ def test_operating_points_and_the_area_by_hand():
 # Decisions and calibrations
 
 
-def test_scores_are_calibrated_once():
+@pytest.mark.parametrize("goal", [
+    lambda documents, **how: choose(documents, "spam", max_false_positive_rate=0.05, **how),
+    lambda documents, **how: choose_all(documents, min_precision=0.9, **how)],
+    ids=["one class", "all classes"])
+def test_scores_are_calibrated_once(goal):
     calibration = Calibration(3.0)
-    documents = two([9.0, 1.0], np.linspace(-5, 5, 400))
-    once = choose(documents, "spam", max_false_positive_rate=0.05, calibration=calibration)
-    assert once == choose(documents.calibrated(calibration), "spam", max_false_positive_rate=0.05)
+    documents = two(np.linspace(-1, 9, 400), np.linspace(-9, 1, 400))
+    once = goal(documents, calibration=calibration)
+    assert once == goal(documents.calibrated(calibration))
     assert once.evidence["calibrated"]
+    assert once != goal(documents)
 
 
 def chosen():
@@ -387,23 +392,3 @@ def test_a_filter_that_spares_ham(corpus):
     assert answered.filter(label="spam").height == decision.evidence["true_positives"]
     assert decision.evidence["share_caught"] > 0.7
     json.dumps(decision.to_dict(), allow_nan=False)
-
-
-def test_none_of_these(corpus):
-    frame = corpus("r8").collect()
-    train, test = frame.filter(split="train"), frame.filter(split="test")
-    model = TextClassifier(MultinomialNB(l=0.1)).fit(train)
-    model.set_calibration(textnb.calibrate(model, train))
-    left_out = textnb.held_out(model, test)
-    half = np.arange(len(left_out)) % 2 == 0
-    with pytest.warns(UserWarning, match="never given"):
-        decision = choose_all(left_out.take(half), min_precision=0.95,
-                              calibration=model.calibration_)
-    assert decision.evidence["coverage"] > 0.7
-    other = left_out.take(~half).calibrated(model.calibration_)
-    codes = decision.decide(log_odds(other.scores), other.classes.tolist())
-    sure = codes != UNSURE
-    assert (codes[sure] == other.actual[sure]).mean() > 0.95
-    answered = model.set_decision(decision).predict(test)
-    assert answered["decision"].null_count() > 0
-    assert answered["predicted"].null_count() == 0
