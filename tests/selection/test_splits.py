@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 
+from tests.selection.rows import ROWS
 from tests.tiers import examples
 from textnb.selection.splits import split
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
@@ -43,6 +44,19 @@ def test_rows_and_groups_are_in_the_folds_of_scikit_learn(rows, folds, seed):
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     expected = folds_of(splitter, codes, codes, groups)
     assert stratified_group_folds(codes, groups, folds, seed).tolist() == expected.tolist()
+
+
+def test_a_split_has_the_folds_of_scikit_learn():
+    labels, rows = ROWS["label"].to_numpy(), ROWS.sample(fraction=1.0, shuffle=True, seed=1)
+    expected = folds_of(StratifiedKFold(4, shuffle=True, random_state=3), labels, labels)
+    assert split(ROWS.lazy(), "label", folds=4, seed=3).folds.tolist() == expected.tolist()
+    # Groups are numbered in the order in which they come.
+    order = rows["author"].unique(maintain_order=True).to_list()
+    groups = [order.index(author) for author in rows["author"]]
+    splitter = StratifiedGroupKFold(3, shuffle=True, random_state=1)
+    expected = folds_of(splitter, groups, rows["label"].to_numpy(), groups)
+    folds = split(rows.lazy(), "label", folds=3, groups="author", seed=1).folds
+    assert folds.tolist() == expected.tolist()
 
 
 def test_parts_are_those_of_scikit_learn_where_all_times_differ():
