@@ -95,9 +95,8 @@ def test_the_threshold_is_above_the_last_that_is_left_out(
     assert evidence["false_positive_rate_bound"] == pytest.approx(
         upper_bound(allowed, len(ham), 0.95))
     assert evidence["share_caught"] == (caught / trials if spam else None)
-    if spam:
-        assert evidence["share_caught_interval"] == [
-            lower_bound(caught, trials, 0.975), upper_bound(caught, trials, 0.975)]
+    assert evidence["share_caught_interval"] == ([
+        lower_bound(caught, trials, 0.975), upper_bound(caught, trials, 0.975)] if spam else None)
     assert decision.positive == "spam"
 
 

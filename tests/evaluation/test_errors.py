@@ -8,18 +8,7 @@ import textnb
 from tests.classifier.test_multilabel import NEWS as LISTS
 from tests.classifier.test_multilabel import TESTED as OTHER_LISTS
 from tests.evaluation.documents import FEW, FRAME, TRAIN, by_hand, two
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    DataError,
-    Decision,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    ParameterError,
-    SchemaError,
-    TextClassifier,
-)
+from textnb import DataError, MultinomialNB, ParameterError, SchemaError, TextClassifier
 from textnb.errors import SourceError, VocabularyError
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.evaluation.goal import Goal
@@ -52,8 +41,12 @@ def compare(other, *rows, **settings):
     return textnb.compare_models(MODEL, other, *rows, **settings)
 
 
-def sure():
+def calibrated_model():
     return TextClassifier().fit(FEW[:7]).set_calibration(textnb.Calibration(2.0))
+
+
+def decision_on(**scores):
+    return textnb.Decision({"x": 0.0, "y": 0.0}, evidence=scores)
 
 
 def folds(frame=FRAME, model=None, **how):
@@ -81,7 +74,7 @@ def online(frame=FEW, model=None, **settings):
 
 
 def lists_online(frame=LISTS, **settings):
-    return online(frame, TextClassifier(NBLinear()), **settings)
+    return online(frame, TextClassifier(textnb.NBLinear()), **settings)
 
 
 def duplicates(texts=("aa",), other=None, **settings):
@@ -161,20 +154,19 @@ PARAMETERS = [
     (lambda: goal_of("labels", by="f1", max_false_negative_rate=0.1), "the threshold of one class"),
     (lambda: goal_of("labels", by="f1", costs=(1, 1)), "by, min_precision and costs; got by"),
     (lambda: goal_of("labels"), "got none"),
-    (lambda: KNOWN.set_decision(Decision({"x": 0.0, "y": 0.0}, evidence={"calibrated": True})),
-     "were calibrated, and the model is not calibrated"),
-    (lambda: sure().set_decision(Decision({"x": 0.0, "y": 0.0}, evidence={"calibrated": False})),
+    (lambda: KNOWN.set_decision(decision_on(calibrated=True)), "calibrated, and the model is not"),
+    (lambda: calibrated_model().set_decision(decision_on(calibrated=False)),
      "not calibrated, and the model is calibrated"),
     *((lambda stale=stale: textnb.Calibration(2.0, stale=stale), "stale")
       for stale in ("two\nlines", "x" * 501, 3)),
-    *((lambda stale=stale: Decision({"x": 0.0}, stale=stale), "stale")
+    *((lambda stale=stale: textnb.Decision({"x": 0.0}, stale=stale), "stale")
       for stale in ("two\nlines", "x" * 501, 3)),
     # Leave-one-out
     *((lambda model=model: left_out(model=model), message) for model, message in [
         (TextClassifier(max_features=3), "max_features .* k folds"),
-        (TextClassifier(ComplementNB(norm=True)), "norm=True .* k folds"),
-        (TextClassifier(ComplementNB(l=0.0)), "use k folds, or l > 0"),
-        (TextClassifier(NBLogisticRegression()), "NBLogisticRegression .* k folds"),
+        (TextClassifier(textnb.ComplementNB(norm=True)), "norm=True .* k folds"),
+        (TextClassifier(textnb.ComplementNB(l=0.0)), "use k folds, or l > 0"),
+        (TextClassifier(textnb.NBLogisticRegression()), "NBLogisticRegression .* k folds"),
         (TextClassifier(MultinomialNB(l=[1.0] * 4)), "vocabulary=, or one number"),
         (TextClassifier(min_df=2, max_df=0.2), "no term can be within both")]),
     (lambda: textnb.leave_one_out(MultinomialNB(), TRAIN), "must be a TextClassifier"),
@@ -184,11 +176,11 @@ PARAMETERS = [
     (lambda: path(), "one of them"),
     (lambda: path(FEW, test=FEW), "one of them"),
     (lambda: path(FEW, TextClassifier(max_features=2).fit(FEW)), "k folds"),
-    (lambda: path(FEW, TextClassifier(ComplementNB(norm=True)).fit(FEW)), "k folds"),
-    (lambda: path(FEW, TextClassifier(NBLogisticRegression()).fit(FEW)), "k folds"),
-    (lambda: TextClassifier(NBLogisticRegression(l="auto")).fit(FEW), "alone choose it by 'auto'"),
+    (lambda: path(FEW, TextClassifier(textnb.ComplementNB(norm=True)).fit(FEW)), "k folds"),
+    (lambda: path(FEW, TextClassifier(textnb.NBLogisticRegression()).fit(FEW)), "k folds"),
+    (lambda: TextClassifier(textnb.NBLogisticRegression(l="auto")).fit(FEW), "choose it by 'auto'"),
     (lambda: textnb.CategoricalNB(l="auto").fit([[0], [1]], [0, 1]), "belongs to MultinomialNB"),
-    (lambda: ComplementNB(l="auto", norm=True).fit([[0], [1]], [0, 1]), "norm=False"),
+    (lambda: textnb.ComplementNB(l="auto", norm=True).fit([[0], [1]], [0, 1]), "norm=False"),
     (lambda: MultinomialNB(l="best").fit([[0], [1]], [0, 1]), "l must be a finite number"),
     (lambda: MultinomialNB(l="auto").partial_fit([[0], [1]], [0, 1], [0, 1]), "call fit first"),
     (lambda: TextClassifier(MultinomialNB(l="auto")).partial_fit(FEW), "call fit first"),
@@ -269,7 +261,7 @@ DATA = [
         (TRAIN.with_columns(label=pl.lit("z")), "class 'z' was never learned"),
         (TRAIN.head(0), "class 'x' has learned 3 documents more than are given")]),
     # What presence does not tell, occurrences do.
-    (lambda: left_out(replaced("aa aa", "aa"), TextClassifier(BernoulliNB())),
+    (lambda: left_out(replaced("aa aa", "aa"), TextClassifier(textnb.BernoulliNB())),
      "the term 'aa' was learned more often than is given"),
     (lambda: left_out(null_in(TRAIN, "label", 4)), "null in row 4"),
     # Smoothing
@@ -331,7 +323,7 @@ def test_models_of_one_class_or_one_document_are_refused():
     with pytest.raises(ParameterError, match="single class"):
         textnb.drift(single, FEW, FEW)
     one = pl.DataFrame({"text": ["aa"], "label": ["x"]})
-    for estimator in (MultinomialNB(), BernoulliNB(), ComplementNB()):
+    for estimator in (MultinomialNB(), textnb.BernoulliNB(), textnb.ComplementNB()):
         with pytest.raises(DataError, match="takes two or more; the model has learned 1"):
             textnb.leave_one_out(TextClassifier(estimator).fit(one), one)
 
