@@ -1,21 +1,15 @@
 """The report as a browser shows it: offline, without a script, on a wide and a narrow screen."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from textnb import Calibration, Decision, TextClassifier, Tokenizer, write_report
 
-pytest.importorskip("altair", reason="needs textnb[report]")
-pytest.importorskip("vl_convert", reason="needs textnb[report]")
-pytest.importorskip("jinja2", reason="needs textnb[report]")
+for extra in ("altair", "vl_convert", "jinja2"):
+    pytest.importorskip(extra, reason="needs textnb[report]")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs textnb[browser]")
 
 OWNED = "<script>document.title='owned'</script>"
@@ -24,7 +18,7 @@ LABELS = ["</text><script>document.title='owned'</script>",
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     """Headless Chromium that can resolve no name."""
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or driver is None:
@@ -41,7 +35,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(tmp_path_factory):
     """A page of a calibrated model with a decision, on hostile rows."""
     frame = pl.DataFrame({
         "text": [f"{OWNED} aa", "bb <img src=http://localhost/y onerror=alert(1)>", "cc cc",
@@ -55,7 +49,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(browser: Any, path: Path, width: int, scheme: str = "light") -> None:
+def opened(browser, path, width, scheme="light"):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
@@ -65,23 +59,26 @@ def opened(browser: Any, path: Path, width: int, scheme: str = "light") -> None:
     browser.get(path.as_uri())
 
 
-def requested(browser: Any) -> set[str]:
+def requested(browser):
     events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
     return {event["params"]["request"]["url"] for event in events
             if event["method"] == "Network.requestWillBeSent"}
 
 
-@pytest.mark.parametrize("width", [1200, 360])
-def test_the_page_loads_itself_alone_and_runs_nothing(
-    browser: Any, report: Path, width: int
-) -> None:
+@pytest.mark.parametrize("width", [1200, 360, 320])
+def test_the_page_loads_itself_alone_runs_nothing_and_fits_the_screen(browser, report, width):
     opened(browser, report, width)
     assert browser.title == OWNED
     assert browser.get_log("browser") == []
     assert requested(browser) == {report.as_uri()}
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    shown, whole = browser.execute_script(
+        "return [document.documentElement.clientWidth, document.documentElement.scrollWidth]")
+    assert shown == whole
+    assert width - 20 < shown <= width
 
 
-def test_the_log_would_show_a_request_and_a_refusal(browser: Any, tmp_path: Path) -> None:
+def test_the_log_would_show_a_request_and_a_refusal(browser, tmp_path):
     # What the test above would see if it failed.
     path = tmp_path / "loud.html"
     path.write_text("<title>x</title><img src='http://localhost/x'><script>throw 1</script>")
@@ -90,17 +87,7 @@ def test_the_log_would_show_a_request_and_a_refusal(browser: Any, tmp_path: Path
     assert len(browser.get_log("browser")) >= 2
 
 
-@pytest.mark.parametrize("width", [1200, 360, 320])
-def test_the_page_never_scrolls_sideways(browser: Any, report: Path, width: int) -> None:
-    opened(browser, report, width)
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    shown, whole = browser.execute_script(
-        "return [document.documentElement.clientWidth, document.documentElement.scrollWidth]")
-    assert shown == whole
-    assert width - 20 < shown <= width
-
-
-def test_charts_are_drawn(browser: Any, report: Path) -> None:
+def test_charts_are_drawn(browser, report):
     opened(browser, report, 360)
     sizes = browser.execute_script("""
         return [...document.querySelectorAll('figure svg')].map(svg => {
@@ -125,9 +112,9 @@ def test_charts_are_drawn(browser: Any, report: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(browser: Any, report: Path, scheme: str) -> None:
+def test_text_stands_out_from_its_ground(browser, report, scheme):
     opened(browser, report, 1200, scheme)
-    found = browser.execute_script("""
+    contrasts = browser.execute_script("""
         const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
         const ground = node => {
           for (; node; node = node.parentElement) {
@@ -147,5 +134,5 @@ def test_text_stands_out_from_its_ground(browser: Any, report: Path, scheme: str
           const [a, b] = [light(own), light(ground(node))].sort((x, y) => y - x);
           return [(a + 0.05) / (b + 0.05), node.tagName + ': ' + node.textContent.slice(0, 30)];
         })""")
-    assert len(found) > 100
-    assert [name for ratio, name in found if ratio < 4.5] == []
+    assert len(contrasts) > 100
+    assert [name for ratio, name in contrasts if ratio < 4.5] == []

@@ -1,26 +1,21 @@
 """What trials share: the rows that they learn from, and nothing that was learned."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from textnb import Tokenizer
+from tests.selection.rows import PAIRS
+from textnb import NBLinear, Tokenizer
 from textnb.bayes import linear_solver
 from textnb.bayes.linear import PreparedRows
-from textnb.learning.documents import labels_of
-from textnb.models.nblinear import NBLinear
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
-from textnb.selection.prepared import PreparedFold, Recent
+from textnb.selection.prepared import Recent
 from textnb.selection.splits import split
 from textnb.selection.trials import Trials
 
-PAIRS = Tokenizer(ngram_range=(1, 2))
 # Each differs from the first in one setting; the last three in one that the rows depend on.
 MODELS = [NBLinear(), *(replace(NBLinear(), **change) for change in (
     {"C": 10.0}, {"power": 0.0}, {"l": 1.0}, {"tf": "presence"}, {"idf": False},
@@ -28,7 +23,7 @@ MODELS = [NBLinear(), *(replace(NBLinear(), **change) for change in (
 
 
 @pytest.fixture(scope="module")
-def rows() -> pl.DataFrame:
+def rows():
     random = np.random.default_rng(1)
     labels = random.integers(3, size=150)
     return pl.DataFrame({"label": labels, "text": [" ".join(
@@ -36,15 +31,13 @@ def rows() -> pl.DataFrame:
         for n in random.integers(20, size=10)) for k in labels]})
 
 
-def trials(rows: pl.DataFrame, metric: str = "accuracy") -> Trials:
+def trials(rows, metric="accuracy"):
     return Trials(rows, ["text"], "label", split(rows.lazy(), "label", folds=3), Metric(metric), 0)
 
 
 @pytest.mark.parametrize("descent", [False, True])
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
-def test_a_trial_has_the_same_bits_whatever_ran_before(
-    rows: pl.DataFrame, metric: str, descent: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_has_the_same_bits_whatever_ran_before(rows, metric, descent, monkeypatch):
     if descent:
         monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
     candidates = [Candidate(tokenizer, min_df, model) for model in MODELS
@@ -55,12 +48,10 @@ def test_a_trial_has_the_same_bits_whatever_ran_before(
         assert np.array_equal(together.judge(candidate, 0).scores, alone.scores)
 
 
-def test_rows_are_prepared_once_for_each_fold(
-    rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_prepared_once_for_each_fold(rows, monkeypatch):
     prepared, of = [], PreparedRows.of
 
-    def count(model: Any, *others: Any) -> PreparedRows:
+    def count(model, *others):
         prepared.append(model)
         return of(model, *others)
 
@@ -71,23 +62,19 @@ def test_rows_are_prepared_once_for_each_fold(
         assert len(prepared) == times
 
 
-def test_what_was_used_least_recently_is_dropped(rows: pl.DataFrame) -> None:
-    of_rows = PreparedRows.of(
-        NBLinear(), trials(rows)._counts(Candidate(PAIRS, 1, NBLinear()), 0),
-        labels_of(rows["label"]))
-    fold = PreparedFold(of_rows, np.ones(of_rows.statistics.n_features, dtype=np.bool_))
-    folds: Recent[PreparedFold] = Recent(lambda one: one.nbytes, 2 * fold.nbytes)
-    made: list[str] = []
+def test_what_was_used_least_recently_is_dropped():
+    cache, made = Recent(len, max_bytes=2), []
 
-    def get(key: str) -> None:
-        def prepare() -> PreparedFold:
-            made.append(key)
-            return fold
-
-        assert folds.get(key, prepare) is fold
-        folds.drop_oldest()
+    def make():
+        made.append(key)
+        return key
 
     for key in "abacab":
-        get(key)
+        assert cache.get(key, make) == key
+        cache.drop_oldest()
     # b was dropped for c, and c for b.
     assert made == ["a", "b", "c", "b"]
+    # One is left, however large it is.
+    assert cache.get("large", lambda: "too large") == "too large"
+    cache.drop_oldest()
+    assert cache.get("large", pytest.fail) == "too large"

@@ -1,0 +1,95 @@
+"""textnb tune: the command that it prints makes the model again."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.selection.rows import LISTS, ROWS
+from textnb import load
+
+
+@pytest.fixture
+def tune(run, folder):
+    """Tune rows, which stand in a file, and give the commands that are printed."""
+    ROWS.write_parquet("rows.parquet")
+    return lambda source, *options: run("tune", source, *options)
+
+
+@pytest.fixture
+def repeated(run):
+    """Run the commands that were printed, with another name for the model."""
+
+    def repeat(out, name):
+        commands = [line for line in out.splitlines() if line.startswith("textnb ")]
+        for command in commands:
+            run(*shlex.split(command.replace(name, "made.textnb"))[1:]).checked()
+        return len(commands)
+
+    return repeat
+
+
+def test_the_command_makes_the_same_model_and_prints_how(tune, repeated):
+    ran = tune("rows.parquet", "--trials", 12, "--table", "trials.parquet", "-o",
+               "best.textnb").checked()
+    assert ran.err.count("\n") == 12
+    assert tune("rows.parquet", "--trials", 12, "--format", "json", "-q", "-o",
+                "again.textnb").checked().err == ""
+    assert Path("best.textnb").read_bytes() == Path("again.textnb").read_bytes()
+    table = pl.read_parquet("trials.parquet")
+    assert table.height == 12
+    assert table["best"].any()
+    # The command that is shown trains the same weights; a temperature is textnb calibrate's.
+    repeated(ran.out, "best.textnb")
+    best, made = load("best.textnb"), load("made.textnb")
+    assert np.array_equal(best.linear_form().weights, made.linear_form().weights)
+
+
+def test_the_command_reads_as_the_search_did(tune, repeated):
+    ROWS.rename({"label": "the label"}).write_csv("rows.csv", separator=";")
+    ran = tune("rows.csv", "--read", "separator=;", "--label", "the label", "--where",
+               "author <> 'author 3'", "--read", "on_unreadable=skip", "--trials", 1, "-q", "-o",
+               "m.textnb").checked()
+    assert repeated(ran.out, "m.textnb") == 1
+    assert Path("made.textnb").read_bytes() == Path("m.textnb").read_bytes()
+
+
+def test_the_printed_commands_make_the_model_of_lists_and_its_thresholds(tune, repeated):
+    LISTS.with_columns(pl.col("label").list.join(",")).rename({"label": "topics"}).write_csv(
+        "rows.csv")
+    words = ["rows.csv", "--label", "topics", "--read", "label_separator=,", "--trials"]
+    ran = tune(*words, 3, "--metric", "macro-f1", "-o", "tuned.textnb").checked()
+    assert repeated(ran.out, "tuned.textnb") == 2
+    tuned, made, texts = load("tuned.textnb"), load("made.textnb"), LISTS["text"].to_list()
+    assert made.decision_.thresholds == tuned.decision_.thresholds
+    assert made.predict(texts) == tuned.predict(texts)
+    ran = tune(*words, 1, "--groups", "author", "-o", "grouped.textnb").checked()
+    assert "textnb threshold" not in ran.out
+    assert "groups='author'" in ran.out
+
+
+def test_it_says_how_a_timed_search_is_repeated_and_why_the_defaults_stay(tune):
+    timed = tune("rows.parquet", "--seconds", 0.001, "-o", "m.textnb").checked().out
+    assert "--trials 1 repeats this search" in timed
+    random = np.random.default_rng(0)
+    ROWS.with_columns(label=pl.Series(random.choice(["x", "y"], ROWS.height))).write_parquet(
+        "noise.parquet")
+    shown = tune("noise.parquet", "--trials", 16, "-o", "m.textnb", "--table",
+                 "trials.parquet").checked().out
+    best = pl.read_parquet("trials.parquet").filter("best")["settings"][-1]
+    assert f"best of 16 trials: {best}\n" in shown
+    assert "which chance can do: the defaults are kept" in shown
+    assert "model = TextClassifier(NBLinear()).fit(rows)" in shown
+
+
+@pytest.mark.parametrize(("options", "code", "message"), [
+    (["-o", "rows.parquet"], 2, "is also what is read"),
+    (["-o", "m.textnb", "--table", "m.textnb"], 2,
+     "must be different files; got m.textnb and m.textnb"),
+    (["-o", "m.textnb", "--metric", "recall@fpr=0.1"], 2, "name it with --positive"),
+    (["-o", "m.textnb", "--groups", "nope"], 1, "'author', 'day'")])
+def test_what_the_command_refuses(tune, options, code, message):
+    assert message in tune("rows.parquet", *options).checked(code).err
+    assert not Path("m.textnb").exists()
