@@ -1,0 +1,85 @@
+"""Models of mail, and what both filters say of a message: the whole one and the quick one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.quick import judge
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MailFilter,
+    MultinomialNB,
+    NBLinear,
+    NBLogisticRegression,
+    TextClassifier,
+    Tokenizer,
+)
+from textnb.files.require import Unsupported
+from textnb.filter.verdict import Verdict
+
+ROWS = pl.DataFrame({
+    "subject": ["cheap pills", "lunch", "you won", "minutes", None, "re: lunch"] * 4,
+    "body": ["buy cheap pills now", "see you at noon", "a prize, a prize", "of the meeting हिन्दी",
+             "pills pills pills", "noon it is"] * 4,
+    "label": ["spam", "ham", "spam", "ham", "spam", "ham"] * 4,
+})
+SWAPPED = ROWS.with_columns(pl.col("label").replace({"spam": "ham", "ham": "spam"}))
+MESSAGES = [b"Subject: cheap lunch\n\nsee the pills at noon", b"Subject: x\n\nnothing known here",
+            b"", b"Subject: you won\n\nyou won a prize a prize a prize", b"\xff\xfe\0junk",
+            b"To: a\n\npills", "Subject: हिन्दी\n\nMEETING É".encode(),
+            b"Content-Type: text/html\n\n<p>cheap <b>pi</b>lls</p><a href=x>noon</a>"]
+
+ESTIMATORS = [
+    MultinomialNB(), MultinomialNB(l=0.01, fit_prior=False), MultinomialNB(class_prior=[0.9, 0.1]),
+    MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
+    ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
+    NBLogisticRegression(loss="hinge")]
+# Their maps divide by the length of a text, so that scores are no sums of counts times weights.
+LINEAR = [
+    NBLinear(tf="presence", idf=False, power=1.0, C=10.0), NBLinear(idf=False),
+    NBLinear(tf="count", idf=False, unit_length=False), NBLinear(loss="log", idf=False, held_out=0)]
+SETTINGS: list[dict[str, Any]] = [
+    {}, {"min_df": 5}, {"max_features": 6}, {"binary": True}, {"memory_limit": 1 << 30},
+    {"tokenizer": Tokenizer(ngram_range=(1, 2), field_prefix=["subject"])},
+    {"tokenizer": Tokenizer.sklearn(stop_words=["the"], strip_accents="unicode")},
+    {"tokenizer": Tokenizer(analyzer="char_wb", ngram_range=(2, 4), normalize="NFKC")}]
+# Models that the quick filter leaves to the whole one, and the reason that it gives.
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    (MultinomialNB(l=0.0), {}, "sums that are not stored"),
+    (BernoulliNB(l=0.0), {}, "sums that are not stored"),
+    (MultinomialNB(class_weight="balanced"), {}, "class_weight"),
+    (MultinomialNB(), {"vocabulary": ["pills", "noon"]}, "vocabulary"),
+    (MultinomialNB(), {"tokenizer": Tokenizer(pattern="[a-z]+ ?[a-z]+")}, "the tokenizer: pattern"),
+    (MultinomialNB(class_prior=[1.0, 0.0]), {}, "a prior of 0"),
+    (NBLinear(), {}, "inverse document frequencies")]
+
+
+def fitted(estimator: Any = None, rows: pl.DataFrame = ROWS, **settings: Any) -> TextClassifier:
+    return TextClassifier(estimator, **{"text": "body", **settings}).fit(rows)
+
+
+def saved(path: Path, *arguments: Any, **settings: Any) -> Path:
+    """The file of a model that is fitted."""
+    fitted(*arguments, **settings).save(path)
+    return path
+
+
+def judged(path: Path, message: bytes, **judging: Any) -> Verdict:
+    """The verdict of `MailFilter`, and that of the quick filter is the same."""
+    whole = MailFilter.load(path, **judging).judge(message)
+    try:
+        quick = judge(str(path), message, **judging)
+    except Unsupported as refusal:
+        # Only of odds so near to 0 that rounding could decide.
+        if str(refusal) == "log-odds at a threshold" and abs(whole.log_odds) < 1e-9:
+            return whole
+        raise
+    assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-10, abs=1e-10)
+    assert (quick.status, quick.calibrated, quick.reason, quick.errors, quick.measure) == (
+        whole.status, whole.calibrated, whole.reason, whole.errors, whole.measure)
+    return whole
