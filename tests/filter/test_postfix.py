@@ -8,13 +8,12 @@ import shutil
 import smtplib
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.filter.server import HAM, SPAM, Server, saved
+from tests.filter.server import HAM, SPAM, wait_until
 
 PROGRAMS = ("postfix", "spamass-milter", "spamc")
 USER = "textnb-test"
@@ -84,21 +83,14 @@ def port(tmp_path: Path) -> Iterator[int]:
     subprocess.run(["postfix", "-c", folder / "conf", "stop"], check=True, capture_output=True)
 
 
-def wait_until(done: object, what: str) -> None:
-    end = time.monotonic() + 60
-    while not done():  # type: ignore[operator]  # a function without arguments
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
-
-
 def listens(path: Path) -> bool:
     """Whether a socket is answered; its file is there a moment before."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
 
 
-def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port: int) -> None:
-    server = Server(tmp_path, saved(tmp_path / "m.textnb"))
+def test_mail_is_delivered_with_its_verdict(serve, tmp_path: Path, maildir: Path, port: int):
+    server = serve()
     os.chmod(server.path, 0o666)
     milter = tmp_path / "postfix" / "milter"
     process = subprocess.Popen(["spamass-milter", "-p", milter, "-u", "nobody", "--", "-U",
@@ -114,7 +106,7 @@ def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port:
     finally:
         process.kill()
         process.wait()
-    assert server.stop() == 0
+    server.stop()
     delivered = [path.read_bytes() for path in (maildir / "new").iterdir()]
     spam = [message for message in delivered if b"cheap pills" in message]
     ham = [message for message in delivered if b"noon" in message]
