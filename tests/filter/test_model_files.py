@@ -72,7 +72,10 @@ def test_what_the_quick_filter_does_not_know_is_refused_by_name(where, value, re
     (LEARNED, ("estimator", "parameters", "l"), 0), (LEARNED, ("settings", "text"), 1.5),
     (LEARNED, ("estimator", "parameters", "max_iter"), 10**20),
     (NBLinear(), ("estimator", "parameters", "tf"), {"a": 1}),
-    (NBLinear(), ("estimator", "parameters", "power"), -1e308)], ids=str)
+    (NBLinear(), ("estimator", "parameters", "power"), -1e308),
+    *((LINEAR[0], ("since_fit",), since) for since in (
+        {"learned": -1, "forgotten": 2}, {"learned": 1}, {"learned": 0, "forgotten": 0}))],
+    ids=str)
 def test_what_load_refuses_no_filter_takes_and_no_update(estimator, where, value, tmp_path):
     path = tmp_path / "m.textnb"
     fitted(estimator).set_calibration(Calibration(2.0)).set_decision(
