@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, finished
+from tests.cli.test_filter_failures import started
 from tests.filter.models import MESSAGES, ROWS, fitted, saved
 from textnb import Calibration, Decision, load
 from textnb.cli.quick import options_of
@@ -115,20 +114,13 @@ def test_what_is_no_model_of_mail_is_3(run, folder, model, message):
 # The quick way, and the long one
 
 
-def verdicts(path: Path, message: bytes, *arguments: str, quick: bool) -> tuple[int, bytes, bytes]:
-    code = ("import sys\nfrom textnb.cli import entry\nverdict = entry._verdict\n"
-            "def judge(arguments, stream):\n"
-            "    code = verdict(arguments, stream)\n"
-            "    heavy = {'numpy', 'polars', 'click', 'sklearn', 'pydantic'} & set(sys.modules)\n"
-            "    assert not heavy, heavy\n"
-            "    return code\n"
-            "entry._verdict = judge\n" if quick else
-            "import sys, textnb.cli.quick as quick\nfrom textnb.cli import entry\n"
-            "quick.answer = lambda arguments, stream: None\n")
-    ran = subprocess.run(
-        [sys.executable, "-c", code + "entry.main()", "filter", str(path), *arguments],
-        input=message, capture_output=True, timeout=60)
-    return ran.returncode, ran.stdout, ran.stderr
+QUICK = """verdict = entry._verdict
+def judge(arguments, stream):
+    code = verdict(arguments, stream)
+    heavy = {'numpy', 'polars', 'click', 'sklearn', 'pydantic'} & set(sys.modules)
+    assert not heavy, heavy
+    return code
+entry._verdict = judge"""
 
 
 @pytest.mark.sweep(4)
@@ -136,20 +128,20 @@ def verdicts(path: Path, message: bytes, *arguments: str, quick: bool) -> tuple[
 @pytest.mark.parametrize("arguments", [
     [], ["-p"], ["-e", "--format", "json"], ["-ep", "--timeout", "30"],
     ["--spam-cutoff", "0.99", "--ham-cutoff=0.2", "--min-learned", "1"]], ids=str)
-def test_the_command_answers_as_the_long_way_does(arguments, message, model):
-    quick = verdicts(model, message, *arguments, quick=True)
-    whole = verdicts(model, message, *arguments, quick=False)
+def test_the_program_answers_quickly_as_the_verb_does(run, model, arguments, message):
+    quick = finished(started(QUICK, model, *arguments), message)
+    whole = run("filter", model, *arguments, input=message)
+    assert (quick.code, quick.err) == (whole.code, whole.err)
     if "json" in arguments:
-        first, second = json.loads(quick[1]), json.loads(whole[1])
+        first, second = json.loads(quick.out), json.loads(whole.out)
         for name in ("log_odds", "probability"):
             assert first.pop(name) == pytest.approx(second.pop(name), rel=1e-9)
         assert first == second
-        assert (quick[0], quick[2]) == (whole[0], whole[2])
     else:
-        assert quick == whole
+        assert quick.out == whole.out
     if "-p" in arguments:
-        line, _, rest = quick[1].partition(b"\n")
-        assert (line.startswith(b"X-Textnb-Status: "), rest) == (True, message)
+        line, _, rest = quick.out.partition("\n")
+        assert (line.startswith("X-Textnb-Status: "), rest) == (True, message.decode())
 
 
 @pytest.mark.parametrize(("words", "known"), [

@@ -237,19 +237,18 @@ def test_headers_that_are_added_change_no_key() -> None:
     assert keyed(NEW) != keyed(NEW + b"more")
 
 
-def test_what_is_no_ledger_is_refused(model: Path, tmp_path: Path) -> None:
-    path = tmp_path / "m.textnb.ledger"
-    path.write_bytes(b"junk" * 100)
-    with pytest.raises(SourceError, match=r"m\.textnb\.ledger can't be used"):
-        Ledger(model)
-    path.unlink()
+def other_database(path: Path) -> None:
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE other (a)")
     database.close()
-    with pytest.raises(SourceError, match=r"^\S+ledger is no ledger"):
-        Ledger(model)
-    path.unlink()
-    path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(SourceError, match="ledger"):
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda path: path.write_bytes(b"junk" * 100), r"m\.textnb\.ledger can't be used"),
+    (other_database, r"^\S+ledger is no ledger"),
+    (lambda path: path.symlink_to("elsewhere"), "ledger")], ids=["junk", "database", "link"])
+def test_what_is_no_ledger_is_refused(model, tmp_path, make, message):
+    make(tmp_path / "m.textnb.ledger")
+    with pytest.raises(SourceError, match=message):
         Ledger(model)
     assert not (tmp_path / "elsewhere").exists()
