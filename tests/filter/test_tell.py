@@ -48,7 +48,7 @@ def counts(path: Path) -> dict[str, int]:
 
 @pytest.fixture
 def server(serve) -> Server:
-    """Started by the first test that asks for it, after the test has changed the model."""
+    """A server that learns; what changes the model first is asked for before it."""
     return serve("--workers", 2, "--learn-seconds", "0.1", "--allow-tell", getpass.getuser())
 
 
