@@ -8,12 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Run, finished, start
+from tests.cli.conftest import Ran, Run, finished, start
 from tests.cli.test_filter import HAM, OTHER, SPAM, model
 from tests.filter.models import ROWS, saved
 from tests.tiers import examples
@@ -32,6 +33,15 @@ def maildir(folder: Path) -> Path:
     return folder / "Mail"
 
 
+@pytest.fixture
+def file_new(run: Run, model: Path, maildir: Path) -> Callable[..., Ran]:
+    """File the new messages, with some options."""
+    def file_new(*options: str, code: int = 0) -> Ran:
+        return run("filter", model, "--maildir", maildir, *options).checked(code)
+
+    return file_new
+
+
 def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
@@ -39,33 +49,30 @@ def files(folder: Path) -> list[str]:
 # What is filed, and what is judged again
 
 
-def test_a_maildir_is_filed(run: Run, model: Path, maildir: Path) -> None:
-    dry = run("filter", model, "--maildir", maildir, "--dry-run").checked()
+def test_a_maildir_is_filed(file_new, maildir):
+    dry = file_new("--dry-run")
     assert files(maildir) == ["cur/0.seen:2,S", "new/1.spam", "new/2.ham", "new/3.other"]
-    ran = run("filter", model, "--maildir", maildir).checked()
+    ran = file_new()
     assert ran.out == dry.out
     assert [line.split()[0] for line in ran.out.splitlines()] == ["spam", "ham", "unsure"]
     assert "1 spam, 1 ham, 1 unsure" in ran.err
     assert files(maildir) == [
         ".Spam/new/1.spam", ".textnb-judged", "cur/0.seen:2,S", "new/2.ham", "new/3.other"]
     assert (maildir / ".Spam" / "new" / "1.spam").read_bytes() == SPAM
-    again = run("filter", model, "--maildir", maildir, "--unsure-folder", ".Maybe", "--format",
-                "json").checked()
+    again = file_new("--unsure-folder", ".Maybe", "--format", "json")
     told = [json.loads(line) for line in again.out.splitlines()]
     assert [entry["status"] for entry in told] == ["ham", "unsure"]
     assert ".Maybe/new/3.other" in files(maildir)
 
 
-def test_what_was_judged_is_not_judged_again(run: Run, model: Path, maildir: Path) -> None:
-    def judged(*arguments: str) -> list[str]:
-        ran = run("filter", model, "--maildir", maildir, *arguments).checked()
-        return [line.split("/")[-1] for line in ran.out.splitlines()]
+def test_what_was_judged_is_not_judged_again(file_new, model, maildir):
+    def judged(*options):
+        return [line.split("/")[-1] for line in file_new(*options).out.splitlines()]
 
     assert judged("--dry-run") == judged() == ["1.spam", "2.ham", "3.other"]
     assert judged() == judged("--dry-run") == []
     (maildir / "new" / "4.ham").write_bytes(HAM)
-    ran = run("filter", model, "--maildir", maildir).checked()
-    assert ran.err.splitlines()[0] == "0 spam, 1 ham, 0 unsure, 2 judged before"
+    assert file_new().err.splitlines()[0] == "0 spam, 1 ham, 0 unsure, 2 judged before"
     # Other settings, a name that is used again, and another model are judged again.
     assert judged("--ham-cutoff", "0.1", "--spam-cutoff", "0.9") == ["2.ham", "3.other", "4.ham"]
     assert judged() == ["2.ham", "3.other", "4.ham"]
@@ -85,19 +92,18 @@ def test_what_was_judged_is_not_judged_again(run: Run, model: Path, maildir: Pat
         assert judged() == ["3.other", "4.ham", "5.ham"]
 
 
-def test_a_message_is_never_replaced(run: Run, model: Path, maildir: Path) -> None:
-    run("filter", model, "--maildir", maildir).checked()
+def test_a_message_is_never_replaced(file_new, maildir):
+    file_new()
     (maildir / "new" / "1.spam").write_bytes(SPAM * 2)
-    ran = run("filter", model, "--maildir", maildir).checked(3)
-    assert "1.spam stays where it is: File exists" in ran.err
+    assert "1.spam stays where it is: File exists" in file_new(code=3).err
     assert (maildir / ".Spam" / "new" / "1.spam").read_bytes() == SPAM
     assert (maildir / "new" / "1.spam").read_bytes() == SPAM * 2
 
 
-def test_filing_that_was_ended_in_the_middle_is_finished(run, model, maildir):
+def test_filing_that_was_ended_in_the_middle_is_finished(file_new, maildir):
     (maildir / ".Spam" / "new").mkdir(parents=True)
     os.link(maildir / "new" / "1.spam", maildir / ".Spam" / "new" / "1.spam")
-    run("filter", model, "--maildir", maildir).checked()
+    file_new()
     assert {"new/1.spam", ".Spam/new/1.spam"} & {*files(maildir)} == {".Spam/new/1.spam"}
 
 
@@ -111,26 +117,25 @@ def test_what_can_not_be_written_is_a_failure(model: Path, maildir: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["Spam", "../elsewhere", ".a/b", "..", ".", ".a/../../b", "/tmp"])
-def test_messages_stay_in_the_maildir(run: Run, model: Path, maildir: Path, name: str) -> None:
-    ran = run("filter", model, "--maildir", maildir, "--spam-folder", name).checked(3)
-    assert "a name such as .Spam" in ran.err
+def test_messages_stay_in_the_maildir(file_new, maildir, name):
+    assert "a name such as .Spam" in file_new("--spam-folder", name, code=3).err
     assert "new/1.spam" in files(maildir)
 
 
-def test_names_of_messages_do_not_control_the_terminal(run, model, maildir):
+def test_names_of_messages_do_not_control_the_terminal(file_new, maildir):
     (maildir / "new" / "1\nspam 9.9 forged\x1b[31m").write_bytes(HAM)
-    ran = run("filter", model, "--maildir", maildir).checked()
+    ran = file_new()
     assert "\x1b" not in ran.out
     assert not any(line.startswith("spam 9.9") for line in ran.out.splitlines())
     assert "forged" in ran.out
 
 
-def test_what_is_no_file_is_not_filed(run: Run, model: Path, maildir: Path) -> None:
+def test_what_is_no_file_is_not_filed(file_new, maildir):
     (maildir / "new" / "0.link").symlink_to("1.spam")
     (maildir / "new" / "away").symlink_to("nowhere")
     (maildir / "new" / "folder").mkdir()
     os.mkfifo(maildir / "new" / "pipe")
-    ran = run("filter", model, "--maildir", maildir).checked()
+    ran = file_new()
     assert ran.out.count("\n") == 3
     assert ran.err.splitlines()[0] == (
         "1 spam, 1 ham, 1 unsure, 2 links skipped, 2 others skipped (no files)")
@@ -144,51 +149,50 @@ def test_what_is_no_file_is_not_filed(run: Run, model: Path, maildir: Path) -> N
 
 @pytest.mark.parametrize(("link", "there"), [
     (".Spam", True), (".Spam", False), (".Spam/new", True), (".Spam/new", False), ("new", True)])
-def test_folders_that_lead_outside_are_refused(run, model, maildir, link, there):
-    outside = maildir.parent / "outside"
+def test_folders_that_lead_outside_are_refused(file_new, maildir, link, there):
+    outside, place = maildir.parent / "outside", maildir / link
     if there:
         outside.mkdir()
-    place = maildir / link
-    place.parent.mkdir(exist_ok=True)
     if link == "new":
         place.rename(maildir / "other")
+    place.parent.mkdir(exist_ok=True)
     place.symlink_to(outside)
-    ran = run("filter", model, "--maildir", maildir).checked(3)
-    assert "leads outside the Maildir by a symbolic link" in ran.err
+    assert "leads outside the Maildir by a symbolic link" in file_new(code=3).err
     assert not (list(outside.iterdir()) if there else outside.exists())
 
 
-def test_a_link_within_the_maildir_is_followed(run: Run, model: Path, maildir: Path) -> None:
+def test_a_link_within_the_maildir_is_followed(file_new, maildir):
     for part in ("cur", "new", "tmp"):
         (maildir / ".Junk" / part).mkdir(parents=True)
     (maildir / ".Spam").symlink_to(".Junk")
-    Path("Linked").symlink_to(maildir)
-    run("filter", model, "--maildir", "Linked").checked()
-    assert ".Junk/new/1.spam" in files(maildir)
+    maildir.rename("Real")
+    maildir.symlink_to("Real")
+    file_new()
+    assert ".Junk/new/1.spam" in files(Path("Real"))
 
 
-def test_the_record_of_what_was_judged_follows_no_link(run, model, maildir):
+def test_the_record_of_what_was_judged_follows_no_link(file_new, maildir):
     Path("precious").write_text("kept")
     (maildir / ".textnb-judged").symlink_to(Path("precious").resolve())
-    run("filter", model, "--maildir", maildir).checked()
+    file_new()
     assert Path("precious").read_text() == "kept"
-    assert run("filter", model, "--maildir", maildir).checked().out == ""
+    assert file_new().out == ""
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_message_that_can_not_be_read(run: Run, model: Path, maildir: Path) -> None:
+def test_a_message_that_can_not_be_read(file_new, maildir):
     (maildir / "new" / "1.spam").chmod(0)
-    ran = run("filter", model, "--maildir", maildir).checked(3)
+    ran = file_new(code=3)
     assert "1.spam stays where it is: Permission denied" in ran.err
     assert "2.ham" in ran.out
 
 
-def test_a_folder_that_can_not_be_listed_is_named(run, model, maildir, monkeypatch):
-    def refuse(path: str) -> list[str]:
+def test_a_folder_that_can_not_be_listed_is_named(file_new, maildir, monkeypatch):
+    def refuse(path):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("textnb.filter.maildir.os.listdir", refuse)
-    ran = run("filter", model, "--maildir", maildir).checked(3)
+    ran = file_new(code=3)
     assert "Errno" not in ran.err
     assert f"{maildir / 'new'}" in ran.err
 
@@ -197,7 +201,7 @@ def test_a_folder_that_can_not_be_listed_is_named(run, model, maildir, monkeypat
 
 
 @pytest.mark.parametrize("step", ["link", "unlink", "open"])
-def test_a_message_that_another_program_takes_away_is_done(run, model, maildir, monkeypatch, step):
+def test_a_message_that_another_program_takes_away_is_done(file_new, maildir, monkeypatch, step):
     """At whatever step."""
     place = builtins if step == "open" else os
     real = getattr(place, step)
@@ -208,7 +212,7 @@ def test_a_message_that_another_program_takes_away_is_done(run, model, maildir, 
         return real(path, *rest, **named)
 
     monkeypatch.setattr(place, step, taken)
-    ran = run("filter", model, "--maildir", maildir).checked()
+    ran = file_new()
     assert "1 gone meanwhile" in ran.err
     assert "1.spam" not in ran.out
 

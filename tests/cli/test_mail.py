@@ -121,7 +121,7 @@ def test_a_model_of_tokens(run: Run, box: Path) -> None:
     assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
 
 
-def test_a_filter_judges_and_learns_tokens(run: Run, box: Path) -> None:
+def test_a_filter_judges_tokens_and_explains_them(run: Run, box: Path) -> None:
     raw = (box / "spam/1.eml").read_bytes()
     run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb").checked()
     ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
@@ -133,12 +133,6 @@ def test_a_filter_judges_and_learns_tokens(run: Run, box: Path) -> None:
         run("explain", "m.textnb", "mail/spam/1.eml", "--format", "json").checked().out)
     assert explained["filter"]["log_odds"] == pytest.approx(whole.log_odds)
     assert "subject:free" in json.dumps(explained)
-    # One message, and a folder of it.
-    run("update", "m.textnb", "mail/ham/1.eml", "--as", "spam", "-o", "one.textnb").checked()
-    Path("again").mkdir()
-    Path("again/1.eml").write_bytes((box / "ham/1.eml").read_bytes())
-    run("update", "m.textnb", "again", "--as", "spam", "-o", "all.textnb").checked()
-    assert Path("one.textnb").read_bytes() == Path("all.textnb").read_bytes()
 
 
 def test_headers_that_no_message_has(run: Run, box: Path) -> None:

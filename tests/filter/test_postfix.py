@@ -23,28 +23,6 @@ pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)),
                        reason=f"needs the packages {', '.join(PROGRAMS)}")]
 
-MAIN = """
-compatibility_level = 3.6
-queue_directory = {folder}/queue
-data_directory = {folder}/data
-command_directory = /usr/sbin
-daemon_directory = /usr/lib/postfix/sbin
-mail_owner = postfix
-setgid_group = postdrop
-inet_interfaces = loopback-only
-inet_protocols = ipv4
-myhostname = mail.example.org
-mydestination = example.org
-home_mailbox = Maildir/
-smtpd_milters = unix:{folder}/milter
-milter_default_action = tempfail
-maillog_file = {folder}/log
-maillog_file_prefixes = {folder}
-alias_maps =
-alias_database =
-local_recipient_maps =
-smtpd_recipient_restrictions = permit_mynetworks, reject
-"""
 
 
 @pytest.fixture
@@ -70,7 +48,8 @@ def port(tmp_path: Path) -> Iterator[int]:
     for name in ("conf", "queue", "data"):
         (folder / name).mkdir(parents=True)
     os.chown(folder / "data", pwd.getpwnam("postfix").pw_uid, -1)
-    (folder / "conf" / "main.cf").write_text(MAIN.format(folder=folder))
+    settings = (Path(__file__).parent / "main.cf").read_text()
+    (folder / "conf" / "main.cf").write_text(settings.format(folder=folder))
     services = Path("/usr/share/postfix/master.cf.dist").read_text().splitlines()
     (folder / "conf" / "master.cf").write_text("\n".join(
         f"127.0.0.1:{number} inet n - n - - smtpd" if line.startswith("smtp      inet") else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -18,46 +19,7 @@ from textnb.mail.features.words import LONGEST, plain_words
 from textnb.mail.message import read_message
 from textnb.mail.tokens import KINDS, mail_tokens
 
-MESSAGE = b"""Received: from mx.example.net (unknown [192.0.2.7]) by mail.home.example
-  (Postfix) with SMTP id 4F2; Mon, 1 Jul 2002 10:00:00 +0200
-Return-Path: <bounce@news.example.net>
-From: "Best Offers" <win99@example.net>
-To: a@home.example, b@home.example
-Reply-To: other@example.org
-Subject: [SPAM] FREE!! =?utf-8?q?caf=C3=A9?=
-Date: Mon, 1 Jul 2002 09:59:00 -0500
-Message-ID: <AB12.34@example.net>
-X-Mailer: Bulk Mailer 5.0
-X-Priority: 1 (Highest)
-X-Spam-Status: Yes, score=99 required=5
-List-Id: <verdicts.lists.example.net>
-Precedence: bulk
-MIME-Version: 1.0
-Content-Type: multipart/mixed; boundary=b
-
---b
-Content-Type: multipart/alternative; boundary=c
-
---c
-Content-Type: text/plain; charset=us-ascii
-
-Only this is shown *** see www.plain.example/offer
---c
-Content-Type: text/html; charset="windows-1252"
-Content-Transfer-Encoding: quoted-printable
-
-<html><body bgcolor=3D"#ff0000"><font size=3D7>Hidden w=6Frds</font>
-<a href=3D"http://user@192.0.2.9:8080/buy/now123.html?id=3Dx">x</a>
-<img src=3D"cid:1" alt=3D"win"></body></html>
---c--
---b
-Content-Type: application/octet-stream; name="invoice_2002.doc.exe"
-Content-Disposition: attachment; filename="invoice_2002.doc.exe"
-Content-Transfer-Encoding: base64
-
-AAAA
---b--
-"""
+MESSAGE = (Path(__file__).parent / "offer.eml").read_bytes()
 
 
 def of_kind(kind: str, message: bytes) -> list[str]:
