@@ -17,7 +17,6 @@ from textnb import (
     NBLinear,
     NBLogisticRegression,
     TextClassifier,
-    Tokenizer,
 )
 from textnb.files.require import Unsupported
 from textnb.filter.verdict import Verdict
@@ -43,20 +42,6 @@ ESTIMATORS = [
 LINEAR = [
     NBLinear(tf="presence", idf=False, power=1.0, C=10.0), NBLinear(idf=False),
     NBLinear(tf="count", idf=False, unit_length=False), NBLinear(loss="log", idf=False, held_out=0)]
-SETTINGS: list[dict[str, Any]] = [
-    {}, {"min_df": 5}, {"max_features": 6}, {"binary": True}, {"memory_limit": 1 << 30},
-    {"tokenizer": Tokenizer(ngram_range=(1, 2), field_prefix=["subject"])},
-    {"tokenizer": Tokenizer.sklearn(stop_words=["the"], strip_accents="unicode")},
-    {"tokenizer": Tokenizer(analyzer="char_wb", ngram_range=(2, 4), normalize="NFKC")}]
-# Models that the quick filter leaves to the whole one, and the reason that it gives.
-REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (MultinomialNB(l=0.0), {}, "sums that are not stored"),
-    (BernoulliNB(l=0.0), {}, "sums that are not stored"),
-    (MultinomialNB(class_weight="balanced"), {}, "class_weight"),
-    (MultinomialNB(), {"vocabulary": ["pills", "noon"]}, "vocabulary"),
-    (MultinomialNB(), {"tokenizer": Tokenizer(pattern="[a-z]+ ?[a-z]+")}, "the tokenizer: pattern"),
-    (MultinomialNB(class_prior=[1.0, 0.0]), {}, "a prior of 0"),
-    (NBLinear(), {}, "inverse document frequencies")]
 
 
 def fitted(estimator: Any = None, rows: pl.DataFrame = ROWS, **settings: Any) -> TextClassifier:

@@ -15,19 +15,9 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.filter.models import (
-    ESTIMATORS,
-    LINEAR,
-    MESSAGES,
-    REFUSED,
-    ROWS,
-    SETTINGS,
-    fitted,
-    judged,
-    saved,
-)
+from tests.filter.models import ESTIMATORS, LINEAR, MESSAGES, ROWS, fitted, judged, saved
 from tests.quick import judge
-from textnb import Calibration, Decision, MailFilter, TextClassifier, load, scan_mail
+from textnb import Calibration, Decision, MailFilter, TextClassifier, Tokenizer, load, scan_mail
 from textnb.errors import ParameterError
 from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter
@@ -36,6 +26,21 @@ from textnb.storage.terms_reader import TermsReader
 
 SAMPLES = Path(__file__).parents[2] / "pipelines" / "samples" / "mail"
 PILLS = b"\n\ncheap pills"
+SETTINGS = [
+    {}, {"min_df": 5}, {"max_features": 6}, {"binary": True}, {"memory_limit": 1 << 30},
+    {"tokenizer": Tokenizer(ngram_range=(1, 2), field_prefix=["subject"])},
+    {"tokenizer": Tokenizer.sklearn(stop_words=["the"], strip_accents="unicode")},
+    {"tokenizer": Tokenizer(analyzer="char_wb", ngram_range=(2, 4), normalize="NFKC")}]
+# Models that the quick filter leaves to the whole one, and the reason that it gives.
+REFUSED = [
+    (textnb.MultinomialNB(l=0.0), {}, "sums that are not stored"),
+    (textnb.BernoulliNB(l=0.0), {}, "sums that are not stored"),
+    (textnb.MultinomialNB(class_weight="balanced"), {}, "class_weight"),
+    (textnb.MultinomialNB(), {"vocabulary": ["pills", "noon"]}, "vocabulary"),
+    (textnb.MultinomialNB(), {"tokenizer": Tokenizer(pattern="[a-z]+ ?[a-z]+")},
+     "the tokenizer: pattern"),
+    (textnb.MultinomialNB(class_prior=[1.0, 0.0]), {}, "a prior of 0"),
+    (textnb.NBLinear(), {}, "inverse document frequencies")]
 
 
 def check_bits(path: Path, message: bytes) -> None:

@@ -92,12 +92,16 @@ def test_every_candidate_is_a_codec_of_both_libraries():
 # Texts
 
 
+UNDECLARED = "charset not declared: read as windows-1252"
+CUT_OFF = CHINESE.rstrip("。"), KOREAN.rstrip(".")
+
+
 @pytest.mark.parametrize(("charset", "body", "text", "errors"), [
     ("iso-8859-1", b"\x93caf\xe9\x94", "“café”", ()),
     ("'utf-8'", "café".encode(), "café", ()), ("utf-16", "café".encode("utf-16"), "café", ()),
     ("us-ascii", "café".encode(), "café", ()),
-    ("us-ascii", b"caf\xe9", "café", ("charset not declared: read as windows-1252",)),
-    ("unknown-8bit", b"caf\xe9", "café", ("charset not declared: read as windows-1252",)),
+    ("us-ascii", b"caf\xe9", "café", (UNDECLARED,)),
+    ("unknown-8bit", b"caf\xe9", "café", (UNDECLARED,)),
     ("big5", b"a\xff", "aÿ", ("charset not as declared: big5, read as windows-1252",)),
     ("big5", "中文字母".encode("big5") + b"\xff", "中文字母\ufffd",
      ("undecodable bytes replaced: big5",)),
@@ -106,9 +110,20 @@ def test_every_candidate_is_a_codec_of_both_libraries():
      ("charset not as declared: utf-8, guessed windows-1251",)),
     ("utf-7", b"+2AA-", "\ufffd", ("undecodable bytes replaced: utf-7",)),
     *((name, b"\\d", "\\d", (f"unknown charset: {name}",)) for name in (
-        "rot13", "zip", "punycode", "unicode_escape", "x" * 99))])
-def test_declared_charsets(charset, body, text, errors):
-    message = parse_message(f'Content-Type: text/plain; charset="{charset}"\n\n'.encode() + body)
+        "rot13", "zip", "punycode", "unicode_escape", "x" * 99)),
+    # Some show themselves.
+    (None, JAPANESE.encode("iso2022_jp"), JAPANESE, ("charset not declared: read as iso-2022-jp",)),
+    (None, JAPANESE.encode("utf-16"), JAPANESE, ("charset not declared: read as utf-16",)),
+    # The text was cut off within a character.
+    (None, RUSSIAN.encode() + b"\xd0", RUSSIAN + "\ufffd", ("undecodable bytes replaced: utf-8",)),
+    (None, CUT_OFF[0].encode("gb18030")[:-1], CUT_OFF[0][:-1] + "\ufffd",
+     ("charset not declared: guessed gb18030",)),
+    (None, CUT_OFF[1].encode("cp949")[:-1], CUT_OFF[1][:-1] + "\ufffd",
+     ("charset not declared: guessed euc-kr",))], ids=range(21))
+def test_declared_and_undeclared_charsets(charset, body, text, errors):
+    head = "Content-Transfer-Encoding: binary" if charset is None else (
+        f'Content-Type: text/plain; charset="{charset}"')
+    message = parse_message(f"{head}\n\n".encode() + body)
     assert (message.body, message.errors) == (text, errors)
 
 
@@ -129,14 +144,6 @@ def test_undeclared_charsets_are_guessed_by_the_body_or_by_what_is_declared(text
     assert message.errors[0].endswith("as elsewhere in the message")
 
 
-@pytest.mark.parametrize(("text", "codec"), [(CHINESE, "gb18030"), (KOREAN, "cp949")])
-def test_a_text_that_was_cut_off(text, codec):
-    text = text.rstrip("。.")
-    message = parse_message(b"Subject: x\n\n" + text.encode(codec)[:-1])
-    assert message.body == text[:-1] + "\ufffd"
-    assert message.errors[0].startswith("charset not declared: guessed ")
-
-
 @pytest.mark.parametrize("text", WESTERN)
 @pytest.mark.parametrize("times", [1, 30])
 def test_western_text_is_windows_1252(text, times):
@@ -154,18 +161,6 @@ def test_western_words_beside_another_script():
     raw = (b"Content-Type: text/plain; charset=iso-8859-9\nSubject: "
            + "çekilişini kaçırmayın".encode("cp1254") + b"\n\nx")
     assert parse_message(raw).subject == "çekilişini kaçırmayın"
-
-
-def test_charsets_that_show_themselves():
-    raw = b"\n" + RUSSIAN.encode()[:-1].replace(b".", b"") + b"\xd0"
-    message = parse_message(raw)
-    assert message.body.startswith(RUSSIAN[:30])
-    assert message.errors == ("no headers", "undecodable bytes replaced: utf-8")
-    for codec, name in (("iso2022_jp", "iso-2022-jp"), ("utf-16", "utf-16")):
-        message = parse_message(b"Subject: x\nContent-Transfer-Encoding: binary\n\n"
-                                + JAPANESE.encode(codec))
-        assert (message.body, message.errors) == (
-            JAPANESE, (f"charset not declared: read as {name}",))
 
 
 @pytest.mark.parametrize("element", [
