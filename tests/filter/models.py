@@ -8,17 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+import textnb
 from tests.quick import judge
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MailFilter,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    TextClassifier,
-)
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLinear, NBLogisticRegression
 from textnb.files.require import Unsupported
+from textnb.filter.mailfilter import MailFilter
 from textnb.filter.verdict import Verdict
 
 ROWS = pl.DataFrame({
@@ -44,8 +38,8 @@ LINEAR = [
     NBLinear(tf="count", idf=False, unit_length=False), NBLinear(loss="log", idf=False, held_out=0)]
 
 
-def fitted(estimator: Any = None, rows: pl.DataFrame = ROWS, **settings: Any) -> TextClassifier:
-    return TextClassifier(estimator, **{"text": "body", **settings}).fit(rows)
+def fitted(estimator=None, rows=ROWS, **settings):
+    return textnb.TextClassifier(estimator, **{"text": "body", **settings}).fit(rows)
 
 
 def saved(path: Path, *arguments: Any, **settings: Any) -> Path:

@@ -214,6 +214,9 @@ def test_a_maildir(write):
     assert scan("box", text="body", subfolders=True).collect().height == 4
     assert rows("box/.Spam", "subject") == [("spam",)]
     assert scan_mail("box").collect_schema().names()[0] == "message_id"
+    # Without a folder new, cur is the folder of a class.
+    write({"half/cur/1:2,S": message("half")})
+    assert rows("half", "label", "flags") == [("cur", None)]
 
 
 def test_folders_of_maildirs_are_left_out_everywhere(write):
