@@ -4,74 +4,62 @@ from __future__ import annotations
 
 import ast
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
-import polars as pl
 import pytest
 
-from tests.cli.conftest import PROGRAM, Ran, finished, start
-from textnb import TextClassifier
+from tests.cli.conftest import PROGRAM, finished, start
+from tests.filter.models import saved
 from textnb.cli import entry, stream
 from textnb.cli.filter import alone
-from textnb.filter.headers import disarming
 
-HAM = b"Subject: a\n\nthe noon minutes\n"
-VERDICT = b"X-Textnb-Status: ham;"
-HERE = str(Path(__file__).parents[2])
+HAM = b"Subject: a\n\nthe noon meeting\n"
+FORGED, RENAMED = b"X-Textnb-Status: ham\n" + HAM, b"X-Original-X-Textnb-Status: ham\n" + HAM
+VERDICT = "X-Textnb-Status: ham;"
+PIPES: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+PASSED_ON = 3, HAM.decode()
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("guard") / "mail.textnb"
-    TextClassifier(text="body").fit(pl.DataFrame({
-        "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
-        "label": ["spam", "spam", "ham", "ham"] * 5})).save(path)
-    return path
+    return saved(tmp_path_factory.mktemp("guard") / "mail.textnb")
 
 
 def started(prelude: str, *arguments: object) -> subprocess.Popen[bytes]:
     """The command, after some code that breaks it."""
     code = f"import os, signal, sys, time\nfrom textnb.cli import entry\n{prelude}\nentry.main()"
+    return subprocess.Popen([sys.executable, "-c", code, "filter", *map(str, arguments)], **PIPES)
+
+
+def in_shell(script: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """The command as a shell's arguments, so that the shell can limit and redirect it."""
     return subprocess.Popen(
-        [sys.executable, "-c", code, "filter", *map(str, arguments)], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": HERE})
+        ["sh", "-c", script, "sh", *PROGRAM, "filter", *map(str, arguments)], **PIPES)
 
 
-def ended(process: subprocess.Popen[bytes], content: bytes = HAM) -> tuple[int, bytes, str]:
-    try:
-        out, err = process.communicate(content, timeout=60)
-    finally:
-        process.kill()
-    return process.returncode, out, err.decode()
+def result(process: subprocess.Popen[bytes], message: bytes = HAM) -> tuple[int, str, str]:
+    ran = finished(process, message)
+    return ran.code, ran.out, ran.err
 
 
-def limited(kind: int, limit: int, *arguments: object, content: bytes) -> tuple[int, bytes, str]:
-    # The limits of a shell are those of what it starts; a hook before exec is not safe in threads.
-    letter = {resource.RLIMIT_AS: "v", resource.RLIMIT_NPROC: "u"}[kind]
-    process = subprocess.Popen(
-        ["sh", "-c", f'ulimit -c 0; ulimit -{letter} {limit} && exec "$@"', "sh", *PROGRAM,
-         "filter", *map(str, arguments)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": HERE})
-    return ended(process, content)
+# The command breaks
 
 
 @pytest.mark.parametrize(("module", "known"), [
     (entry, {"__future__", "os", "sys"}), (stream, {"__future__", "os", "sys", "typing"})])
-def test_nothing_is_imported_before_a_failure_is_seen(module: ModuleType, known: set[str]) -> None:
-    assert module.__file__ is not None
-    found = {name for node in ast.parse(Path(module.__file__).read_text()).body
-             for name in ([node.module] if isinstance(node, ast.ImportFrom) else
-                          [alias.name for alias in node.names] if isinstance(node, ast.Import)
-                          else [])}
-    assert found == known
+def test_nothing_is_imported_before_a_failure_is_seen(module, known):
+    imported = set()
+    for node in ast.parse(Path(module.__file__).read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+        elif isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+    assert imported == known
 
 
 @pytest.mark.sweep(6)
@@ -90,42 +78,13 @@ def test_an_end_without_a_verdict_is_a_failure(what: str, told: str) -> None:
     if what in "012":
         # What the command gives back, which has written no answer.
         prelude = f"from textnb.cli import quick\nquick.answer = lambda *_: {what}"
-    code, out, err = ended(started(prelude, "m", "--passthrough"))
+    code, out, err = result(started(prelude, "m", "--passthrough"))
     # Nothing that it prints comes into the message.
-    assert (code, out) == (3, HAM)
+    assert (code, out) == PASSED_ON
     assert told in err
     assert "Traceback" not in err
     if what != "0":
-        assert ended(started(prelude, "m"))[0] == 3
-
-
-def test_without_a_limit_it_is_waited_for(model: Path) -> None:
-    prelude = ("from textnb.cli import verdicts\nverdicts.TIMEOUT_SECONDS = 0\n"
-               "from textnb.filter.quick import QuickFilter\njudge = QuickFilter.judge\n"
-               "QuickFilter.judge = lambda *given: (time.sleep(1), judge(*given))[1]")
-    code, out, _ = ended(started(prelude, model))
-    assert (code, out.split()[0]) == (1, b"ham")
-    code, out, err = ended(started(prelude, model, "-p", "--timeout", "0.3"))
-    assert (code, out) == (3, HAM)
-    assert "not judged in time" in err
-
-
-def test_the_time_to_read_counts_unless_the_message_must_be_written(model: Path) -> None:
-    def unfinished(*options: str) -> subprocess.Popen[bytes]:
-        process = start("filter", model, "--timeout", "0.3", *options)
-        assert process.stdin is not None
-        process.stdin.write(HAM[:10])
-        process.stdin.flush()
-        return process
-
-    with unfinished() as process:
-        assert process.wait(30) == 3
-        assert process.stderr is not None
-        assert b"not judged in time" in process.stderr.read()
-    with unfinished("-p") as process:
-        time.sleep(1)
-        assert process.poll() is None
-        assert process.communicate(HAM[10:], 30)[0].endswith(HAM)
+        assert result(started(prelude, "m"))[0] == 3
 
 
 @pytest.mark.parametrize("number", [
@@ -133,8 +92,7 @@ def test_the_time_to_read_counts_unless_the_message_must_be_written(model: Path)
 def test_what_is_killed_gives_no_verdict(number: int) -> None:
     prelude = ("import resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
                f"entry._verdict = lambda *_: os.kill(os.getpid(), {number:d})")
-    code, out, _ = ended(started(prelude, "m", "-p"))
-    assert (code, out) == (-number, b"")
+    assert result(started(prelude, "m", "-p"))[:2] == (-number, "")
 
 
 BROKEN = """
@@ -151,29 +109,56 @@ for module in [name for name in sys.modules if name == {name!r}]:
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", [
     "textnb.cli.stream", "textnb.cli.quick", "textnb.cli.verdicts", "textnb.runtime.stderr", "gc",
-    "signal", "textnb.cli.filter", "textnb.cli.console",
-    "textnb.cli.inputs", "textnb.errors", "textnb.runtime.stopping", "click", "click.core",
-    "textnb.cli.options",
+    "signal", "textnb.cli.filter", "textnb.cli.console", "textnb.cli.inputs", "textnb.errors",
+    "textnb.runtime.stopping", "click", "click.core", "textnb.cli.options",
     "textnb.filter.mailfilter", "textnb.storage.textmodel", "textnb.storage.version2",
     "textnb.mail.message", "textnb.mail.charsets", "textnb.text.tokens", "numpy", "polars",
     "polars.lazyframe", "polars._plr", "email.parser", "zipfile"])
 def test_every_import_may_fail(model: Path, name: str) -> None:
     for error in ("ImportError", "SystemExit", "MemoryError", "KeyboardInterrupt"):
-        code, out, err = ended(started(BROKEN.format(name=name, error=error), model, "-p"))
+        code, out, err = result(started(BROKEN.format(name=name, error=error), model, "-p"))
         # What some other module does without is no failure.
         verdict = code == 1 and out.startswith(VERDICT)
-        assert verdict or (code, out) == (3, HAM), (error, code, out, err)
+        assert verdict or (code, out) == PASSED_ON, (error, code, out, err)
 
 
 def test_no_threads_for_the_engine(tmp_path: Path) -> None:
     # A model with a given vocabulary takes the engine to read.
-    model = tmp_path / "given.textnb"
-    TextClassifier(text="body", vocabulary=["minutes", "pills"]).fit(pl.DataFrame({
-        "body": ["cheap pills", "the minutes"], "label": ["spam", "ham"]})).save(model)
+    model = saved(tmp_path / "given.textnb", vocabulary=["meeting", "pills"])
     process = start("filter", model, "-p", env={**os.environ, "POLARS_MAX_THREADS": "0"})
-    code, out, err = ended(process)
-    assert (code, out) == (3, HAM)
+    code, out, err = result(process)
+    assert (code, out) == PASSED_ON
     assert err.splitlines()[-1].startswith("error: ")
+
+
+# Time, memory and size
+
+
+def test_without_a_limit_it_is_waited_for(model: Path) -> None:
+    prelude = ("from textnb.cli import verdicts\nverdicts.TIMEOUT_SECONDS = 0\n"
+               "from textnb.filter.quick import QuickFilter\njudge = QuickFilter.judge\n"
+               "QuickFilter.judge = lambda *given: (time.sleep(1), judge(*given))[1]")
+    code, out, _ = result(started(prelude, model))
+    assert (code, out.split()[0]) == (1, "ham")
+    code, out, err = result(started(prelude, model, "-p", "--timeout", "0.3"))
+    assert (code, out) == PASSED_ON
+    assert "not judged in time" in err
+
+
+def test_the_time_to_read_counts_unless_the_message_must_be_written(model: Path) -> None:
+    def unfinished(*options: str) -> subprocess.Popen[bytes]:
+        process = start("filter", model, "--timeout", "0.3", *options)
+        process.stdin.write(HAM[:10])
+        process.stdin.flush()
+        return process
+
+    with unfinished() as process:
+        assert process.wait(30) == 3
+        assert b"not judged in time" in process.stderr.read()
+    with unfinished("-p") as process:
+        time.sleep(1)
+        assert process.poll() is None
+        assert process.communicate(HAM[10:], 30)[0].endswith(HAM)
 
 
 @pytest.mark.sweep(3)
@@ -184,121 +169,71 @@ def test_no_threads_for_the_engine(tmp_path: Path) -> None:
 def test_little_memory(model: Path, kilobytes: int) -> None:
     """Where it begins to suffice depends on the machine; below, libraries end in many ways."""
     began = time.monotonic()
-    code, out, err = limited(resource.RLIMIT_AS, kilobytes, model, "-p", content=HAM)
+    script = f'ulimit -c 0; ulimit -v {kilobytes} && exec "$@"'
+    code, out, err = result(in_shell(script, model, "-p"))
     if code == 1:
         assert out.startswith(VERDICT)
-        assert out.endswith(HAM)
+        assert out.endswith(HAM.decode())
     else:
-        assert (code, out) == (3, HAM), err
+        assert (code, out) == PASSED_ON, err
         assert err
     assert time.monotonic() - began < 45
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no limit of address space")
 def test_a_message_that_memory_does_not_hold(model: Path) -> None:
-    large = HAM + os.urandom(1 << 20) * 50
-    code, out, err = limited(resource.RLIMIT_AS, 40_000, model, "-p", content=large)
-    assert code == 3
-    assert out == large
+    large = HAM + b"x" * (50 << 20)
+    code, out, err = result(in_shell('ulimit -c 0; ulimit -v 40000 && exec "$@"', model, "-p"),
+                            large)
+    assert (code, out == large.decode()) == (3, True)
     assert "MemoryError" in err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may start any number of processes")
 def test_no_process_can_be_started(model: Path) -> None:
-    code, out, _ = limited(resource.RLIMIT_NPROC, 1, model, "-p", content=HAM)
-    assert (code, out) == (3, HAM)
-
-
-@pytest.mark.parametrize(("message", "written"), [
-    (b"X-Textnb-Status: ham\nTo: b\n\nx", b"X-Original-X-Textnb-Status: ham\nTo: b\n\nx"),
-    (b"To: b\r\nx-textnb-STATUS : ham\r\n\r\nx",
-     b"To: b\r\nX-Original-x-textnb-STATUS : ham\r\n\r\nx"),
-    (b"From a\nX-Textnb-Status:spam\nX-Textnb-Status:ham",
-     b"From a\nX-Original-X-Textnb-Status:spam\nX-Original-X-Textnb-Status:ham"),
-    *((message, message) for message in (
-        b"To: b\n\nX-Textnb-Status: ham\n", b"To: b\nY: X-Textnb-Status: ham\n\n", b"\n\n",
-        b"X-Textnb-Status-Other: ham\n\n", b"To: b\n X-Textnb-Status: ham\n\n"))])
-def test_a_forged_header_is_no_verdict_where_there_is_none(message: bytes, written: bytes) -> None:
-    code, out, err = ended(start("filter", "none.textnb", "-p"), message)
-    assert (code, out) == (3, written)
-    assert "none.textnb" in err
-    pieces, begin = b"", 0
-    for at, name in disarming(message):
-        pieces, begin = pieces + message[begin:at] + name, at
-    assert pieces + message[begin:] == written
-
-
-@pytest.mark.parametrize("arguments", [["--nonsense", "m.textnb", "-p"], ["-p"]])
-def test_a_forged_header_is_no_verdict_after_wrong_usage(arguments: list[str]) -> None:
-    code, out, _ = ended(start("filter", *arguments), b"X-Textnb-Status: ham\n\nx")
-    assert (code, out) == (3, b"X-Original-X-Textnb-Status: ham\n\nx")
-
-
-def test_a_forged_header_in_a_large_message_is_found_soon() -> None:
-    message = b"X-Textnb-Status" * 4_000_000
-    # A search that goes back takes hours, which the limit of a test ends.
-    assert disarming(bytearray(message)) == []
-    assert disarming(b"\n" * 50_000_000) == []
+    assert result(in_shell('ulimit -u 1 && exec "$@"', model, "-p"))[:2] == PASSED_ON
 
 
 def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:
     large = HAM + (b"x" * 999 + b"\n") * 1_100
     assert len(large) > 1 << 20
     lower = "from textnb.mail import message\nmessage.MAX_MESSAGE = 1 << 20"
-    code, out, _ = ended(started(lower, model, "-p"), large)
-    assert code == 1
-    line, _, rest = out.partition(b"\n")
-    assert line.startswith(VERDICT)
-    assert rest == large
-    code, out, _ = ended(started(lower, "none.textnb", "-p"), large)
-    assert (code, out) == (3, large)
+    code, out, _ = result(started(lower, model, "-p"), large)
+    line, _, rest = out.partition("\n")
+    assert (code, line.startswith(VERDICT), rest == large.decode()) == (1, True, True)
+    code, out, _ = result(started(lower, "none.textnb", "-p"), large)
+    assert (code, out == large.decode()) == (3, True)
 
 
 @pytest.mark.slow
 def test_no_more_is_read_than_is_judged(model: Path) -> None:
     with open("/dev/zero", "rb") as endless:
-        ran = finished(start("filter", model, stdin=endless))
-    assert ran.code == 2
+        ran = finished(start("filter", model, stdin=endless)).checked(2)
     assert ran.out.startswith("unsure")
 
 
-@pytest.mark.parametrize(("redirection", "told"), [
-    ("<&-", "it is closed"), ("</dev/null", "it is empty"), (">&-", "standard output is closed"),
-    (">/dev/full", "No space left"), ("<&- 2>&-", "")])
-def test_streams_that_are_not_there(model: Path, redirection: str, told: str) -> None:
-    process = subprocess.Popen(
-        ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, "filter", str(model)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    code, out, err = ended(process)
-    assert (code, out) == (3, b"")
-    assert told in err
+# Wrong usage, and streams that are not there
 
 
-def test_without_standard_error_there_is_a_verdict(model: Path) -> None:
-    process = subprocess.Popen(
-        ["sh", "-c", 'exec "$@" 2>&-', "sh", *PROGRAM, "filter", str(model)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    out, _ = process.communicate(HAM, timeout=60)
-    assert process.returncode == 1
-    assert out.startswith(b"ham ")
-
-
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("arguments", [
-    ["--nonsense", "filter", "m"], ["--version", "filter", "m"], ["filter", "--nonsense"],
-    ["filter"], ["filter", "m", "m"], ["filter", "m", "--timeout", "-1"]])
-def test_wrong_usage_is_no_verdict(arguments: list[str]) -> None:
-    assert finished(start(*arguments), HAM).checked(3).err
-    assert ended(start(*arguments, "-ep"))[:2] == (3, HAM)
+    "--nonsense filter m", "--version filter m", "filter --nonsense m", "filter", "filter m m",
+    "filter none.textnb", "filter m --timeout -1", "filter m --timeout inf",
+    "filter m --timeout nan", "filter m --min-learned x", "filter m --maildir none"])
+def test_wrong_usage_passes_the_message_on_and_no_forged_verdict(arguments: str) -> None:
+    plain = finished(start(*arguments.split()), FORGED).checked(3)
+    passing = finished(start(*arguments.split(), "-ep"), FORGED).checked(3)
+    assert (plain.out, passing.out) == ("", RENAMED.decode())
+    assert plain.err
+    assert passing.err
 
 
 @pytest.mark.parametrize("arguments", [
-    ["m", "--passthrough=1"], ["--pass", "m"], ["m", "--pass-through"], ["m", "-passthrough"],
-    ["m", "-p", "--maildir", "none"], ["m", "--maildir=none", "-ep"], ["-p", "--help"],
-    ["m", "-p", "--timeout", "inf"], ["m", "-p", "--timeout", "nan"], ["m", "-p", "-h"]])
-def test_wrong_options_lose_no_message(arguments: list[str]) -> None:
-    ran = finished(start("filter", *arguments), HAM).checked(3)
-    assert ran.out.encode() == HAM
+    "m --passthrough=1", "--pass m", "m --pass-through", "m -passthrough", "m --maildir=none -ep",
+    "-p --help", "m -p -h"])
+def test_every_misspelling_of_passthrough_passes_the_message_on(arguments: str) -> None:
+    ran = finished(start("filter", *arguments.split()), HAM).checked(3)
+    assert ran.out == HAM.decode()
     assert ran.err
 
 
@@ -309,55 +244,73 @@ def test_every_option_that_asks_for_the_message_is_known() -> None:
     assert [name for name in options if entry.passes_through([name])] == ["--passthrough", "-p"]
 
 
+UNKNOWN = HAM.replace(b"the noon meeting", b"unheard words")
+
+
+@pytest.mark.parametrize(("redirection", "arguments", "message", "code", "out", "told"), [
+    ("<&-", "mail.textnb", HAM, 3, "", "it is closed"),
+    ("</dev/null", "mail.textnb", HAM, 3, "", "it is empty"),
+    (">&-", "mail.textnb", HAM, 3, "", "standard output is closed"),
+    (">/dev/full", "mail.textnb", HAM, 3, "", "No space left"),
+    (">/dev/full", "mail.textnb -p", HAM, 3, "", "No space left"),
+    ("<&- 2>&-", "mail.textnb", HAM, 3, "", ""),
+    ("2>&-", "mail.textnb", HAM, 1, "ham ", ""),
+    ("2>/dev/full", "mail.textnb", UNKNOWN, 2, "unsure ", ""),
+    ("2>/dev/full", "mail.textnb -e", UNKNOWN, 0, "unsure ", ""),
+    ("2>/dev/full", "none.textnb", HAM, 3, "", ""),
+    ("2>/dev/full", "none.textnb -p -e", HAM, 3, HAM.decode(), "")])
+def test_streams_that_are_not_there_change_no_verdict(
+    model, monkeypatch, redirection, arguments, message, code, out, told
+):
+    monkeypatch.chdir(model.parent)
+    got, written, err = result(in_shell(f'exec "$@" {redirection}', *arguments.split()), message)
+    assert (got, told in err) == (code, True)
+    assert written.startswith(out)
+    assert bool(written) == bool(out)
+
+
+def test_a_reader_that_has_gone_is_no_spam(model: Path) -> None:
+    with start("filter", model, "-p") as process:
+        process.stdout.close()
+        process.stdin.write(HAM + b"x" * (1 << 20))
+        process.stdin.close()
+        assert process.wait(60) == 3
+
+
 def test_help_reads_no_message() -> None:
     process = start("filter", "--help")
     assert process.wait(60) == 0
     process.communicate()
 
 
-def test_the_codes_of_a_maildir(model: Path, tmp_path: Path) -> None:
-    for part in ("cur", "new"):
-        (tmp_path / "Mail" / part).mkdir(parents=True)
-    (tmp_path / "Mail" / "new" / "1").write_bytes(HAM)
-    arguments = ["filter", model, "--maildir", tmp_path / "Mail"]
-    ran = finished(start(*arguments)).checked()
-    assert ran.out.startswith("ham ")
-    (tmp_path / "Mail" / ".textnb-judged").unlink()
-    with open("/dev/full", "wb") as full:
-        ran = finished(start(*arguments, stdout=full)).checked(3)
-    assert "No space left" in ran.err
-    finished(start("filter", model, "--maildir", tmp_path / "no")).checked(3)
-
-
 # Signals
 
+
 def test_an_interrupt_ends_what_hangs() -> None:
-    process = started(
-        "entry._verdict = lambda *_: (os.write(2, b'ready\\n'), time.sleep(60))", "m", "-p")
-    assert process.stdin is not None
-    assert process.stderr is not None
-    with process:
+    prelude = "entry._verdict = lambda *_: (os.write(2, b'ready\\n'), time.sleep(60))"
+    with started(prelude, "m", "-p") as process:
         process.stdin.write(HAM)
         process.stdin.close()
         assert process.stderr.readline() == b"ready\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 3
-        assert process.stdout is not None
         assert process.stdout.read() == HAM
         assert process.stderr.read() == b"interrupted; no verdict was given\n"
 
 
-def test_a_message_is_passed_on_to_its_end(model: Path) -> None:
-    process = started("sys.stderr.write('ready\\n'); sys.stderr.flush()", model, "-p")
-    assert process.stdin is not None
-    assert process.stderr is not None
+@pytest.mark.parametrize(("options", "out"), [([], ""), (["-p"], "Subject: half a message\n\n")])
+def test_a_message_that_was_begun_is_passed_on_to_its_end(model, options, out):
+    process = started("sys.stderr.write('ready\\n'); sys.stderr.flush()", model, *options)
     process.stdin.write(b"Subject: half")
     process.stdin.flush()
     assert process.stderr.readline() == b"ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     time.sleep(0.2)
-    assert ended(process, b" a message\n\n")[:2] == (3, b"Subject: half a message\n\n")
+    if not options:
+        # It does not wait for the rest.
+        assert process.wait(20) == 3
+    assert result(process, b" a message\n\n")[:2] == (3, out)
 
 
 STARTING = """
@@ -383,26 +336,26 @@ main()
 def test_an_interrupt_while_it_starts_is_one_line(model: Path, verb: str, imports: int) -> None:
     """After so many imports."""
     arguments = [str(model), *(["cheap pills"] if verb == "explain" else [])]
-    process = subprocess.Popen(
-        [sys.executable, "-c", STARTING, verb, *arguments, str(imports)], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    code, out, err = ended(process)
+    code, out, err = result(subprocess.Popen(
+        [sys.executable, "-c", STARTING, verb, *arguments, str(imports)], **PIPES))
     interrupted = 3 if verb == "filter" else 130
     if imports > (50 if verb == "filter" else 400) and code != interrupted:
         # It had no more to import.
         assert (code, bool(out)) == (1 if verb == "filter" else 0, True)
         return
-    assert (code, out) == (interrupted, b""), err
+    assert (code, out) == (interrupted, ""), err
     assert err.splitlines()[-1].startswith("interrupted; no ")
     assert "Traceback" not in err
 
 
+# Without a verb
+
+
 def test_the_version_in_one_line() -> None:
     for option in ("--version", "-V"):
-        ran: Ran = finished(start(option)).checked()
+        ran = finished(start(option)).checked()
         assert ran.out.startswith("textnb ")
-        assert ran.out.count("\n") == 1
-        assert ran.err == ""
+        assert (ran.out.count("\n"), ran.err) == (1, "")
 
 
 def test_nothing_asked_is_help() -> None:

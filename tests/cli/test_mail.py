@@ -5,16 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from tests.cli.conftest import Run, files_in
+from tests.filter.models import ESTIMATORS
+from tests.mail.conftest import FROM
 from tests.quick import judge
-from textnb import MailFilter, TextClassifier, load, scan
+from textnb import Calibration, MailFilter, NBLinear, TextClassifier, Tokenizer, load, scan
 from textnb.mail.tokens import mail_tokens
 from textnb.storage.textmodel import load_fitted
+
+FORMAT = ("--read", "format=mail")
 
 
 @pytest.fixture
@@ -32,100 +38,37 @@ def box(folder: Path) -> Path:
     return Path("mail")
 
 
+# The verb
+
+
 def test_a_table(run: Run, box: Path) -> None:
     ran = run("mail", box, "-o", "mail.parquet", "--header", "x-mailer").checked()
     assert ran.err.startswith("read 4 messages in ")
     assert ran.err.endswith("note: 1 message is malformed; --errors lists them\n")
-    table = pl.read_parquet("mail.parquet")
-    assert table.select("label", "subject", "x-mailer").rows() == [
+    assert pl.read_parquet("mail.parquet").select("label", "subject", "x-mailer").rows() == [
         ("ham", "Minutes", "m"), ("ham", "Lunch", None), ("spam", "Free", None),
         ("spam", "Free", None)]
     lines = run("mail", box, "-q").checked().out.splitlines()
     assert [json.loads(line)["subject"] for line in lines] == ["Minutes", "Lunch", "Free", "Free"]
-
-
-def test_tokens_are_the_same_from_everywhere(run: Run, box: Path, folder: Path) -> None:
-    raw = (folder / "mail/spam/1.eml").read_bytes()
-    expected = mail_tokens(raw)
-    assert {"subject:free", "free", "offer"} <= set(expected)
-    (folder / "box.mbox").write_bytes(b"From a@b.org Sat Jan  3 01:05:34 1996\n" + raw + b"\n")
-    (folder / "Maildir/cur").mkdir(parents=True)
-    (folder / "Maildir/cur/1:2,S").write_bytes(raw)
-    for source in ("mail/spam/1.eml", "box.mbox", "Maildir"):
-        out = run("mail", source, "--tokens", "-q").checked().out
-        assert json.loads(out)["tokens"] == expected
-    assert json.loads(run("mail", "-", "--tokens", input=raw).checked().out)["tokens"] == expected
-    run("mail", box, "--tokens", "-o", "mail.parquet").checked()
-    assert pl.read_parquet("mail.parquet")["tokens"].to_list()[2] == expected
-    assert "tokens" not in json.loads(run("mail", "-", input=raw).checked().out)
-
-
-def test_a_model_of_tokens(run: Run, box: Path) -> None:
-    run("train", box, "--read", "format=mail", "--text", "tokens", "-o", "m.textnb",
-        "--binary").checked()
-    model = load("m.textnb")
-    assert isinstance(model, TextClassifier)
-    assert "subject:free" in model.vocabulary_
-    run("predict", "m.textnb", box, "--read", "format=mail", "-o", "p.csv").checked()
-    assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
-
-
-def test_a_filter_judges_and_learns_tokens(run: Run, box: Path, folder: Path) -> None:
-    raw = (folder / "mail/spam/1.eml").read_bytes()
-    run("train", box, "--read", "format=mail", "--text", "tokens", "-o", "m.textnb").checked()
-    ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
-    assert ran.out.startswith("spam ")
-    quick = judge("m.textnb", raw, least_learned=1)
-    whole = MailFilter.load("m.textnb", least_learned=1).judge(raw)
-    assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-12)
-    explained = json.loads(
-        run("explain", "m.textnb", "mail/spam/1.eml", "--format", "json").checked().out)
-    assert explained["filter"]["log_odds"] == pytest.approx(whole.log_odds)
-    assert "subject:free" in json.dumps(explained)
-    run("update", "m.textnb", "mail/ham/1.eml", "--as", "spam", "-o", "one.textnb").checked()
-    (folder / "again").mkdir()
-    (folder / "again/1.eml").write_bytes((folder / "mail/ham/1.eml").read_bytes())
-    run("update", "m.textnb", "again", "--as", "spam", "-o", "all.textnb").checked()
-    assert Path("one.textnb").read_bytes() == Path("all.textnb").read_bytes()
-
-
-def test_lists_that_mail_does_not_have_are_named(run: Run, box: Path, folder: Path) -> None:
-    rows = pl.DataFrame({"words": [["a"], ["b"]] * 10, "label": ["spam", "ham"] * 10})
-    TextClassifier(text="words").fit(rows).save("m.textnb")
-    ran = run("filter", "m.textnb", input=b"Subject: a\n\na")
-    assert ran.code == 3
-    assert "of mail only 'attachments', 'errors' and 'tokens' are lists" in ran.err
-
-
-def test_update_learns_the_folder_that_is_named(run: Run, folder: Path) -> None:
-    for place, text in (("cur", "noon"), ("new", "lunch"), (".Spam/cur", "pills"),
-                        (".Spam/new", "offer")):
-        (folder / "Mail" / place).mkdir(parents=True, exist_ok=True)
-        (folder / "Mail" / place / "1").write_bytes(f"Subject: x\n\n{text}".encode())
-    TextClassifier(text="body").fit(pl.DataFrame(
-        {"body": ["money", "minutes"], "label": ["spam", "ham"]})).save("m.textnb")
-
-    def learned(*arguments: str) -> list[str]:
-        run("update", "m.textnb", "Mail", "--as", "ham", "-o", "new.textnb", *arguments).checked()
-        fitted = load("new.textnb")
-        assert isinstance(fitted, TextClassifier)
-        return fitted.vocabulary_
-
-    assert learned() == ["lunch", "minutes", "money", "noon"]
-    assert learned("--read", "subfolders=true") == ["lunch", "minutes", "money", "noon", "offer",
-    "pills"]
-    for verb, more in (("forget", ["--as", "ham", "-o", "old.textnb"]),
-                       ("predict", ["-o", "p.csv"])):
-        run(verb, "new.textnb", "Mail", "--read", "subfolders=true", *more).checked()
-    assert pl.read_csv("p.csv").height == 4
-    assert len(run("mail", "Mail", "-q").checked().out.splitlines()) == 2
-    assert len(run("mail", "Mail", "-q", "--read",
-    "subfolders=true").checked().out.splitlines()) == 4
-
-
-def test_lists_are_text_in_csv(run: Run, box: Path) -> None:
+    # Lists are text in CSV.
     run("mail", box, "-o", "mail.csv").checked()
     assert pl.read_csv("mail.csv")["errors"].to_list()[1] == "bad date: soon"
+
+
+def test_tokens_are_the_same_from_everywhere(run: Run, box: Path) -> None:
+    raw = (box / "spam/1.eml").read_bytes()
+    expected = mail_tokens(raw)
+    assert {"subject:free", "free", "offer"} <= set(expected)
+    Path("box.mbox").write_bytes(FROM + raw + b"\n")
+    Path("Maildir/cur").mkdir(parents=True)
+    Path("Maildir/cur/1:2,S").write_bytes(raw)
+    for source in ("mail/spam/1.eml", "box.mbox", "Maildir", "-"):
+        out = run("mail", source, "--tokens", "-q", input=raw).checked().out
+        assert json.loads(out)["tokens"] == expected
+    run("mail", box, "--tokens", "-o", "mail.parquet").checked()
+    assert pl.read_parquet("mail.parquet")["tokens"].to_list()[2] == expected
+    plain = json.loads(run("mail", "-", input=raw).checked().out)
+    assert (plain["body"], "tokens" in plain) == ("free offer", False)
 
 
 def test_errors(run: Run, box: Path) -> None:
@@ -140,91 +83,56 @@ def test_errors(run: Run, box: Path) -> None:
     assert pl.read_ndjson("mail.ndjson").height == 4
 
 
-def test_standard_input(run: Run, folder: Path) -> None:
-    ran = run("mail", "-", input=b"Subject: x\n\nBody").checked()
-    assert json.loads(ran.out)["body"] == "Body"
-
-
-@pytest.mark.parametrize(("args", "code", "said"), [
-    (["nowhere"], 1, "no such file or folder"),
-    (["mail", "--errors", "-o", "-"], 2, "can't both go to standard output"),
-    (["mail", "--errors", "--output-format", "csv"], 2, "can't both go to standard output"),
-    (["mail", "--format", "json"], 2, "--format is for --errors"),
-    (["mail", "--errors", "--format", "jsn"], 2, "did you mean 'json'"),
-    (["mail", "--header", "a b"], 2, "names of headers"),
-    (["mail", "-o", "x.xyz"], 2, "can't tell the output format"),
-])
-def test_what_goes_wrong_is_one_line(
-    run: Run, box: Path, args: list[str], code: int, said: str
-) -> None:
-    ran = run("mail", *args).checked(code)
-    assert ran.out == ""
-    assert ran.err.count("\n") == 1
-    assert said in ran.err
+@pytest.mark.parametrize(("args", "code", "message"), [
+    ("nowhere", 1, "no such file or folder"),
+    ("mail --errors -o -", 2, "can't both go to standard output"),
+    ("mail --errors --output-format csv", 2, "can't both go to standard output"),
+    ("mail --format json", 2, "--format is for --errors"),
+    ("mail --errors --format jsn", 2, "did you mean 'json'"),
+    ("mail --header a:b", 2, "names of headers"),
+    ("mail -o x.xyz", 2, "can't tell the output format")])
+def test_what_goes_wrong_is_one_line(run, box, args, code, message):
+    ran = run("mail", *args.split()).checked(code)
+    assert (ran.out, ran.err.count("\n")) == ("", 1)
+    assert message in ran.err
     assert files_in(Path()) == ["mail"]
 
 
-def test_a_model_of_mail(run: Run, box: Path) -> None:
+# Models of mail
+
+
+def test_a_model_of_columns_and_headers(run: Run, box: Path) -> None:
     run("train", box, "--text", "subject", "--text", "body", "--text", "x-mailer",
-        "--set", "field_prefix=true", "--read", "format=mail", "-o", "spam.textnb").checked()
+        "--set", "field_prefix=true", *FORMAT, "-o", "spam.textnb").checked()
     assert "subject:free" in run("top", "spam.textnb").checked().out
     assert "accuracy 1.0000" in run("test", "spam.textnb", box).checked().out
     message = b"Subject: Free\n\nmoney"
-    ran = run("predict", "spam.textnb", "-", "--read", "format=mail", input=message).checked()
+    ran = run("predict", "spam.textnb", "-", *FORMAT, input=message).checked()
     assert json.loads(ran.out)["predicted"] == "spam"
     os.remove("spam.textnb")
     run("train", box, "-o", "spam.textnb").checked()
     assert "minutes" in run("top", "spam.textnb").checked().out
 
 
-@pytest.fixture
-def classes(folder: Path) -> Path:
-    """A folder per class of messages, and one that can't be read (its packed bytes break off)."""
-    for label, text in (("ham", "lunch at noon"), ("spam", "cheap pills")):
-        (folder / "classes" / label).mkdir(parents=True)
-        for number in range(3):
-            (folder / "classes" / label / f"{number}.eml").write_text(f"Subject: {text}\n\n{text}")
-    return folder / "classes"
+def test_a_model_of_tokens(run: Run, box: Path) -> None:
+    run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb", "--binary").checked()
+    assert "subject:free" in load("m.textnb").vocabulary_
+    run("predict", "m.textnb", box, *FORMAT, "-o", "p.csv").checked()
+    assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
 
 
-def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, classes: Path) -> None:
-    model, broken = classes.parent / "m.textnb", classes / "ham" / "a.eml"
-    arguments = ["--read", "format=mail", "--text", "body"]
-    run("train", classes, *arguments, "-o", model).checked()
-    run("update", model, classes, "--read", "format=mail").checked()
-    before = model.read_bytes()
-    broken.symlink_to("nowhere")
-    for call in (["train", classes, *arguments, "-o", model],
-                 ["update", model, classes, "--read", "format=mail"],
-                 ["forget", model, classes, "--read", "format=mail"]):
-        refused = run(*call).checked(1)
-        assert f"{broken}" in refused.err.replace("'", "")
-        assert "No model was written" in refused.err
-        assert model.read_bytes() == before
-    # One that is malformed alone is learned, and noted by all three.
-    broken.unlink()
-    broken.write_bytes(b"Subject: x\nDate: soon\n\nlunch at noon")
-    for verb in ("update", "forget"):
-        assert "1 message is malformed" in run(
-            verb, model, classes, "--read", "format=mail").checked().err
-    assert model.read_bytes() == before
-
-
-def test_messages_that_cannot_be_read_are_left_out(run: Run, box: Path) -> None:
-    broken = box / "ham" / "3.eml.gz"
-    broken.write_bytes(gzip.compress(b"Subject: Late\n\n" + os.urandom(30_000))[:20_000])
-    skip = ("--read", "on_unreadable=skip")
-    run("train", box, "-o", "m.textnb").checked(1)
-    for call in (("train", box, "-o", "m.textnb"), ("update", "m.textnb", box, "-o", "n.textnb"),
-                 ("predict", "m.textnb", box, "-o", "answers.parquet"), ("test", "m.textnb", box)):
-        ran = run(*call, *skip).checked()
-        assert "left out 1 of 5 files:\n" in ran.err
-        assert "mail/ham/3.eml.gz: Compressed file ended" in ran.err
-    assert load_fitted("m.textnb").counts.class_count.sum() == 4
-    assert pl.read_parquet("answers.parquet")["subject"].to_list() == [
-        "Minutes", "Lunch", "Free", "Free"]
-    with pytest.warns(UserWarning, match=r"1 of 5 files could not be read and were left out: .*gz"):
-        assert scan(str(box), text="text", on_error="skip").collect().height == 4
+def test_a_filter_judges_tokens_and_explains_them(run: Run, box: Path) -> None:
+    raw = (box / "spam/1.eml").read_bytes()
+    run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb").checked()
+    ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
+    assert ran.out.startswith("spam ")
+    quick = judge("m.textnb", raw, least_learned=1)
+    whole = MailFilter.load("m.textnb", least_learned=1).judge(raw)
+    assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-12)
+    explained = json.loads(
+        run("explain", "m.textnb", "mail/spam/1.eml", "--format", "json").checked().out)
+    assert explained["filter"]["log_odds"] == pytest.approx(whole.log_odds)
+    assert "subject:free" in json.dumps(explained)
 
 
 def test_headers_that_no_message_has(run: Run, box: Path) -> None:
@@ -239,3 +147,168 @@ def test_headers_that_no_message_has(run: Run, box: Path) -> None:
     Path("rows.csv").write_text("text,note,label\nfree money,,spam\nnoon,\" \",ham\n")
     ran = run("train", "rows.csv", "-o", "m.textnb", "--text", "text", "--text", "note").checked()
     assert "warning: the column 'note' holds no text in any row\n" in ran.err
+
+
+def test_subfolders_are_read_if_they_are_asked_for(run: Run, folder: Path) -> None:
+    for place, text in (("cur", "noon"), ("new", "lunch"), (".Spam/cur", "pills"),
+                        (".Spam/new", "offer")):
+        (folder / "Mail" / place).mkdir(parents=True, exist_ok=True)
+        (folder / "Mail" / place / "1").write_bytes(f"Subject: x\n\n{text}".encode())
+    TextClassifier(text="body").fit(pl.DataFrame(
+        {"body": ["money", "minutes"], "label": ["spam", "ham"]})).save("m.textnb")
+    known = ["lunch", "minutes", "money", "noon"]
+    for options, words, number in (([], known, 2),
+                                   (["--read", "subfolders=true"], [*known, "offer", "pills"], 4)):
+        run("update", "m.textnb", "Mail", "--as", "ham", "-o", "new.textnb", *options).checked()
+        assert load("new.textnb").vocabulary_ == words
+        for call in (("forget", "new.textnb", "Mail", "--as", "ham", "-o", "old.textnb"),
+                     ("predict", "new.textnb", "Mail", "-o", "p.csv"),
+                     ("mail", "Mail", "-o", "mail.csv")):
+            run(*call, *options).checked()
+        assert pl.read_csv("p.csv").height == pl.read_csv("mail.csv").height == number
+
+
+# Messages that can't be read
+
+
+def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, box: Path) -> None:
+    broken = box / "ham" / "3.eml"
+    train = ("train", box, *FORMAT, "--text", "body", "-o", "m.textnb")
+    run(*train).checked()
+    update, forget = (("update", "m.textnb", box, *FORMAT), ("forget", "m.textnb", box, *FORMAT))
+    run(*update).checked()
+    before = Path("m.textnb").read_bytes()
+    broken.symlink_to("nowhere")
+    for call in (train, update, forget):
+        refused = run(*call).checked(1)
+        assert f"{broken}" in refused.err.replace("'", "")
+        assert "No model was written" in refused.err
+        assert Path("m.textnb").read_bytes() == before
+    # One that is malformed alone is learned, and noted by all three.
+    broken.unlink()
+    for call in (update, forget):
+        assert "1 message is malformed" in run(*call).checked().err
+    assert Path("m.textnb").read_bytes() == before
+
+
+def test_messages_that_can_not_be_read_are_left_out(run: Run, box: Path) -> None:
+    broken = box / "ham" / "3.eml.gz"
+    broken.write_bytes(gzip.compress(b"Subject: Late\n\n" + os.urandom(30_000))[:20_000])
+    run("train", box, "-o", "m.textnb").checked(1)
+    for call in (("train", box, "-o", "m.textnb"), ("update", "m.textnb", box, "-o", "n.textnb"),
+                 ("predict", "m.textnb", box, "-o", "answers.parquet"), ("test", "m.textnb", box)):
+        ran = run(*call, "--read", "on_unreadable=skip").checked()
+        assert "left out 1 of 5 files:\n" in ran.err
+        assert "mail/ham/3.eml.gz: Compressed file ended" in ran.err
+    assert load_fitted("m.textnb").counts.class_count.sum() == 4
+    assert pl.read_parquet("answers.parquet")["subject"].to_list() == [
+        "Minutes", "Lunch", "Free", "Free"]
+    with pytest.warns(UserWarning, match=r"1 of 5 files could not be read and were left out: .*gz"):
+        assert scan(str(box), text="text", on_error="skip").collect().height == 4
+
+
+# A message is explained as textnb filter judges it, term by term
+
+ROWS = pl.DataFrame({
+    "subject": ["cheap pills", "lunch", "you won", "café minutes"] * 5,
+    "body": ["buy cheap pills now", "see you at noon", "a prize, a prize", "of the meeting"] * 5,
+    "x-mailer": ["bulk", "mutt", "bulk", None] * 5,
+    "label": ["spam", "ham"] * 10})
+MESSAGE = (b"From a@b Mon Jan  1 00:00:00 2024\r\nSubject: =?utf-8?q?caf=C3=A9?= pills\r\n"
+           b"X-Mailer: bulk\r\nContent-Type: text/html; charset=latin-1\r\n\r\n"
+           b"<p>Buy <b>cheap</b> pr&eacute;fix&nbsp;prize<script>noon noon noon</script>\r\n")
+
+
+def told(run: Run, *arguments: object, **settings: Any) -> Any:
+    return json.loads(run("explain", *arguments, "--format", "json", **settings).checked().out)
+
+
+@pytest.fixture
+def model(folder: Path) -> str:
+    TextClassifier(text=["subject", "body"]).fit(ROWS).save("m.textnb")
+    TextClassifier().fit(ROWS.rename({"body": "text"})).save("text.textnb")
+    return "m.textnb"
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, NBLinear()], ids=repr)
+@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("columns", [["subject", "body"], ["body", "x-mailer"], "body"], ids=str)
+def test_the_score_is_the_filters(run, folder, estimator, calibrated, columns):
+    tokenizer = Tokenizer(field_prefix=["subject"]) if "subject" in columns else Tokenizer()
+    model = TextClassifier(estimator, text=columns, tokenizer=tokenizer).fit(ROWS)
+    if calibrated:
+        model.set_calibration(Calibration(3.0))
+    model.save("m.textnb")
+    found = told(run, "m.textnb", "-", input=MESSAGE)
+    judge = MailFilter.load("m.textnb")
+    verdict = judge.judge(MESSAGE)
+    sign = 1 if found["predicted"] == "spam" else -1
+    uncalibrated = replace(judge, calibration=None).judge(MESSAGE).log_odds
+    assert sign * found["score"] == pytest.approx(uncalibrated, abs=1e-9)
+    assert sum(part["contribution"] for part in found["parts"]) == pytest.approx(found["score"])
+    assert found["filter"] == {
+        "status": verdict.status, "spam": "spam", "log_odds": verdict.log_odds,
+        "calibrated": calibrated, "reason": verdict.reason}
+    assert abs(verdict.log_odds - uncalibrated) > 1e-6 or not calibrated
+    # The same as the filter prints.
+    judged = run("filter", "m.textnb", input=MESSAGE)
+    assert judged.out == f"{verdict.status} {found['filter']['log_odds']:.6f}\n"
+    last = run("explain", "m.textnb", "-", input=MESSAGE).checked().out.splitlines()[-1]
+    assert last.startswith(f"filter: {verdict.status}, log-odds of spam {verdict.log_odds:.3f}")
+    assert ("calibrated; the terms above add up to the score before it" in last) == calibrated
+
+
+def test_files_are_messages(run: Run, model: str) -> None:
+    expected = told(run, model, "-", input=MESSAGE)
+    for name, content in (("a.eml", MESSAGE), ("with space.eml", MESSAGE),
+                          ("b.eml.gz", gzip.compress(MESSAGE))):
+        Path(name).write_bytes(content)
+        assert told(run, model, name) == expected
+    Path("one.mbox").write_bytes(MESSAGE)
+    assert told(run, model, "one.mbox")["filter"] == expected["filter"]
+    Path("two.mbox").write_bytes((MESSAGE + b"\r\n") * 2)
+    for name, message in (("two.mbox", "it holds 2 messages"),
+                          ("none.eml", "no such message file: 'none.eml'"), ("-", "it is empty")):
+        assert message in run("explain", model, name, input=b"").checked(1).err
+
+
+def test_every_file_is_a_message_for_a_model_of_mail(run: Run, model: str) -> None:
+    expected = told(run, model, "-", input=MESSAGE)
+    Path("cur").mkdir()
+    for name in ("cur/1.host:2,S", "message"):
+        Path(name).write_bytes(MESSAGE)
+        ran = run("explain", model, name, "--format", "json").checked()
+        assert json.loads(ran.out)["filter"] == expected["filter"]
+        assert "is read as a message; --no-message" in ran.err
+        ran = run("explain", model, name, "--no-message", "--format", "json").checked()
+        assert "filter" not in json.loads(ran.out)
+        assert "read as a message" not in ran.err
+    ran = run("explain", "text.textnb", "message", "--format", "json").checked()
+    assert "filter" not in json.loads(ran.out)
+    assert "the name of a file, which --message reads" in ran.err
+
+
+def test_what_is_no_message_is_a_text(run: Run, model: str) -> None:
+    """A model of plain texts, a column, and who says so."""
+    pills = told(run, model, "cheap pills")
+    assert "filter" not in pills
+    for arguments in (["--no-message"], ["--column", "subject"]):
+        assert told(run, model, "-", *arguments, input=b"cheap pills") == pills
+    assert told(run, model, "cheap pills, from a.eml", "--no-message")["known"] == 2
+    run("explain", model, "-", "--column", "subject", "--message", input=MESSAGE).checked(2)
+    raw = b"Subject: pills\n\ncheap prize"
+    assert "filter" not in told(run, "text.textnb", "-", input=raw)
+    judged = MailFilter.load("text.textnb").judge(raw)
+    assert told(run, "text.textnb", "-", "--message", input=raw)["filter"]["log_odds"] == (
+        judged.log_odds)
+
+
+def test_models_without_spam_and_malformed_messages(run: Run, folder: Path) -> None:
+    rows = ROWS.with_columns(pl.col("label").replace({"spam": "news", "ham": "private"}))
+    TextClassifier(text="body").fit(rows).save("m.textnb")
+    raw = b"Date: soon\n\ncheap pills"
+    found = told(run, "m.textnb", "-", input=raw)
+    assert (found["filter"], found["errors"]) == (None, ["bad date: soon"])
+    ran = run("explain", "m.textnb", "-", input=raw).checked()
+    assert "filter:" not in ran.out
+    assert "the message is malformed: bad date: soon" in ran.err

@@ -9,25 +9,24 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from tests.cli.conftest import PROGRAM
-from textnb import MultinomialNB, TextClassifier
 
 HERE = str(Path(__file__).parents[2])
 SPAM = b"Subject: cheap\n\ncheap pills, a prize\n"
-HAM = b"Subject: minutes\n\nsee you at noon for the minutes\n"
+HAM = b"Subject: minutes\n\nsee you at noon for the meeting\n"
 
 
-def saved(path: Path, swapped: bool = False, estimator: Any = None) -> Path:
-    labels = ["ham", "ham", "spam", "spam"] if swapped else ["spam", "spam", "ham", "ham"]
-    TextClassifier(estimator or MultinomialNB(), text="body").fit(pl.DataFrame({
-        "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
-        "label": labels * 5})).save(path)
-    return path
+def wait_until(done: Callable[[], Any], what: str = "") -> Any:
+    """What a function gives back at last, within a minute."""
+    end = time.monotonic() + 60
+    while not (found := done()):
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+    return found
 
 
 class Server:
@@ -45,7 +44,6 @@ class Server:
         self.wait_for("serving")
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
         for line in self.process.stderr:
             try:
                 self.events.append(json.loads(line))
@@ -53,15 +51,14 @@ class Server:
                 self.other += line.decode()
 
     def wait_for(self, event: str, number: int = 1) -> dict[str, Any]:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            found = [one for one in [*self.events] if one["event"] == event]
-            if len(found) >= number:
-                return found[number - 1]
-            if self.process.poll() is not None and not self._reading.is_alive():
-                break
-            time.sleep(0.01)
-        raise AssertionError(f"no {event!r}: {self.events} {self.other}")
+        """The logged event of this name, or its second, third ..."""
+        def found() -> list[dict[str, Any]]:
+            has_ended = self.process.poll() is not None and not self._reading.is_alive()
+            events = [one for one in [*self.events] if one["event"] == event][number - 1:]
+            assert events or not has_ended, f"no {event!r}: {self.events} {self.other}"
+            return events
+
+        return wait_until(found, f"no {event!r}: {self.events}")[0]
 
     def send(self, request: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX) as client:
@@ -75,21 +72,24 @@ class Server:
         head = "".join(f"{header}\r\n" for header in (f"Content-length: {len(message)}", *headers))
         return self.send(f"{command} SPAMC/1.5\r\n{head}\r\n".encode() + message)
 
+    def spamc(self, message: bytes, *arguments: str) -> tuple[int, bytes]:
+        done = subprocess.run(["spamc", "-U", self.path, *arguments], input=message,
+                              capture_output=True, check=False)
+        return done.returncode, done.stdout
+
     def workers(self) -> list[int]:
         children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True,
                                   text=True, check=False)
         return sorted(map(int, children.stdout.split()))
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.ended()
-
-    def ended(self) -> int:
-        code = self.process.wait(30)
+    def stop(self) -> None:
+        """End it, unless it has ended: in order, and without a line that is no event."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            assert self.process.wait(30) == 0
         self._reading.join(30)
-        assert self.process.stderr is not None
         self.process.stderr.close()
-        return code
+        assert not self.other, self.other
 
 
 def received(client: socket.socket) -> bytes:

@@ -8,13 +8,12 @@ import shutil
 import smtplib
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.filter.server import HAM, SPAM, Server, saved
+from tests.filter.server import HAM, SPAM, wait_until
 
 PROGRAMS = ("postfix", "spamass-milter", "spamc")
 USER = "textnb-test"
@@ -24,28 +23,6 @@ pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)),
                        reason=f"needs the packages {', '.join(PROGRAMS)}")]
 
-MAIN = """
-compatibility_level = 3.6
-queue_directory = {folder}/queue
-data_directory = {folder}/data
-command_directory = /usr/sbin
-daemon_directory = /usr/lib/postfix/sbin
-mail_owner = postfix
-setgid_group = postdrop
-inet_interfaces = loopback-only
-inet_protocols = ipv4
-myhostname = mail.example.org
-mydestination = example.org
-home_mailbox = Maildir/
-smtpd_milters = unix:{folder}/milter
-milter_default_action = tempfail
-maillog_file = {folder}/log
-maillog_file_prefixes = {folder}
-alias_maps =
-alias_database =
-local_recipient_maps =
-smtpd_recipient_restrictions = permit_mynetworks, reject
-"""
 
 
 @pytest.fixture
@@ -71,7 +48,8 @@ def port(tmp_path: Path) -> Iterator[int]:
     for name in ("conf", "queue", "data"):
         (folder / name).mkdir(parents=True)
     os.chown(folder / "data", pwd.getpwnam("postfix").pw_uid, -1)
-    (folder / "conf" / "main.cf").write_text(MAIN.format(folder=folder))
+    settings = (Path(__file__).parent / "main.cf").read_text()
+    (folder / "conf" / "main.cf").write_text(settings.format(folder=folder))
     services = Path("/usr/share/postfix/master.cf.dist").read_text().splitlines()
     (folder / "conf" / "master.cf").write_text("\n".join(
         f"127.0.0.1:{number} inet n - n - - smtpd" if line.startswith("smtp      inet") else
@@ -84,21 +62,14 @@ def port(tmp_path: Path) -> Iterator[int]:
     subprocess.run(["postfix", "-c", folder / "conf", "stop"], check=True, capture_output=True)
 
 
-def wait_until(done: object, what: str) -> None:
-    end = time.monotonic() + 60
-    while not done():  # type: ignore[operator]  # a function without arguments
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
-
-
 def listens(path: Path) -> bool:
     """Whether a socket is answered; its file is there a moment before."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
 
 
-def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port: int) -> None:
-    server = Server(tmp_path, saved(tmp_path / "m.textnb"))
+def test_mail_is_delivered_with_its_verdict(serve, tmp_path: Path, maildir: Path, port: int):
+    server = serve()
     os.chmod(server.path, 0o666)
     milter = tmp_path / "postfix" / "milter"
     process = subprocess.Popen(["spamass-milter", "-p", milter, "-u", "nobody", "--", "-U",
@@ -114,7 +85,7 @@ def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port:
     finally:
         process.kill()
         process.wait()
-    assert server.stop() == 0
+    server.stop()
     delivered = [path.read_bytes() for path in (maildir / "new").iterdir()]
     spam = [message for message in delivered if b"cheap pills" in message]
     ham = [message for message in delivered if b"noon" in message]

@@ -11,38 +11,44 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from tests.cli.conftest import PROGRAM
-from tests.filter.server import HAM, HERE, SPAM, Server, received, saved
-from textnb import ComplementNB, Decision, MailFilter, MultinomialNB, TextClassifier
+from tests.filter.models import SWAPPED, fitted, saved
+from tests.filter.server import HAM, HERE, SPAM, Server, received, wait_until
+from textnb import ComplementNB, Decision, MailFilter, MultinomialNB, NBLinear
 from textnb.filter import service
 from textnb.filter.service import Settings
 from textnb.filter.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
+BEGUN = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("s")
-    saved(folder / "other.textnb", swapped=True)
+    saved(folder / "other.textnb", rows=SWAPPED)
     server = Server(folder, saved(folder / "m.textnb"), "--workers", 2, "--max-bytes", "5K",
                     "--client-timeout", 2, "--user", f"eve={folder / 'other.textnb'}")
     yield server
-    assert server.stop() == 0
+    server.stop()
     assert not os.path.exists(server.path)
-    assert not server.other, server.other
 
 
-def test_verdicts_are_those_of_the_filter(served: Server) -> None:
-    judge = MailFilter.load(Path(served.path).with_name("m.textnb"))
+@pytest.fixture
+def judge(served: Server) -> MailFilter:
+    return MailFilter.load(Path(served.path).with_name("m.textnb"))
+
+
+# Requests
+
+
+def test_verdicts_are_those_of_the_filter(served: Server, judge: MailFilter) -> None:
     for message, is_spam in ((SPAM, b"True"), (HAM, b"False")):
         odds = judge.judge(message).log_odds
         assert served.ask("CHECK", message) == (
@@ -50,11 +56,10 @@ def test_verdicts_are_those_of_the_filter(served: Server) -> None:
     assert served.ask("SYMBOLS", b"Subject: x\n\nzzz\n").endswith(b"TEXTNB_UNSURE")
 
 
-def test_a_report_says_what_decided(served: Server) -> None:
-    judge = MailFilter.load(Path(served.path).with_name("m.textnb"))
+def test_a_report_says_what_decided(served: Server, judge: MailFilter) -> None:
     lines = served.ask("REPORT", SPAM).decode().splitlines()
-    table = [line.split(maxsplit=2) for line in lines[lines.index(" pts rule name              "
-                                                                  "description") + 2:]]
+    first = lines.index(" pts rule name              description") + 2
+    table = [line.split(maxsplit=2) for line in lines[first:]]
     terms = judge.deciding_terms(SPAM, 12)
     assert {term for term, _ in terms} == {"cheap", "pills", "prize"}
     assert table[:-1] == [[f"{points:.1f}", "TEXTNB_TERM", term] for term, points in terms]
@@ -65,56 +70,51 @@ def test_a_report_says_what_decided(served: Server) -> None:
 
 
 def test_a_processed_message_has_the_verdict(served: Server) -> None:
-    answer = served.ask("PROCESS", SPAM)
-    head, _, message = answer.partition(b"\r\n\r\n")
+    head, _, message = served.ask("PROCESS", SPAM).partition(b"\r\n\r\n")
     assert b"Content-length: %d" % len(message) in head
     assert b"X-Spam-Flag: YES\n" in message
     assert message.endswith(SPAM)
 
 
-def test_a_message_may_end_with_the_connection(served: Server) -> None:
+@pytest.mark.parametrize(("message", "header", "answer"), [
+    (zlib.compress(SPAM), "Compress: zlib", b"Spam: True"),
+    (zlib.compress(bytes(1 << 22)), "Compress: zlib", b"longer than"),
+    # Users have models of their own.
+    (SPAM, "User: eve", b"Spam: False"), (SPAM, "User: adam", b"Spam: True"),
+    (SPAM, "User: ../eve", b"76 EX_PROTOCOL")])
+def test_headers_of_a_request(served, message, header, answer):
+    assert answer in served.ask("CHECK", message, header)
+
+
+def test_requests_without_a_length(served: Server) -> None:
     assert b"Spam: True" in served.send(b"CHECK SPAMC/1.2\r\n\r\n" + SPAM)
-
-
-def test_a_compressed_message(served: Server) -> None:
-    assert b"Spam: True" in served.ask("CHECK", zlib.compress(SPAM), "Compress: zlib")
-    assert b"longer than" in served.ask("CHECK", zlib.compress(bytes(1 << 22)), "Compress: zlib")
-
-
-def test_users_have_models_of_their_own(served: Server) -> None:
-    assert b"Spam: False" in served.ask("CHECK", SPAM, "User: eve")
-    assert b"Spam: True" in served.ask("CHECK", SPAM, "User: adam")
-    assert b"76 EX_PROTOCOL" in served.ask("CHECK", SPAM, "User: ../eve")
-
-
-def test_ping_skip_and_status(served: Server) -> None:
     assert served.send(b"PING SPAMC/1.2\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert served.send(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert served.send(b"SKIP SPAMC/1.5\r\n\r\n") == b""
-    served.ask("CHECK", SPAM)
-    before = json.loads(served.send(b"STATUS SPAMC/1.5\r\n\r\n").partition(b"\r\n\r\n")[2])
-    served.ask("CHECK", SPAM)
-    after = json.loads(served.send(b"STATUS SPAMC/1.5\r\n\r\n").partition(b"\r\n\r\n")[2])
-    assert after["spam"] == before["spam"] + 1
+
+
+def test_the_status_counts_verdicts(served: Server) -> None:
+    counts = []
+    for _ in range(2):
+        served.ask("CHECK", SPAM)
+        status = served.send(b"STATUS SPAMC/1.5\r\n\r\n").partition(b"\r\n\r\n")[2]
+        counts.append(json.loads(status)["spam"])
+    assert counts[1] == counts[0] + 1
 
 
 def test_the_log_has_no_text(served: Server) -> None:
     served.ask("CHECK", b"Message-ID: <one@two>\n" + SPAM, "User: adam")
-    end = time.monotonic() + 10
-    while not (found := [one for one in [*served.events] if one.get("message_id")]):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    line = found[-1]
+    line = wait_until(lambda: [one for one in [*served.events] if one.get("message_id")])[-1]
     assert (line["verdict"], line["message_id"], line["user"]) == ("spam", "<one@two>", "adam")
     assert "pills" not in json.dumps(served.events)
 
 
 @pytest.mark.parametrize(("request_", "answer"), [
     (b"", b"76 EX_PROTOCOL closed"), (b"GET / HTTP/1.0\r\n\r\n", b"76 EX_PROTOCOL no command"),
-    (b"CHECK SPAMC/1.5\r\nContent-length: 9999999\r\n\r\n", b"65 EX_DATAERR the message is longer"),
+    (BEGUN % 9999999, b"65 EX_DATAERR the message is longer"),
     (b"CHECK SPAMC/1.5\r\n\r\n" + bytes(6000), b"65 EX_DATAERR the message is longer"),
-    (b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nabc", b"76 EX_PROTOCOL Content-length is 9"),
-    (b"CHECK SPAMC/1.5\r\nContent-length: 0\r\n\r\n", b"65 EX_DATAERR the message is empty"),
+    (BEGUN % 9 + b"abc", b"76 EX_PROTOCOL Content-length is 9"),
+    (BEGUN % 0, b"65 EX_DATAERR the message is empty"),
     (b"C" * 20_000, b"76 EX_PROTOCOL a line is too long"),
     (b"CHECK SPAMC/1.5\r\n" + b"a: b\r\n" * 300 + b"\r\n", b"76 EX_PROTOCOL too many headers"),
     (b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\nContent-length: 3\r\n\r\nabc",
@@ -134,7 +134,7 @@ def test_slow_clients_hinder_nobody(served: Server) -> None:
     for client in slow:
         client.settimeout(30)
         client.connect(served.path)
-        client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: 100\r\n\r\nabc")
+        client.sendall(BEGUN % 100 + b"abc")
     assert b"Spam: True" in served.ask("CHECK", SPAM)
     assert b"79 EX_TIMEOUT" in received(slow[0])
     for client in slow:
@@ -143,11 +143,10 @@ def test_slow_clients_hinder_nobody(served: Server) -> None:
 
 def test_clients_that_are_gone_are_no_error(served: Server) -> None:
     # What they leave behind would be in the log at the end of these tests.
-    request = b"PROCESS SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM)
     for _ in range(50):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(served.path)
-            client.sendall(request + SPAM)
+            client.sendall(b"PROCESS" + (BEGUN % len(SPAM)).removeprefix(b"CHECK") + SPAM)
     assert b"Spam: True" in served.ask("CHECK", SPAM)
 
 
@@ -158,11 +157,7 @@ def test_only_the_owner_and_the_group_may_connect(served: Server) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
 def test_spamc(served: Server) -> None:
-    def spamc(message: bytes, *arguments: str) -> tuple[int, bytes]:
-        done = subprocess.run(["spamc", "-U", served.path, *arguments], input=message,
-                              capture_output=True, check=False)
-        return done.returncode, done.stdout
-
+    spamc = served.spamc
     assert spamc(b"", "-K")[0] == 0
     for message, code in ((SPAM, 1), (HAM, 0)):
         got, text = spamc(message, "-c")
@@ -177,11 +172,13 @@ def test_spamc(served: Server) -> None:
     assert spamc(SPAM, "-u", "eve", "-c")[0] == 0
 
 
-def test_a_replaced_model_judges_the_next_message(tmp_path: Path) -> None:
-    model = saved(tmp_path / "m.textnb")
-    server = Server(tmp_path, model, "--workers", 1)
+# Models and workers
+
+
+def test_a_replaced_model_judges_the_next_message(serve, model, tmp_path):
+    server = serve("--workers", 1)
     assert b"Spam: True" in server.ask("CHECK", SPAM)
-    saved(model, swapped=True)
+    saved(model, rows=SWAPPED)
     assert b"Spam: False" in server.ask("CHECK", SPAM)
     server.wait_for("reloaded")
     # A file that is no model changes nothing, however it comes; nor does one that is gone.
@@ -192,16 +189,23 @@ def test_a_replaced_model_judges_the_next_message(tmp_path: Path) -> None:
     model.unlink()
     assert b"Spam: False" in server.ask("CHECK", SPAM)
     # One that only the whole model can judge by.
-    saved(model, estimator=MultinomialNB(l=0.0))
+    saved(model, MultinomialNB(l=0.0))
     assert b"Spam: True" in server.ask("CHECK", SPAM)
-    saved(model, swapped=True)
+    saved(model, rows=SWAPPED)
     assert b"Spam: False" in server.ask("CHECK", SPAM)
-    assert server.stop() == 0
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
-    server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 2)
+def test_thresholds_of_the_model_are_those_of_the_score(serve, model):
+    fitted(ComplementNB()).set_decision(
+        Decision({"spam": 1.5, "ham": 0.5}, positive="spam")).save(model)
+    odds = MailFilter.load(model).judge(SPAM).log_odds
+    assert b"Spam: True ; %.1f / 5.0" % (5 + odds - 1.5) in serve("--workers", 1).ask("CHECK", SPAM)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced(serve):
+    server = serve("--workers", 2)
     before = server.workers()
     assert len(before) == 2
     for worker in before:
@@ -213,28 +217,51 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     server.process.send_signal(signal.SIGHUP)
     server.wait_for("reloading")
     assert b"Spam: True" in server.ask("CHECK", SPAM)
-    assert server.stop() == 0
 
 
 @pytest.mark.slow
-def test_a_model_that_can_not_be_read_ends_no_worker(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.textnb")
-    server = Server(tmp_path, path, "--workers", 2)
+def test_a_model_that_can_not_be_read_ends_no_worker(serve, model, tmp_path):
+    server = serve("--workers", 2)
     before = server.workers()
     (tmp_path / "new").write_bytes(b"no model")
-    os.replace(tmp_path / "new", path)
+    os.replace(tmp_path / "new", model)
     server.process.send_signal(signal.SIGHUP)
     server.wait_for("not started", 2)
     assert server.workers() == before
     assert b"Spam: True" in server.ask("CHECK", SPAM)
-    assert server.stop() == 0
 
 
-def test_no_connection_is_lost_in_the_moment_of_a_stop(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_workers_end_with_the_server(serve):
+    server = serve("--workers", 2)
+    processes = [Path(f"/proc/{worker}/cmdline") for worker in server.workers()]
+    server.process.kill()
+    server.process.wait()
+    wait_until(lambda: not any(one.exists() and one.read_bytes() for one in processes))
+    # The socket of a killed server is taken over.
+    assert b"Spam: True" in serve("--workers", 1).ask("CHECK", SPAM)
+
+
+@pytest.mark.slow
+def test_requests_that_were_begun_are_answered_at_the_end(serve):
+    server = serve("--workers", 1)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(30)
+        client.connect(server.path)
+        client.sendall(BEGUN % len(SPAM))
+        # Another request comes through, so the first one has been accepted.
+        assert b"Spam: True" in server.ask("CHECK", SPAM)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("stopping")
+        client.sendall(SPAM)
+        assert b"Spam: True" in received(client)
+    assert server.process.wait(30) == 0
+
+
+def test_no_connection_is_lost_in_the_moment_of_a_stop(model: Path, tmp_path: Path) -> None:
     with open(tmp_path / "counters", "w+b") as file:
         file.truncate(service.counters_size(1))
-        worker = Worker(Settings(model=str(saved(tmp_path / "m.textnb"))),
-                        service.Counters(file.fileno(), 1))
+        worker = Worker(Settings(model=str(model)), service.Counters(file.fileno(), 1))
 
     async def connect_after(turns: int) -> None:
         """A client comes some turns of the loop after the worker is asked to stop."""
@@ -266,80 +293,36 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(tmp_path: Path) -> None:
         asyncio.run(connect_after(turns))
 
 
-@pytest.mark.slow
-def test_requests_that_were_begun_are_answered_at_the_end(tmp_path: Path) -> None:
-    server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 1)
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(30)
-        client.connect(server.path)
-        client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM))
-        # Another request comes through, so the first one has been accepted.
-        assert b"Spam: True" in server.ask("CHECK", SPAM)
-        server.process.send_signal(signal.SIGTERM)
-        server.wait_for("stopping")
-        client.sendall(SPAM)
-        assert b"Spam: True" in received(client)
-    assert server.ended() == 0
-
-
-@pytest.mark.slow
-def test_workers_end_with_the_server(tmp_path: Path) -> None:
-    server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 2)
-    workers = server.workers()
-    server.process.kill()
-    server.ended()
-    end = time.monotonic() + 30
-    while any(os.path.exists(f"/proc/{worker}/cmdline") and Path(
-            f"/proc/{worker}/cmdline").read_bytes() for worker in workers):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    # The socket of a killed server is taken over.
-    again = Server(tmp_path, tmp_path / "m.textnb", "--workers", 1)
-    assert b"Spam: True" in again.ask("CHECK", SPAM)
-    assert again.stop() == 0
-
-
-@pytest.mark.slow
-def test_thresholds_of_the_model_are_those_of_the_score(tmp_path: Path) -> None:
-    classifier = TextClassifier(ComplementNB(), text="body").fit(pl.DataFrame({
-        "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
-        "label": ["spam", "spam", "ham", "ham"] * 5}))
-    classifier.set_decision(Decision({"spam": 1.5, "ham": 0.5}, positive="spam"))
-    classifier.save(tmp_path / "m.textnb")
-    odds = MailFilter.load(tmp_path / "m.textnb").judge(SPAM).log_odds
-    server = Server(tmp_path, tmp_path / "m.textnb", "--workers", 1)
-    assert b"Spam: True ; %.1f / 5.0" % (5 + odds - 1.5) in server.ask("CHECK", SPAM)
-    assert server.stop() == 0
+# What can't be served
 
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize(("arguments", "code", "error"), [
-    (["none.textnb", "--listen", "x"], 1, "no such model file"),
-    (["m.textnb", "--listen", "0.0.0.0:783"], 2, "loopback"),
-    (["m.textnb", "--listen", "[::]:783"], 2, "loopback"),
-    (["m.textnb", "--listen", "example.org:783"], 2, "HOST:PORT"),
-    (["m.textnb", "--listen", "m.textnb"], 1, "a file that is no socket"),
-    (["m.textnb", "--listen", "no/such/folder/s"], 1, "No such file"),
-    (["m.textnb", "--listen", "x" * 200], 1, "100 bytes"),
-    (["m.textnb", "--listen", "x", "--user", "eve"], 2, "NAME=FILE"),
-    (["m.textnb", "--listen", "x", "--user", "eve=none.textnb"], 1, "no such model file"),
-    (["m.textnb", "--listen", "x", "--timeout", "0"], 2, "--timeout"),
-    (["m.textnb", "--listen", "x", "--max-bytes", "many"], 2, "--max-bytes"),
-    (["m.textnb", "--listen", "x", "--spam-class", "junk"], 2, "no class 'junk'"),
-    (["m.textnb", "--listen", "x", "--ham-class", "junk"], 2,
+    ("none.textnb --listen x", 1, "no such model file"),
+    ("m.textnb --listen 0.0.0.0:783", 2, "loopback"),
+    ("m.textnb --listen [::]:783", 2, "loopback"),
+    ("m.textnb --listen example.org:783", 2, "HOST:PORT"),
+    ("m.textnb --listen m.textnb", 1, "a file that is no socket"),
+    ("m.textnb --listen no/such/folder/s", 1, "No such file"),
+    ("m.textnb --listen " + "x" * 200, 1, "100 bytes"),
+    ("m.textnb --listen x --user eve", 2, "NAME=FILE"),
+    ("m.textnb --listen x --user eve=none.textnb", 1, "no such model file"),
+    ("m.textnb --listen x --timeout 0", 2, "--timeout"),
+    ("m.textnb --listen x --max-bytes many", 2, "--max-bytes"),
+    ("m.textnb --listen x --spam-class junk", 2, "no class 'junk'"),
+    ("m.textnb --listen x --ham-class junk", 2,
      "has no class 'junk' that is not spam; its classes are 'ham', 'spam', and 'spam' is spam"),
-    (["m.textnb", "--listen", "x", "--ham-class", "spam"], 2, "has no class 'spam' that is not"),
-    (["junk.textnb", "--listen", "x"], 1, "junk.textnb"),
-    (["m.textnb"], 2, "--listen")])
-def test_what_can_not_be_served_is_said_at_once(
-    tmp_path: Path, arguments: list[str], code: int, error: str
-) -> None:
-    saved(tmp_path / "m.textnb")
+    ("m.textnb --listen x --ham-class spam", 2, "has no class 'spam' that is not"),
+    # Its socket stays behind.
+    ("linear.textnb --listen y --allow-tell 0", 1, "NBLinear"),
+    ("junk.textnb --listen x", 1, "junk.textnb"), ("m.textnb", 2, "--listen")])
+def test_what_can_not_be_served_is_said_at_once(model, tmp_path, arguments, code, error):
+    saved(tmp_path / "linear.textnb", NBLinear())
     (tmp_path / "junk.textnb").write_bytes(b"junk")
     environment = {name: value for name, value in os.environ.items()
                    if name not in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR")}
     done = subprocess.run(
-        [*PROGRAM, "serve", *arguments], capture_output=True, text=True, check=False, timeout=60,
+        [*PROGRAM, "serve", *arguments.split()], capture_output=True, text=True, timeout=60,
         cwd=tmp_path, env={**environment, "PYTHONPATH": HERE})
     assert (done.returncode, error in done.stderr) == (code, True), done.stderr
     assert not (tmp_path / "x").exists()

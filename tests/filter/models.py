@@ -1,0 +1,64 @@
+"""Models of mail, and what both filters say of a message: the whole one and the quick one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import textnb
+from tests.quick import judge
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLinear, NBLogisticRegression
+from textnb.files.require import Unsupported
+from textnb.filter.mailfilter import MailFilter
+from textnb.filter.verdict import Verdict
+
+ROWS = pl.DataFrame({
+    "subject": ["cheap pills", "lunch", "you won", "minutes", None, "re: lunch"] * 4,
+    "body": ["buy cheap pills now", "see you at noon", "a prize, a prize", "of the meeting हिन्दी",
+             "pills pills pills", "noon it is"] * 4,
+    "label": ["spam", "ham", "spam", "ham", "spam", "ham"] * 4,
+})
+SWAPPED = ROWS.with_columns(pl.col("label").replace({"spam": "ham", "ham": "spam"}))
+MESSAGES = [b"Subject: cheap lunch\n\nsee the pills at noon", b"Subject: x\n\nnothing known here",
+            b"", b"Subject: you won\n\nyou won a prize a prize a prize", b"\xff\xfe\0junk",
+            b"To: a\n\npills", "Subject: हिन्दी\n\nMEETING É".encode(),
+            b"Content-Type: text/html\n\n<p>cheap <b>pi</b>lls</p><a href=x>noon</a>"]
+
+ESTIMATORS = [
+    MultinomialNB(), MultinomialNB(l=0.01, fit_prior=False), MultinomialNB(class_prior=[0.9, 0.1]),
+    MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
+    ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
+    NBLogisticRegression(loss="hinge")]
+# Their maps divide by the length of a text, so that scores are no sums of counts times weights.
+LINEAR = [
+    NBLinear(tf="presence", idf=False, power=1.0, C=10.0), NBLinear(idf=False),
+    NBLinear(tf="count", idf=False, unit_length=False), NBLinear(loss="log", idf=False, held_out=0)]
+
+
+def fitted(estimator=None, rows=ROWS, **settings):
+    return textnb.TextClassifier(estimator, **{"text": "body", **settings}).fit(rows)
+
+
+def saved(path: Path, *arguments: Any, **settings: Any) -> Path:
+    """The file of a model that is fitted."""
+    fitted(*arguments, **settings).save(path)
+    return path
+
+
+def judged(path: Path, message: bytes, **judging: Any) -> Verdict:
+    """The verdict of `MailFilter`, and that of the quick filter is the same."""
+    whole = MailFilter.load(path, **judging).judge(message)
+    try:
+        quick = judge(str(path), message, **judging)
+    except Unsupported as refusal:
+        # Only of odds so near to 0 that rounding could decide.
+        if str(refusal) == "log-odds at a threshold" and abs(whole.log_odds) < 1e-9:
+            return whole
+        raise
+    assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-10, abs=1e-10)
+    assert (quick.status, quick.calibrated, quick.reason, quick.errors, quick.measure) == (
+        whole.status, whole.calibrated, whole.reason, whole.errors, whole.measure)
+    return whole

@@ -1,0 +1,68 @@
+"""The headers of a verdict in a message: their place, and the forged ones that leave it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textnb.filter.headers import disarming, status_line, with_headers
+from textnb.filter.verdict import Verdict
+from textnb.mail.message import parse_message
+
+SPAM = b"Subject: a\n\ncheap pills\n"
+
+
+@pytest.mark.parametrize(("message", "before"), [
+    (SPAM, b""), (SPAM.replace(b"\n", b"\r\n"), b""),
+    (b"From a@b Mon Jan  1 00:00:00 2024\n" + SPAM, b"From a@b Mon Jan  1 00:00:00 2024\n"),
+    (b"\n\ncheap pills", b""), (b"cheap pills", b""), (b"\xff\0\n\xfe cheap pills \r\r\n", b""),
+    (b"From a@b Mon\r\n" + SPAM.replace(b"\n", b"\r\n"), b"From a@b Mon\r\n"),
+    (b"X-Textnb-Status: ham\n" + SPAM, b""),
+    # The header does not take what continues another.
+    (b" folded\n\tmore\n" + SPAM, b" folded\n\tmore\n")], ids=range(9))
+def test_the_status_goes_before_all_headers(message: bytes, before: bytes) -> None:
+    at, line = status_line(message, Verdict("spam", 7.0, False))
+    assert message[:at] == before
+    ending = b"\r\n" if message.partition(b"\n")[0].endswith(b"\r") else b"\n"
+    assert line == (b"X-Textnb-Status: spam; log-odds=7.000000; probability=0.999089; "
+                    b"calibrated=no" + ending)
+
+
+@pytest.mark.parametrize(("message", "written"), [
+    (b"X-Textnb-Status: ham\nTo: b\n\nx", b"X-Original-X-Textnb-Status: ham\nTo: b\n\nx"),
+    (b"To: b\r\nx-textnb-STATUS : ham\r\n\r\nx",
+     b"To: b\r\nX-Original-x-textnb-STATUS : ham\r\n\r\nx"),
+    (b"From a\nX-Textnb-Status:spam\nX-Textnb-Status:ham",
+     b"From a\nX-Original-X-Textnb-Status:spam\nX-Original-X-Textnb-Status:ham"),
+    *((message, message) for message in (
+        b"To: b\n\nX-Textnb-Status: ham\n", b"To: b\nY: X-Textnb-Status: ham\n\n", b"\n\n",
+        b"X-Textnb-Status-Other: ham\n\n", b"To: b\n X-Textnb-Status: ham\n\n"))])
+def test_a_forged_status_gets_another_name(message: bytes, written: bytes) -> None:
+    pieces, begin = b"", 0
+    for at, name in disarming(message):
+        pieces, begin = pieces + message[begin:at] + name, at
+    assert pieces + message[begin:] == written
+
+
+def test_a_forged_status_in_a_large_message_is_found_soon() -> None:
+    # A search that goes back takes hours, which the limit of a test ends.
+    assert disarming(bytearray(b"X-Textnb-Status" * 4_000_000)) == []
+    assert disarming(b"\n" * 50_000_000) == []
+
+
+def test_headers_that_the_sender_forged_are_left_out() -> None:
+    message = (b"From a Thu Aug 22 13:17:22 2002\nX-Spam-Status: No,\n\tscore=-9\nSubject: a\n"
+               b"x-textnb-status: ham\nno header\nX-SPAM-FLAG : NO\nTo: b\n\nX-Spam-Flag: NO\n")
+    assert with_headers(message, ["X-Spam-Flag: YES"]) == (
+        b"From a Thu Aug 22 13:17:22 2002\nX-Spam-Flag: YES\nSubject: a\nno header\n"
+        b"To: b\n\nX-Spam-Flag: NO\n")
+
+
+@given(st.binary(max_size=200).map(lambda raw: raw.replace(b"q", b"\n").replace(b"s", b"\r\n")))
+def test_a_message_keeps_its_other_bytes(raw: bytes) -> None:
+    written = with_headers(raw, ["X-Own: 1"])
+    assert b"X-Own: 1" in written
+    # No header that is left out is in it, so all stays but for our line.
+    assert written.replace(b"X-Own: 1\r\n", b"").replace(b"X-Own: 1\n", b"") == raw
+    parse_message(written)
