@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError
 from textnb.models.base import register_model
 from textnb.models.learned_rows import TfidfModel
-from textnb.runtime.settings import SMOOTHING_NUMBER, NumberOrAuto, setting
+from textnb.runtime.settings import SMOOTHING_ABOVE_0, NumberOrAuto, setting
 
 if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
@@ -73,7 +73,7 @@ class TfidfComplementNB(TfidfModel):
     # Weights of the other classes' terms, not of a model of the text.
     scores_are_log_probabilities = False
 
-    l: NumberOrAuto = setting(1.0, "Smoothing.", names=("--l",), range=SMOOTHING_NUMBER)
+    l: NumberOrAuto = setting(1.0, "Smoothing.", names=("--l",), range=SMOOTHING_ABOVE_0)
     norm: bool = setting(False, "Normalise the weights.", is_common=False)
 
     @property
@@ -84,14 +84,10 @@ class TfidfComplementNB(TfidfModel):
         return proportion_z
 
     def check(self, n_features: int, n_classes: int) -> None:
-        import numpy as np
-
-        from textnb.bayes.formulas import INFINITE_NORM
-        from textnb.bayes.statistics import as_smoothing
+        from textnb.models.nblinear import check_above_0
 
         super().check(n_features, n_classes)
-        if self.norm and np.min(as_smoothing(self.l, n_features)) == 0:
-            raise ParameterError(INFINITE_NORM)
+        check_above_0(self.l, n_features)
 
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
