@@ -81,7 +81,8 @@ MODELS = [
         Tokenizer(pattern=r"[^,]+", ngram_range=(1, 2)),
         Tokenizer.sklearn(strip_accents="unicode", normalize="NFKC"),
         Tokenizer(stop_words=("free", "at"), lowercase=False),
-        Tokenizer(pattern=r"\S+", strip_accents="ascii"))),
+        Tokenizer(pattern=r"\S+", strip_accents="ascii"),
+        Tokenizer(keep=("symbols", "emoji")))),
     (TextClassifier(text=["subject", "body"], label="kind",
                     tokenizer=Tokenizer(field_prefix=["subject"])), MAIL),
     *((TextClassifier(), rows(labels)) for labels in (
@@ -192,7 +193,6 @@ def assert_same_texts(first, second):
         assert same_bits(getattr(left, name), getattr(right, name)), name
 
 
-@pytest.mark.sweep(100)
 @pytest.mark.parametrize(("classifier", "frame"), MODELS,
                          ids=[repr(classifier)[:90] for classifier, _ in MODELS])
 def test_every_model_comes_back(classifier, frame, tmp_path):

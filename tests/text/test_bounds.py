@@ -17,10 +17,10 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.text.kernel_cases import (
+from tests.text.cases import (
     DOCUMENTS,
     ODD,
-    SERVED,
+    TOKENIZERS,
     assert_same_matrix,
     assert_same_rows,
     frame_of,
@@ -45,7 +45,7 @@ def texts(seed, rows):
 @pytest.mark.parametrize("number", range(1, 9))
 @pytest.mark.parametrize("name", ["default", "pairs", "within words", "prefixed", "kept"])
 def test_any_number_of_threads(name, number, monkeypatch):
-    frame, tokenizer = frame_of(texts(number, 600)), SERVED[name]
+    frame, tokenizer = frame_of(texts(number, 600)), TOKENIZERS[name]
     monkeypatch.setenv("TEXTNB_KERNEL", "off")
     expected = count_matrix([frame], tokenizer, "text")
     own = Vocabulary(tokenizer, expected[1].gather_every(2)).counts(frame, "text")
