@@ -193,34 +193,6 @@ def test_an_interrupt_once_the_file_is_whole_leaves_the_new_one(path):
     assert_alone(path, NEW)
 
 
-TRAIN = """
-import os, signal, sys
-import textnb.files.replace
-import textnb.storage.version2
-import textnb.cli.entry
-import textnb.cli.signals
-textnb.cli.signals.GRACE_SECONDS = 1.0
-{prepare}
-sys.argv = ["textnb", "train", sys.argv[1], "-o", sys.argv[2]]
-textnb.cli.entry.main()
-"""
-
-
-@pytest.mark.sweep(1)
-@pytest.mark.parametrize(("where", "step", "name"), [
-    (*PLACES[0], "SIGTERM"), (*PLACES[1], "SIGTERM"), (*PLACES[1], "SIGINT")])
-def test_the_command_tidies_up_when_it_is_stopped(where, step, name, path, tmp_path):
-    before = path.read_bytes()
-    FRAME.write_parquet(tmp_path / "train.parquet")
-    done = python(TRAIN.format(prepare=KILL.format(where=where, step=step, name=name)),
-                  tmp_path / "train.parquet", path)
-    assert done.returncode == 130
-    assert done.stderr.splitlines()[-1] == "interrupted; no output was written or replaced"
-    assert "Traceback" not in done.stderr
-    assert path.read_bytes() == before
-    assert_alone(path, OLD)
-
-
 @pytest.mark.slow
 def test_two_processes_may_save_to_one_place(path):
     code = """
