@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.text.cases import TOKENIZERS, frame_of
 from tests.tiers import examples
@@ -21,6 +22,7 @@ from textnb.text import expression_table
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.expression_table import Interner
+from textnb.text.expressions import separators
 from textnb.text.matrix import Vocabulary, count_matrix, merge_tokens, stack_blocks
 from textnb.text.vocabulary import Limits
 
@@ -109,20 +111,32 @@ class TestCountMatrix:
 
 
 class TestFixedVocabulary:
-    TERMS = ("42", "word1", "word3", "word59")
+    """The cheap split leaves short words among the tokens: it must not count them as terms."""
 
-    def test_every_cell(self, documents):
-        texts = [*documents, "ünknown wörds", "1 2 3 x y z"]
-        counts = Vocabulary(Tokenizer(), pl.Series(self.TERMS)).counts(frame_of(texts), "text")
-        assert_canonical(counts)
-        assert_equal(counts, by_hand(Tokenizer(), texts, list(self.TERMS)))
-        assert np.diff(counts.indptr)[-2:].tolist() == [0, 0]
+    TEXTS = ("b bb bbb a", "", None, "a a aa", "bbb's \0bb", "zz", "ünknown wörds", "1 2 3 x y z")
 
-    @pytest.mark.parametrize("texts", [[], [None], [None, "", "unknown"], ["", "word1"]])
-    def test_rows_that_hold_little(self, texts):
-        counts = Vocabulary(Tokenizer(), pl.Series(self.TERMS)).counts(frame_of(texts), "text")
-        assert counts.shape == (len(texts), 4)
-        assert counts.toarray().tolist() == [[0, int(text == "word1"), 0, 0] for text in texts]
+    @pytest.mark.parametrize("texts", [TEXTS, (), (None,)], ids=["texts", "no row", "a null"])
+    @pytest.mark.parametrize("terms", [
+        # The pattern can match them, they are too short for it, or it can't.
+        ["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"],
+        ["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"],
+        ["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]], ids=str)
+    def test_every_cell_by_both_ways_of_finding_words(self, terms, texts):
+        fast = Tokenizer()
+        # The same words by a pattern that has no cheap split.
+        slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
+        assert separators(slow.plan()) is None
+        for tokenizer in (fast, slow):
+            counts = Vocabulary(tokenizer, pl.Series(sorted(terms))).counts(
+                frame_of(texts), "text")
+            assert_canonical(counts)
+            assert_equal(counts, by_hand(fast, texts, sorted(terms)))
+
+    def test_it_equals_countvectorizer_with_that_vocabulary(self):
+        terms, texts = ["a", "bb", "bbb", "never"], [text or "" for text in self.TEXTS]
+        theirs = CountVectorizer(vocabulary=terms).transform(texts)
+        ours = Vocabulary(Tokenizer.sklearn(), pl.Series(terms)).counts(frame_of(texts), "text")
+        assert ours.toarray().tolist() == theirs.toarray().tolist()
 
     def test_words_that_are_no_terms_may_come_in_any_number(self, monkeypatch):
         """The pool of words is made anew now and then; no answer shows when."""

@@ -7,8 +7,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from textnb import Tokenizer
 from textnb.errors import ParameterError, VocabularyError
-from textnb.text.expressions import separators
-from textnb.text.matrix import Vocabulary, count_matrix
+from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits, vocabulary_series
 
 TEXTS = ["aa bb cc", "aa bb bb", "aa cc cc cc dd", "aa ee ff", "aa ee"]
@@ -135,33 +134,3 @@ def test_a_given_vocabulary_is_sorted_by_code_point():
     assert vocabulary_series(given).to_list() == sorted(given)
     for two in (pl.Series(["b", "a"]), np.array(["b", "a"]), ("b", "a")):
         assert vocabulary_series(two).to_list() == ["a", "b"]
-
-
-class TestLookUp:
-    """The cheap split leaves short words among the tokens: it must not count them as terms."""
-
-    TEXTS = ("b bb bbb a", "", "a a aa", "bbb's \0bb", "zz")
-
-    def counts(self, tokenizer, terms):
-        vocabulary = Vocabulary(tokenizer, pl.Series(sorted(terms)))
-        frame = pl.DataFrame({"text": self.TEXTS})
-        return vocabulary.counts(frame, "text").toarray().tolist()
-
-    @pytest.mark.parametrize("terms", [
-        # The pattern can match them, they are too short for it, or it can't.
-        ["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"],
-        ["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"],
-        ["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]], ids=str)
-    def test_both_ways_of_finding_words_find_the_same(self, terms):
-        fast = Tokenizer()
-        # The same words by a pattern that has no cheap split.
-        slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
-        assert separators(slow.plan()) is None
-        by_hand = [[fast.tokens(text).count(term) for term in sorted(terms)] for text in self.TEXTS]
-        assert self.counts(fast, terms) == by_hand
-        assert self.counts(slow, terms) == by_hand
-
-    def test_it_equals_countvectorizer_with_that_vocabulary(self):
-        terms = ["a", "bb", "bbb", "never"]
-        theirs = CountVectorizer(vocabulary=terms).transform(list(self.TEXTS))
-        assert self.counts(Tokenizer.sklearn(), terms) == theirs.toarray().tolist()
