@@ -101,6 +101,9 @@ CASES = {
     **{f"rows of all lengths, {terms} terms": (
         lambda terms=terms: rows_of_all_lengths(terms), ["default"])
        for terms in (1, 2, 600, 9000)},
+    # Nothing need stand between a word of two letters and a character of such a script.
+    "words that nothing parts": (
+        lambda: ["ab好" * 30_000, "a好" * 30_000, "好" * 60_000, "ab好" * 3], ["default"]),
     "words anywhere": (words_that_begin_and_end_anywhere,
                        ["default", "ASCII", "three letters", "one letter"]),
 }
