@@ -142,11 +142,7 @@ def test_the_document_says_what_the_model_is(saved):
     assert document["settings"] == {
         "text": "text", "label": "label", "min_df": 1, "max_df": 0.9, "max_features": 7,
         "vocabulary": None, "binary": False,
-        "tokenizer": {"pattern": r"[\p{L}\p{M}\p{N}_]{2,}", "lowercase": False,
-                      "ngram_range": [1, 2], "analyzer": "word", "normalize": None,
-                      "strip_accents": None, "stop_words": ["at"], "field_prefix": False,
-                      "unspaced": "pairs", "keep": [], "token_columns": False,
-                      "segmenter": None}}
+        "tokenizer": tokenizer.to_dict()}
     assert document["classes"] == {"type": "string", "labels": ["ham", "news", "spam"],
                                    "documents": [2, 2, 2]}
     for name, array in arrays_of(content).items():
