@@ -9,9 +9,20 @@ import polars as pl
 import pytest
 
 from tests.quick import judge
+from tests.storage.conftest import many_classes
 from tests.storage.members import arrays_of, document_of, members_of, with_array
-from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLinear, TextClassifier, Tokenizer
-from textnb.storage.arithmetic import narrow
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MultinomialNB,
+    NBLinear,
+    NBLogisticRegression,
+    TextClassifier,
+    Tokenizer,
+    load,
+)
+from textnb.storage.arithmetic import narrow, unpack_weights, weights_arrays
+from textnb.storage.terms_reader import TermsReader
 
 FRAME = pl.DataFrame({
     "text": ["free money now money", "cheap free offer", "hello friend lunch", "meeting at lunch",
@@ -197,3 +208,47 @@ def test_a_verdict_does_not_read_the_sample(saved, tmp_path):
     columns = arrays_of(content)[SAMPLE + "columns"]
     path.write_bytes(with_array(content, SAMPLE + "columns", np.full_like(columns, -1)))
     assert judge(str(path), message) == verdict
+
+
+# Weights: those alone that are not 0, where that is smaller, and exact either way
+
+SPARSE = ["weights/classes", "weights/ends", "weights/values"]
+
+
+@pytest.mark.parametrize(("n_terms", "n_classes", "share"), [
+    (5, 3, 0.3), (400, 300, 0.01), (1, 4, 0.0), (7, 3, 1.0), (6, 2, 0.1), (3, 1, 0.5)])
+def test_either_form_comes_back_to_the_bit(n_terms, n_classes, share):
+    rng = np.random.default_rng(1)
+    weights = rng.normal(size=(n_terms, n_classes)) * (rng.random((n_terms, n_classes)) < share)
+    weights = np.where(rng.random(weights.shape) < 0.02, -0.0, np.abs(weights))
+    arrays = weights_arrays(weights)
+    is_sparse = n_classes > 2 and share < 0.5
+    assert sorted(arrays) == (SPARSE if is_sparse else ["weights"])
+    if is_sparse:
+        assert sum(array.nbytes for array in arrays.values()) < weights.nbytes
+        assert arrays["weights/classes"].dtype == (np.uint8 if n_classes <= 256 else np.uint16)
+    again = unpack_weights(arrays, n_terms, n_classes)
+    assert again.tobytes() == np.ascontiguousarray(weights).tobytes()
+
+
+@pytest.mark.parametrize(("estimator", "n_classes", "names"), [
+    (NBLinear(), 12, SPARSE), (NBLogisticRegression(loss="hinge"), 12, SPARSE),
+    (NBLinear(), 2, ["weights"])])
+def test_a_file_of_many_classes_stores_few_weights_and_each_bit(
+    estimator, n_classes, names, saved, tmp_path
+):
+    model = TextClassifier(estimator)
+    content = saved(model, many_classes(n_classes))
+    weights = model.linear_form().weights
+    assert sorted(name for name in arrays_of(content) if name.startswith("weights")) == names
+    assert (len(content) < weights.nbytes) == (names == SPARSE)
+    assert load(tmp_path / "model.textnb").linear_form().weights.tobytes() == weights.tobytes()
+
+
+def test_the_reader_of_single_terms_reads_few_weights(saved, tmp_path):
+    model = TextClassifier(NBLogisticRegression(loss="hinge"))
+    saved(model, many_classes(12))
+    weights = dict(zip(model.vocabulary_, model.linear_form().weights.tolist(), strict=True))
+    some = model.vocabulary_[::7]
+    with TermsReader(tmp_path / "model.textnb") as reader:
+        assert reader.weights([*some, "missing"]) == {term: weights[term] for term in some}

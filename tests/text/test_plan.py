@@ -30,6 +30,7 @@ from textnb.export.targets.known import TARGETS
 from textnb.export.targets.onnx_graph import split_of
 from textnb.export.targets.polars_code import source_of
 from textnb.filter.mailfilter import MailFilter
+from textnb.text import plan as steps
 from textnb.text.compiled import reason_for_expressions, usable_kernel
 from textnb.text.compiled_plan import compiled_plan
 from textnb.text.counting import CountSpec
@@ -37,22 +38,6 @@ from textnb.text.counts import count_by_label
 from textnb.text.expressions import separators, split_expr
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import clean, plain_tokens
-from textnb.text.plan import (
-    Characters,
-    Cleaning,
-    Lowercase,
-    Matches,
-    NGrams,
-    Normalize,
-    Plan,
-    Runs,
-    Splitting,
-    Step,
-    StopWords,
-    StripAccents,
-    WordsAndPairs,
-    plan_of,
-)
 from textnb.text.spans import pieces_of
 
 FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]
@@ -150,17 +135,17 @@ def _bundle(tokenizer, rows):
 
 
 @dataclasses.dataclass(frozen=True)
-class ToyLength(Step):
+class ToyLength(steps.Step):
     """A step that no executor knows."""
 
     most: int
 
 
-class Reversed(Cleaning):
+class Reversed(steps.Cleaning):
     """A cleaning step that no executor knows."""
 
 
-class Letters(Splitting):
+class Letters(steps.Splitting):
     """A splitting step that no executor knows."""
 
 
@@ -175,7 +160,7 @@ class Short(Silent):
     """A tokenizer with an option of its own, which its plan says."""
 
     def plan(self):
-        return Plan((*super().plan().steps, ToyLength(self.toy_length)))
+        return steps.Plan((*super().plan().steps, ToyLength(self.toy_length)))
 
 
 class ShortByCode(Short):
@@ -199,21 +184,22 @@ class OfFour(Tokenizer):
 FRAME = pl.DataFrame({"text": ["extraordinary film", "bad film", "dull plot", "fine plot"] * 5,
                       "label": ["pos", "neg", "neg", "pos"] * 5})
 SHORT = ["bad", "dull", "film", "fine", "plot"]
-RUNS = Runs(r"\w+", r"\w", 1)
+RUNS = steps.Runs(r"\w+", r"\w", 1)
 UNKNOWN = {
-    "last": (Plan((Lowercase(), RUNS, ToyLength(4))), r"ToyLength\(most=4\)"),
-    "before stop words": (Plan((RUNS, ToyLength(4), StopWords(("a",)))), r"ToyLength\(most=4\)"),
-    "cleaning": (Plan((Reversed(), RUNS)), r"Reversed\(\)"),
-    "splitting": (Plan((Lowercase(), Letters())), r"Letters\(\)"),
-    "a value": (Plan((StripAccents("greek"), RUNS)), "strip_accents='greek'"),
-    "a form": (Plan((Normalize("NFX"), RUNS)), "normalize='NFX'"),
+    "last": (steps.Plan((steps.Lowercase(), RUNS, ToyLength(4))), r"ToyLength\(most=4\)"),
+    "before stop words": (steps.Plan((RUNS, ToyLength(4), steps.StopWords(("a",)))),
+                          r"ToyLength\(most=4\)"),
+    "cleaning": (steps.Plan((Reversed(), RUNS)), r"Reversed\(\)"),
+    "splitting": (steps.Plan((steps.Lowercase(), Letters())), r"Letters\(\)"),
+    "a value": (steps.Plan((steps.StripAccents("greek"), RUNS)), "strip_accents='greek'"),
+    "a form": (steps.Plan((steps.Normalize("NFX"), RUNS)), "normalize='NFX'"),
 }
 
 
 def _split_at_spaces(plan):
     """The plan with all that ONNX can't do but the unknown step replaced by what it can."""
-    steps = [Matches("[^ ]+") if step == RUNS else step for step in plan.steps]
-    return Plan(tuple(step for step in steps if step != Lowercase()))
+    changed = [steps.Matches("[^ ]+") if step == RUNS else step for step in plan.steps]
+    return steps.Plan(tuple(step for step in changed if step != steps.Lowercase()))
 
 
 class ByPlan(Tokenizer):
@@ -316,44 +302,45 @@ class TestPlan:
         ("lowercase", 1), ("unspaced", "added"), ("segmenter", 5), ("added", None)])
     def test_other_values_and_settings_have_no_step(self, name, value):
         with pytest.raises(ParameterError, match=f"no step of a plan does {name}={value!r}"):
-            plan_of({**Tokenizer().to_dict(), name: value})
+            steps.plan_of({**Tokenizer().to_dict(), name: value})
 
     @pytest.mark.parametrize("name", FIELDS)
     def test_settings_that_lack(self, name):
         settings = Tokenizer().to_dict()
         del settings[name]
         with pytest.raises(ParameterError, match=f"setting '{name}' is missing"):
-            plan_of(settings)
+            steps.plan_of(settings)
 
     @pytest.mark.parametrize(("pattern", "kind"), [
-        (r"\w+", WordsAndPairs), (r"[\p{L}']{3,}", WordsAndPairs), (r"[\d]+", WordsAndPairs),
-        ("[a-z']+", Runs)])
+        *((pattern, steps.WordsAndPairs) for pattern in (r"\w+", r"[\p{L}']{3,}", r"[\d]+")),
+        ("[a-z']+", steps.Runs)])
     def test_runs_that_may_hold_characters_of_scripts_without_spaces(self, pattern, kind):
         assert type(Tokenizer(pattern).plan().after_cleaning[0]) is kind
-        assert type(Tokenizer(pattern, unspaced="whole").plan().after_cleaning[0]) is Runs
+        assert type(Tokenizer(pattern, unspaced="whole").plan().after_cleaning[0]) is steps.Runs
 
-    @pytest.mark.parametrize("steps", [
-        (), (Lowercase(),), (RUNS, Lowercase()), (RUNS, Matches("a")),
-        (RUNS, NGrams(1, 2), StopWords(("a",))), (RUNS, NGrams(1, 2), NGrams(1, 2))])
-    def test_steps_in_another_order(self, steps):
+    @pytest.mark.parametrize("listed", [
+        (), (steps.Lowercase(),), (RUNS, steps.Lowercase()), (RUNS, steps.Matches("a")),
+        (RUNS, steps.NGrams(1, 2), steps.StopWords(("a",))),
+        (RUNS, steps.NGrams(1, 2), steps.NGrams(1, 2))])
+    def test_steps_in_another_order(self, listed):
         with pytest.raises(ParameterError, match="in this order"):
-            Plan(steps)
+            steps.Plan(listed)
 
     def test_a_step_is_a_value(self):
-        assert NGrams(1, 2) == NGrams(min_n=1, max_n=2) != NGrams(1, 3)
-        assert NGrams(1, 2) != Characters(1, 2)
-        assert len({NGrams(1, 2), NGrams(1, 2), Characters(1, 2)}) == 2
+        assert steps.NGrams(1, 2) == steps.NGrams(min_n=1, max_n=2) != steps.NGrams(1, 3)
+        assert steps.NGrams(1, 2) != steps.Characters(1, 2)
+        assert len({steps.NGrams(1, 2), steps.NGrams(1, 2), steps.Characters(1, 2)}) == 2
         assert pickle.loads(pickle.dumps(Tokenizer().plan())) == Tokenizer().plan()
         with pytest.raises(AttributeError, match="NGrams is immutable"):
-            NGrams(1, 2).min_n = 2
+            steps.NGrams(1, 2).min_n = 2
         for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"max_n": 2}),
                               ((1,), {"n": 2})):
             with pytest.raises(TypeError, match=r"NGrams has the fields \('min_n', 'max_n'\)"):
-                NGrams(*values, **named)
+                steps.NGrams(*values, **named)
 
     def test_equal_settings_have_one_plan(self):
         assert Tokenizer(ngram_range=(1, 2)).plan() is Tokenizer(ngram_range=(1, 2)).plan()
-        assert Tokenizer().plan() == plan_of(Tokenizer().to_dict())
+        assert Tokenizer().plan() == steps.plan_of(Tokenizer().to_dict())
 
     def test_every_step_names_its_setting(self):
         for tokenizer in TOKENIZERS.values():
