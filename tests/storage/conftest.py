@@ -68,11 +68,11 @@ def files(tmp_path_factory):
     """The file of each of the models."""
     path = tmp_path_factory.mktemp("models") / "model.textnb"
 
-    def saved(fit):
+    def file_of(fit):
         fit().save(path)
         return path.read_bytes()
 
-    return {name: saved(fit) for name, fit in MODELS.items()}
+    return {name: file_of(fit) for name, fit in MODELS.items()}
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def scores(model):
 
 
 @pytest.fixture
-def loaded_or_refused(load):
+def load_or_none(load):
     """The model of some bytes; None if they are refused, by an error of one readable line."""
 
     def attempt(content):
@@ -113,7 +113,7 @@ def loaded_or_refused(load):
 
 
 @pytest.fixture
-def refused(load):
+def assert_refused(load):
     """Bytes give a ModelFileError of one readable line, which names the file and says why."""
 
     def check(content, match="is not a sound textnb model", **settings):

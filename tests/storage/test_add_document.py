@@ -170,8 +170,8 @@ def test_changed_arrays_under_right_checksums(tmp_path):
 def test_ascending(strings, ordered):
     strings = sorted(set(strings)) if ordered else strings
     ends = np.cumsum([len(one) for one in strings], dtype=np.int64)
-    found = is_ascending(np.frombuffer(b"".join(strings), np.uint8), ends)
-    assert found == all(a < b for a, b in pairwise(strings))
+    ascending = is_ascending(np.frombuffer(b"".join(strings), np.uint8), ends)
+    assert ascending == all(a < b for a, b in pairwise(strings))
 
 
 class TestCommand:
@@ -208,11 +208,11 @@ class TestCommand:
     ):
         classifier.fit(rows).save(tmp_path / "m.textnb")
         options = [*arguments, "--as", "spam", "-o"]
-        said, polars = update(*options, "new.textnb", given=given)
+        messages, polars = update(*options, "new.textnb", given=given)
         assert not polars
-        assert "learned from 1 document in" in said
-        assert "\n3 classes, " in said
-        assert said.endswith(" terms -> new.textnb\n")
+        assert "learned from 1 document in" in messages
+        assert "\n3 classes, " in messages
+        assert messages.endswith(" terms -> new.textnb\n")
         _, polars = update(*options, "other.textnb", "--where", "true", given=given)
         assert polars
         assert (tmp_path / "new.textnb").read_bytes() == (tmp_path / "other.textnb").read_bytes()
@@ -223,6 +223,6 @@ class TestCommand:
         (["-", "--read", "format=mail"], "box.mbox", 2), (["box.mbox"], None, 2),
         (["a.eml", "--new-class", "x"], None, 1), (["a.eml", "--on-error"], None, 0)])
     def test_all_else_goes_the_other_way(self, arguments, given, learned, update):
-        said, polars = update(*arguments, "--as", "ham", given=given)
+        messages, polars = update(*arguments, "--as", "ham", given=given)
         assert polars
-        assert f"learned from {learned} document" in said
+        assert f"learned from {learned} document" in messages

@@ -188,8 +188,8 @@ except KeyboardInterrupt:
     where, step = PLACES[-1]
     terminated = "sys.stdout.flush()\n" + KILL.format(where=where, step=step, name="SIGTERM")
     done = save_elsewhere(path, "\n".join([*each, terminated]))
-    told = [f"{step} ['{path.name}'] {before.hex()}" for _, step in PLACES]
-    assert (done.stdout.splitlines(), done.stderr) == (told, "")
+    lines = [f"{step} ['{path.name}'] {before.hex()}" for _, step in PLACES]
+    assert (done.stdout.splitlines(), done.stderr) == (lines, "")
     assert done.returncode == -signal.SIGTERM
     assert path.read_bytes() == before
     assert textnb.load(path).classes_.tolist() == OLD

@@ -32,7 +32,7 @@ FRAME = pl.DataFrame({
 
 
 @pytest.fixture
-def saved(tmp_path):
+def file_of(tmp_path):
     """The file of a classifier that has learned the rows."""
 
     def save(model, frame=FRAME, **learning):
@@ -48,7 +48,7 @@ def terms_of(content):
     return [text[a:b].decode() for a, b in pairwise([0, *ends])]
 
 
-def counted(content):
+def counts_of(content):
     """Terms, counts (classes x terms) and documents per class, from the file alone."""
     arrays, classes, terms = arrays_of(content), document_of(content)["classes"], terms_of(content)
     counts = np.zeros((len(classes["labels"]), len(terms)))
@@ -80,17 +80,17 @@ def complement(counts, documents, l):
 @pytest.mark.parametrize(("estimator", "weights_of"), [
     (MultinomialNB(l=0.7), multinomial), (BernoulliNB(l=0.7), bernoulli),
     (ComplementNB(l=0.7), complement)], ids=["multinomial", "bernoulli", "complement"])
-def test_weights_follow_from_the_stored_counts(estimator, weights_of, saved):
+def test_weights_follow_from_the_stored_counts(estimator, weights_of, file_of):
     model = TextClassifier(estimator)
-    terms, counts, documents = counted(saved(model))
+    terms, counts, documents = counts_of(file_of(model))
     weights, intercept = weights_of(counts, documents, 0.7)
     assert terms == model.vocabulary_
     np.testing.assert_allclose(model.linear_form().weights, weights, rtol=1e-12)
     np.testing.assert_allclose(model.linear_form().intercept, intercept, rtol=1e-12)
 
 
-def test_counts_are_those_of_the_documents(saved):
-    terms, counts, documents = counted(saved(TextClassifier()))
+def test_counts_are_those_of_the_documents(file_of):
+    terms, counts, documents = counts_of(file_of(TextClassifier()))
     expected = {
         (name, term): sum(text.split().count(term) for text in group["text"])
         for (name,), group in FRAME.group_by("label") for term in terms}
@@ -100,47 +100,47 @@ def test_counts_are_those_of_the_documents(saved):
     assert documents.tolist() == [2, 2, 2]
 
 
-def test_terms_outside_the_limits_are_kept_with_their_frequency(saved):
+def test_terms_outside_the_limits_are_kept_with_their_frequency(file_of):
     model = TextClassifier(min_df=2)
-    content = saved(model)
+    content = file_of(model)
     terms, arrays = terms_of(content), arrays_of(content)
     frequency = {term: sum(term in text.split() for text in FRAME["text"]) for term in terms}
     assert dict(zip(terms, arrays["terms/documents"].tolist(), strict=True)) == frequency
     assert [term for term, n in frequency.items() if n >= 2] == model.vocabulary_
-    kept = np.unpackbits(arrays["terms/kept"], bitorder="little")[:len(terms)]
-    assert [term for term, bit in zip(terms, kept, strict=True) if bit] == model.vocabulary_
+    within = np.unpackbits(arrays["terms/kept"], bitorder="little")[:len(terms)]
+    assert [term for term, bit in zip(terms, within, strict=True) if bit] == model.vocabulary_
     assert 0 < len(model.vocabulary_) < len(terms)
-    assert "terms/kept" not in arrays_of(saved(TextClassifier()))
+    assert "terms/kept" not in arrays_of(file_of(TextClassifier()))
 
 
 @pytest.mark.parametrize("limits", [{}, {"min_df": 2}, {"max_features": 3}], ids=str)
-def test_sums_over_the_terms_that_have_a_column(limits, saved):
-    def counts_of_columns(model):
-        content = saved(model)
-        terms, counts, documents = counted(content)
+def test_sums_over_the_terms_that_have_a_column(limits, file_of):
+    def of_columns(model):
+        content = file_of(model)
+        terms, counts, documents = counts_of(content)
         return (arrays_of(content), counts[:, [terms.index(term) for term in model.vocabulary_]],
                 documents)
 
-    arrays, counts, documents = counts_of_columns(TextClassifier(BernoulliNB(l=0.5), **limits))
+    arrays, counts, documents = of_columns(TextClassifier(BernoulliNB(l=0.5), **limits))
     assert arrays["totals/counts"].tolist() == counts.sum(axis=1).tolist()
     p = (counts + 0.5) / (documents[:, None] + 1.0)
     np.testing.assert_allclose(arrays["totals/absent"], np.log1p(-p).sum(axis=1), rtol=1e-12)
-    arrays, counts, _ = counts_of_columns(TextClassifier(ComplementNB(norm=True), **limits))
+    arrays, counts, _ = of_columns(TextClassifier(ComplementNB(norm=True), **limits))
     others = counts.sum(axis=0) - counts + 1.0
     theta = others / others.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(arrays["totals/norms"], np.log(theta).sum(axis=1), rtol=1e-12)
 
 
-def test_every_256th_term_is_in_the_index(saved):
-    arrays = arrays_of(saved(TextClassifier(), pl.DataFrame({
+def test_every_256th_term_is_in_the_index(file_of):
+    arrays = arrays_of(file_of(TextClassifier(), pl.DataFrame({
         "text": [" ".join(f"é{n:05}" for n in range(1000)), "zz"], "label": ["a", "b"]})))
     assert arrays["index/bytes"].tobytes().decode() == "zzé00255é00511é00767"
     assert arrays["index/ends"].tolist() == [2, 9, 16, 23]
 
 
-def test_the_document_says_what_the_model_is(saved):
+def test_the_document_says_what_the_model_is(file_of):
     tokenizer = Tokenizer(ngram_range=(1, 2), stop_words=["at"], lowercase=False)
-    content = saved(TextClassifier(ComplementNB(l=0.25, norm=True), tokenizer=tokenizer,
+    content = file_of(TextClassifier(ComplementNB(l=0.25, norm=True), tokenizer=tokenizer,
                                    max_df=0.9, max_features=7))
     document = document_of(content)
     assert list(document) == ["format", "version", "textnb", "kind", "estimator", "settings",
@@ -160,9 +160,9 @@ def test_the_document_says_what_the_model_is(saved):
         assert document["arrays"][name] == {"type": array.dtype.str, "shape": list(array.shape)}
 
 
-def test_numbers_are_of_32_bits_where_they_fit(saved):
+def test_numbers_are_of_32_bits_where_they_fit(file_of):
     kinds = {name: array.dtype.str
-             for name, array in arrays_of(saved(TextClassifier(min_df=2))).items()}
+             for name, array in arrays_of(file_of(TextClassifier(min_df=2))).items()}
     assert kinds == {
         "index/bytes": "|u1", "index/ends": "<i4", "totals/counts": "<i8", "terms/bytes": "|u1",
         "terms/ends": "<i4", "terms/documents": "<i4", "counts/ends": "<i4",
@@ -172,9 +172,9 @@ def test_numbers_are_of_32_bits_where_they_fit(saved):
     assert narrow(np.zeros(0, np.int64)).dtype == np.int32
 
 
-def test_it_is_a_zip_whose_document_is_text_for_people(saved):
+def test_it_is_a_zip_whose_document_is_text_for_people(file_of):
     labels = ["spam", "haм", "日本", "日本", "é", "é"]
-    content = saved(TextClassifier(), FRAME.with_columns(label=pl.Series(labels)))
+    content = file_of(TextClassifier(), FRAME.with_columns(label=pl.Series(labels)))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.namelist()[0] == "model.json"
         assert archive.namelist()[-1] == "blocks.npy"
@@ -193,17 +193,17 @@ SAMPLE = "optional/sample/"
     ("sublinear", ["classes", "columns", "counts", "ends"]),
     # Where presence counts, nothing else is kept.
     ("presence", ["classes", "columns", "ends"])])
-def test_the_rows_of_a_sample_are_arrays(tf, names, saved):
-    content = saved(TextClassifier(NBLinear(idf=False, tf=tf)), keep_sample=9)
+def test_the_rows_of_a_sample_are_arrays(tf, names, file_of):
+    content = file_of(TextClassifier(NBLinear(idf=False, tf=tf)), keep_sample=9)
     assert sorted(name for name in arrays_of(content) if name.startswith(SAMPLE)) == [
         SAMPLE + name for name in names]
     assert document_of(content)["sample"] == {"most": 9}
 
 
-def test_a_verdict_does_not_read_the_sample(saved, tmp_path):
+def test_a_verdict_does_not_read_the_sample(file_of, tmp_path):
     path, message = tmp_path / "model.textnb", b"Subject: x\n\ncheap lunch"
     rows = FRAME.filter(pl.col("label") != "news").rename({"text": "body"})
-    content = saved(TextClassifier(NBLinear(idf=False), text="body"), rows, keep_sample=9)
+    content = file_of(TextClassifier(NBLinear(idf=False), text="body"), rows, keep_sample=9)
     verdict = judge(str(path), message)
     columns = arrays_of(content)[SAMPLE + "columns"]
     path.write_bytes(with_array(content, SAMPLE + "columns", np.full_like(columns, -1)))
@@ -235,19 +235,19 @@ def test_either_form_comes_back_to_the_bit(n_terms, n_classes, share):
     (NBLinear(), 12, SPARSE), (NBLogisticRegression(loss="hinge"), 12, SPARSE),
     (NBLinear(), 2, ["weights"])])
 def test_a_file_of_many_classes_stores_few_weights_and_each_bit(
-    estimator, n_classes, names, saved, tmp_path
+    estimator, n_classes, names, file_of, tmp_path
 ):
     model = TextClassifier(estimator)
-    content = saved(model, many_classes(n_classes))
+    content = file_of(model, many_classes(n_classes))
     weights = model.linear_form().weights
     assert sorted(name for name in arrays_of(content) if name.startswith("weights")) == names
     assert (len(content) < weights.nbytes) == (names == SPARSE)
     assert load(tmp_path / "model.textnb").linear_form().weights.tobytes() == weights.tobytes()
 
 
-def test_the_reader_of_single_terms_reads_few_weights(saved, tmp_path):
+def test_the_reader_of_single_terms_reads_few_weights(file_of, tmp_path):
     model = TextClassifier(NBLogisticRegression(loss="hinge"))
-    saved(model, many_classes(12))
+    file_of(model, many_classes(12))
     weights = dict(zip(model.vocabulary_, model.linear_form().weights.tolist(), strict=True))
     some = model.vocabulary_[::7]
     with TermsReader(tmp_path / "model.textnb") as reader:

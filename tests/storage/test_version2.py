@@ -68,7 +68,7 @@ FREE = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_changed_array_is_refused_unless_it_may_have_been_learned(
-    name, files, loaded_or_refused
+    name, files, load_or_none
 ):
     accepted = {}
     for array, values in arrays_of(files[name]).items():
@@ -77,7 +77,7 @@ def test_a_changed_array_is_refused_unless_it_may_have_been_learned(
             if changed is not None and changed.shape == values.shape and (
                     changed.tobytes() == values.tobytes()):
                 continue
-            model = loaded_or_refused(with_array(files[name], array, changed))
+            model = load_or_none(with_array(files[name], array, changed))
             if model is not None:
                 assert scores(model)
                 accepted.setdefault(array, set()).add(what)
@@ -122,9 +122,9 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("name", "array", "change", "words"), DAMAGED)
-def test_what_is_wrong_with_an_array_is_said(name, array, change, words, files, refused):
+def test_what_is_wrong_with_an_array_is_said(name, array, change, words, files, assert_refused):
     values = arrays_of(files[name]).get(array)
-    refused(with_array(files[name], array, change(values)), words)
+    assert_refused(with_array(files[name], array, change(values)), words)
 
 
 @pytest.mark.parametrize(("name", "count", "words"), [
@@ -132,11 +132,11 @@ def test_what_is_wrong_with_an_array_is_said(name, array, change, words, files, 
     *(("bernoulli", count, "sound") for count in (4, 1000, 2**62, 2**63 - 1)),
     *((name, count, "counts are too large to add") for name in ("multinomial", "complement")
       for count in (2**62, 2**63 - 1))])
-def test_counts_that_documents_can_not_have_are_refused(name, count, words, files, refused):
+def test_counts_that_documents_can_not_have_are_refused(name, count, words, files, assert_refused):
     """Each count is replaced, and sums of them are right where they fit."""
     classes = arrays_of(files[name])["counts/classes"]
     content = with_array(files[name], "counts/values", np.full(classes.shape, count))
-    refused(with_array(content, "totals/counts", count * np.bincount(classes)), words)
+    assert_refused(with_array(content, "totals/counts", count * np.bincount(classes)), words)
 
 
 def test_an_array_that_is_optional_may_be_left_unread(files, load):
@@ -150,7 +150,7 @@ def test_an_array_that_is_optional_may_be_left_unread(files, load):
     [b"aa", b"b\xff", b"cc", b"dd"], [b"aa", b"\xc3", b"\xa9a", b"zz"],
     [b"aa", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"\xf4\x90\x80\x80"], [b"", b"", b"a", b"b"]],
     ids=str)
-def test_terms_that_are_not_sorted_strings_are_refused(terms, refused, tmp_path):
+def test_terms_that_are_not_sorted_strings_are_refused(terms, assert_refused, tmp_path):
     path = tmp_path / "four"
     TextClassifier().fit(["aa bb", "cc dd"], ["x", "y"]).save(path)
     whole = np.frombuffer(b"".join(terms), np.uint8)
@@ -159,11 +159,11 @@ def test_terms_that_are_not_sorted_strings_are_refused(terms, refused, tmp_path)
     for name, array in (("terms/bytes", whole), ("terms/ends", ends),
                         ("index/bytes", whole[:len(terms[0])]), ("index/ends", ends[:1])):
         content = with_array(content, name, array)
-    refused(content)
+    assert_refused(content)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_mutated_file_is_read_or_refused(name, files, loaded_or_refused, tmp_path):
+def test_a_mutated_file_is_read_or_refused(name, files, load_or_none, tmp_path):
     """Members, whose checksums are all right; and the file as a whole."""
     rng, members, read = random.Random(name), members_of(files[name]), 0
     for number in range(MUTATIONS):
@@ -173,7 +173,7 @@ def test_a_mutated_file_is_read_or_refused(name, files, loaded_or_refused, tmp_p
         else:
             content = signed(mutated(files[name], rng))
         began = time.perf_counter()
-        model = loaded_or_refused(content)
+        model = load_or_none(content)
         if model is not None:
             read += 1
             assert not np.isnan(np.frombuffer(scores(model)[:8 * 4])).any()
@@ -184,7 +184,7 @@ def test_a_mutated_file_is_read_or_refused(name, files, loaded_or_refused, tmp_p
     assert read < MUTATIONS, "no mutation was seen"
 
 
-def test_a_mutated_sample_of_rows_is_learned_on_or_refused(files, loaded_or_refused):
+def test_a_mutated_sample_of_rows_is_learned_on_or_refused(files, load_or_none):
     rng, content = random.Random(0), files["sample"]
     samples = {name: array for name, array in arrays_of(content).items() if "sample" in name}
     read = 0
@@ -193,7 +193,7 @@ def test_a_mutated_sample_of_rows_is_learned_on_or_refused(files, loaded_or_refu
         raw = bytearray(samples[name].tobytes())
         raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
         changed = np.frombuffer(bytes(raw), samples[name].dtype)
-        model = loaded_or_refused(with_array(content, name, changed))
+        model = load_or_none(with_array(content, name, changed))
         if model is not None:
             model.partial_fit(["new money", "free lunch"], ["spam", "ham"])
             read += 1

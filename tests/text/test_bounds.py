@@ -91,5 +91,5 @@ def test_an_interrupt_is_seen():
         assert ran.stdout.readline() == "ready\n"
         time.sleep(0.3)
         ran.send_signal(signal.SIGINT)
-        _, told = ran.communicate(timeout=20)
-    assert "KeyboardInterrupt" in told
+        _, errors = ran.communicate(timeout=20)
+    assert "KeyboardInterrupt" in errors

@@ -43,7 +43,7 @@ def documents():
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def counted(request, documents):
+def matrix(request, documents):
     """A tokenizer, the matrix of the documents, and its terms."""
     tokenizer = TOKENIZERS[request.param]
     return tokenizer, *count_matrix([frame_of(documents)], tokenizer, "text")
@@ -76,8 +76,8 @@ def assert_equal(left, right):
 
 
 class TestCountMatrix:
-    def test_every_cell(self, counted, documents):
-        tokenizer, counts, terms = counted
+    def test_every_cell(self, matrix, documents):
+        tokenizer, counts, terms = matrix
         every = {token for text in documents for token in tokenizer.tokens(text or "")}
         assert terms.to_list() == sorted(every)
         assert terms.dtype == pl.String
@@ -92,8 +92,8 @@ class TestCountMatrix:
     @pytest.mark.parametrize("size", [
         {"rows": 1}, {"rows": 7}, {"rows": 31}, {"rows": 299}, {"rows": 300}, {"rows": 1000},
         {"max_bytes": 100}, {"max_bytes": 3000}, {"max_bytes": 100_000}], ids=str)
-    def test_batches_do_not_show(self, size, counted, documents):
-        tokenizer, whole, terms = counted
+    def test_batches_do_not_show(self, size, matrix, documents):
+        tokenizer, whole, terms = matrix
         vocabulary = Vocabulary(tokenizer, terms)
         for source in (frame_of(documents), frame_of(documents).lazy()):
             counts, same = count_matrix(batches(source, ["text"], **size), tokenizer, "text")
@@ -197,34 +197,34 @@ class TestCountsByLabel:
         "label": ["y", "x", "x", "y", "x", "z"]})
 
     def test_occurrences(self):
-        counted = count_by_label([self.FRAME], CountSpec(
+        counts = count_by_label([self.FRAME], CountSpec(
             Tokenizer(), "text", "label", Limits(min_df=2)))
-        assert counted.terms.to_list() == ["aa", "bb", "cc"]
-        assert counted.classes.tolist() == ["x", "y", "z"]
-        assert counted.class_count.tolist() == [3, 2, 1]
-        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
-        assert counted.document_frequency.tolist() == [3, 2, 1]
-        assert counted.occurrences is None
-        assert {counted.class_count.dtype, counted.feature_count.dtype,
-                counted.document_frequency.dtype} == {np.dtype(np.int64)}
+        assert counts.terms.to_list() == ["aa", "bb", "cc"]
+        assert counts.classes.tolist() == ["x", "y", "z"]
+        assert counts.class_count.tolist() == [3, 2, 1]
+        assert counts.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
+        assert counts.document_frequency.tolist() == [3, 2, 1]
+        assert counts.occurrences is None
+        assert {counts.class_count.dtype, counts.feature_count.dtype,
+                counts.document_frequency.dtype} == {np.dtype(np.int64)}
 
-    @pytest.mark.parametrize(("above", "counts"), [
+    @pytest.mark.parametrize(("above", "expected"), [
         (0.0, [[2, 0, 1], [1, 1, 0], [0, 1, 0]]), (1.0, [[0, 0, 0], [0, 1, 0], [0, 0, 0]])])
-    def test_presence(self, above, counts):
-        counted = count_by_label([self.FRAME], CountSpec(
+    def test_presence(self, above, expected):
+        counts = count_by_label([self.FRAME], CountSpec(
             Tokenizer(), "text", "label", presence_above=above))
-        assert counted.feature_count.tolist() == counts
-        assert counted.occurrences.tolist() == [3, 3, 1]
+        assert counts.feature_count.tolist() == expected
+        assert counts.occurrences.tolist() == [3, 3, 1]
 
     def test_more_classes_and_terms_than_the_table_starts_with(self):
         n = 3000
         frame = pl.DataFrame({"text": [f"w{k} common" for k in range(n)],
                               "label": [k % 40 for k in range(n)]})
-        counted = count_by_label(
+        counts = count_by_label(
             batches(frame, ["text"], rows=100), CountSpec(Tokenizer(), "text", "label"))
-        assert counted.feature_count.shape == (40, n + 1)
-        assert counted.feature_count.sum() == 2 * n
-        columns = dict(zip(counted.terms, counted.feature_count.T.tolist(), strict=True))
+        assert counts.feature_count.shape == (40, n + 1)
+        assert counts.feature_count.sum() == 2 * n
+        columns = dict(zip(counts.terms, counts.feature_count.T.tolist(), strict=True))
         assert columns["common"] == [n // 40] * 40
         assert columns["w81"] == [int(k == 1) for k in range(40)]
 

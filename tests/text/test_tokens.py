@@ -90,7 +90,7 @@ def any_tokenizer(draw, columns):
         stop_words=tuple(draw(st.lists(st.sampled_from(PIECES), max_size=3))))
 
 
-def executed(name, tokenizer, columns):
+def terms_by(name, tokenizer, columns):
     """What an executor finds; None if it refuses the tokenizer."""
     try:
         return EXECUTORS[name](tokenizer, columns)
@@ -111,7 +111,7 @@ class TestAnyText:
                           in_order=tokenizer.analyzer == "word")
         for name in ("separators", "plain Python", "compiled kernel") if len(names) == 1 else (
                 "plain Python", "compiled kernel"):
-            found = executed(name, tokenizer, columns)
+            found = terms_by(name, tokenizer, columns)
             if found is not None:
                 # Noncharacters are unassigned for ever: plain Python answers no text with them.
                 answered = [row for row in range(len(rows)) if found[row] is not None]
@@ -304,7 +304,7 @@ def test_an_example_in_every_executor(changed, text, tokens):
     tokenizer = Tokenizer(**changed)
     assert tokenizer.tokens(text) == tokens
     for name in EXECUTORS:
-        found = executed(name, tokenizer, {"text": [text]})
+        found = terms_by(name, tokenizer, {"text": [text]})
         assert_same_terms(found or [tokens], [tokens], in_order=name != "compiled kernel")
 
 
