@@ -90,7 +90,7 @@ class TestEveryFieldAndExecutor:
             tokenizer, columns)
         assert_same_terms(found, expected, in_order=False)
 
-    @pytest.mark.sweep(8, 160)
+    @pytest.mark.sweep(8, 200)
     @pytest.mark.parametrize("name", WITH_ORACLE)
     @pytest.mark.parametrize("base", [{}, SPLIT], ids=["default", "split"])
     @pytest.mark.parametrize("target", [
@@ -123,6 +123,13 @@ class TestEveryFieldAndExecutor:
                                          np.zeros(len(bundle.intercept)))
                   for terms in by_the_oracle(tokenizer, columns)]
         np.testing.assert_allclose(answered.scores, scores, rtol=1e-9, atol=1e-9)
+
+
+    @pytest.mark.parametrize("target", ["sql-sqlite", "onnx"])
+    def test_a_target_that_keeps_no_symbols_says_so(self, target, tmp_path):
+        model = TextClassifier(tokenizer=TOKENIZERS["kept"]).fit(FRAME)
+        with pytest.raises(ExportError, match="keep="):
+            textnb.export_model(model, tmp_path / "out", target, reads="text")
 
 
 def _bundle(tokenizer, rows):
