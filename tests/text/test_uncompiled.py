@@ -1,6 +1,7 @@
 """The kernel's sources do uncompiled what they do compiled, and what expressions do."""
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,6 +42,7 @@ class Table:
         return with_views(getattr(self._own, name))
 
 
+@cache
 def uncompiled():
     spans, terms, rows = (source(f"text/native/{name}.py") for name in PACKAGES[KERNEL])
 
