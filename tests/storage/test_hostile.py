@@ -223,6 +223,15 @@ DAMAGED = [
     ("sample", "sample", "its sample has more rows than it holds", [{"most": 8}]),
     ("multinomial", "sample", "it has a sample of rows", [{"most": 9}]),
     ("sample", "estimator/parameters/idf", "it has a sample of rows", [True]),
+    # What only some models have
+    ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1]),
+    ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),
+    ("multinomial", "pruned", "not counted by integers above 0",
+     [{"terms": 1, "occurrences": 0, "at_most": 1}, {"terms": 1, "at_most": 1}, 5]),
+    ("multinomial", "since_fit", "change its weights", [{"learned": 1, "forgotten": 0}]),
+    ("sample", "since_fit", "counted since the fit are no counts", [
+        {}, 5, {"learned": 1}, {"learned": 0, "forgotten": 0}, {"learned": -1, "forgotten": 1},
+        {"learned": 2**53, "forgotten": 0}, {"learned": 1.0, "forgotten": 0}]),
     # Shapes are seen before memory is taken.
     ("multinomial", "arrays/terms~ends/shape", "no known type and shape|not of its size", [
         [2**61], [2**40, 2**40], [0], [-1], [10**30], [1.0], [True], ["1"], [], [1, 1, 1], None,
