@@ -216,7 +216,8 @@ SPARSE = ["weights/classes", "weights/ends", "weights/values"]
 
 
 @pytest.mark.parametrize(("n_terms", "n_classes", "share"), [
-    (5, 3, 0.3), (400, 300, 0.01), (90, 256, 0.01), (1, 4, 0.0), (7, 3, 1.0), (6, 2, 0.1), (3, 1, 0.5)])
+    (5, 3, 0.3), (400, 300, 0.01), (90, 256, 0.01), (1, 4, 0.0), (7, 3, 1.0), (6, 2, 0.1),
+    (3, 1, 0.5)])
 def test_either_form_comes_back_to_the_bit(n_terms, n_classes, share):
     rng = np.random.default_rng(1)
     weights = rng.normal(size=(n_terms, n_classes)) * (rng.random((n_terms, n_classes)) < share)
