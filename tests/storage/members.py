@@ -1,53 +1,47 @@
 """Model files taken apart and put together by hand, with right checksums."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textnb.files.blocks import BLOCK, DIGESTS, DOCUMENT, array_header, write_blocks
 
-MARK = b"textnb-model 2 sha256:"
 
-
-def members_of(content: bytes) -> dict[str, bytes]:
-    """The members' contents, but for the checksums."""
+def members_of(content):
+    """The members' contents by name, without the checksums."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist() if name != DIGESTS}
 
 
-def document_of(content: bytes) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(members_of(content)[DOCUMENT])
-    return document
+def document_of(content):
+    """What the file says of its model, as JSON."""
+    return json.loads(members_of(content)[DOCUMENT])
 
 
-def arrays_of(content: bytes) -> dict[str, NDArray[Any]]:
+def arrays_of(content):
+    """The arrays by name."""
     with np.load(io.BytesIO(content)) as loaded:
         return {name: loaded[name] for name in document_of(content)["arrays"]}
 
 
-def built(members: Mapping[str, bytes]) -> bytes:
+def built(members):
     """A file of the members, whose checksums are right."""
     buffer = io.BytesIO()
     write_blocks(buffer, [(name, [content]) for name, content in members.items()])
     return buffer.getvalue()
 
 
-def with_document(content: bytes, document: str | bytes) -> bytes:
-    """The file with another document."""
+def with_document(content, document):
+    """The file with another document, as a string or as bytes."""
     raw = document.encode() if isinstance(document, str) else document
     return built({**members_of(content), DOCUMENT: raw})
 
 
-def with_value(content: bytes, path: tuple[str, ...], value: Any) -> bytes:
+def with_value(content, path, value):
     """The file with one value of its document replaced; it is removed if it is `...`."""
     document = document_of(content)
     place = document
@@ -60,7 +54,7 @@ def with_value(content: bytes, path: tuple[str, ...], value: Any) -> bytes:
     return with_document(content, json.dumps(document))
 
 
-def with_array(content: bytes, name: str, array: NDArray[Any] | None) -> bytes:
+def with_array(content, name, array):
     """The file with another array of a name, which its document declares; without it if None."""
     members, document = members_of(content), document_of(content)
     members.pop(f"{name}.npy", None)
@@ -72,7 +66,7 @@ def with_array(content: bytes, name: str, array: NDArray[Any] | None) -> bytes:
     return built({**members, DOCUMENT: json.dumps(document).encode()})
 
 
-def signed(content: bytes) -> bytes:
+def signed(content):
     """The same bytes with the checksums that they ask for, as far as there is a place for them."""
     changed = bytearray(content)
     entry = changed.rfind(DIGESTS.encode()) - 46
@@ -88,4 +82,24 @@ def signed(content: bytes) -> bytes:
     crc = zlib.crc32(changed[content:at]).to_bytes(4, "little")
     changed[start + 14:start + 18] = changed[entry + 16:entry + 20] = crc
     changed[-64:] = hashlib.sha256(changed[start:-64]).hexdigest().encode()
+    return bytes(changed)
+
+
+def mutated(content, rng):
+    """The bytes with some changed, lost or added: at the end, where footers are, half of them."""
+    changed = bytearray(content)
+    for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
+        start = 0 if rng.random() < 0.5 else max(0, len(changed) - 800)
+        at, kind = rng.randrange(start, len(changed)), rng.random()
+        if kind < 0.4:
+            changed[at] ^= 1 << rng.randrange(8)
+        elif kind < 0.7:
+            changed[at] = rng.choice([0, 1, 127, 128, 255, rng.randrange(256)])
+        elif kind < 0.8:
+            number = rng.choice([-1, 2**31 - 1, 0, 1])
+            changed[at:at + 4] = number.to_bytes(4, "little", signed=True)
+        elif kind < 0.9:
+            del changed[at:at + rng.randrange(1, 9)]
+        else:
+            changed[at:at] = rng.randbytes(rng.randrange(1, 9))
     return bytes(changed)

@@ -7,15 +7,11 @@ It takes the settings as `Tokenizer.to_dict` writes them. Python and the engine 
 versions of Unicode: `foreign` holds the characters of which they may not think alike.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import groupby, pairwise, takewhile
-from typing import Any
 
 import polars as pl
 
@@ -28,13 +24,13 @@ _SCRIPTS = re.compile(
 CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
 
 
-def ranges(codes: Iterable[int]) -> str:
+def ranges(codes):
     """Code points as sorted hexadecimal ranges.
 
     >>> ranges([3, 1, 2, 17])
     '1-3 11'
     """
-    found: list[list[int]] = []
+    found = []
     for code in sorted(codes):
         if found and found[-1][1] == code - 1:
             found[-1][1] = code
@@ -43,16 +39,14 @@ def ranges(codes: Iterable[int]) -> str:
     return " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in found)
 
 
-def differing(
-    python: Callable[[str], object], engine: Callable[[pl.Expr], pl.Expr]
-) -> list[int]:
+def differing(python, engine):
     """The code points on which a function of Python and an expression of the engine disagree."""
     answers = pl.DataFrame({"c": CHARACTERS}).select(engine(pl.col("c"))).to_series().to_list()
     return [ord(c) for c, answer in zip(CHARACTERS, answers, strict=True) if python(c) != answer]
 
 
 @cache
-def foreign() -> frozenset[str]:
+def foreign():
     """The characters that Python or the engine leaves unassigned, so that they may differ there.
 
     Noncharacters are left out: no version of Unicode will ever assign them.
@@ -66,7 +60,7 @@ def foreign() -> frozenset[str]:
 
 
 @cache
-def in_python(pattern: str) -> re.Pattern[str]:
+def in_python(pattern):
     r"""A pattern of the engine as one of Python; of the properties, [\p{L}\p{M}\p{N}] are known."""
     # Python's \w has no marks and all of category N: there is no plain translation.
     assert not re.search(r"\\w|\\p\{(?![LMN]\})", pattern), pattern
@@ -74,16 +68,13 @@ def in_python(pattern: str) -> re.Pattern[str]:
 
 
 @cache
-def _category(major: str) -> str:
+def _category(major):
     codes = [ord(c) for c in CHARACTERS if unicodedata.category(c)[0] == major]
     return re.sub(r"[0-9a-f]+", lambda found: f"\\U{int(found[0], 16):08x}",
                   ranges(codes)).replace(" ", "")
 
 
-def terms(
-    columns: Mapping[str, str | Sequence[str | None] | None], settings: Mapping[str, Any], *,
-    plain: bool,
-) -> list[str]:
+def terms(columns, settings, *, plain):
     """The terms of one document, in order (in some order for characters).
 
     Parameters
@@ -99,53 +90,49 @@ def terms(
             for name, text in columns.items() for gram in ngrams(name, text, settings)]
 
 
-def ngrams(
-    name: str, text: str | Sequence[str | None] | None, settings: Mapping[str, Any]
-) -> list[tuple[str, list[str]]]:
+def ngrams(name, text, settings):
     """The n-grams of one column: the field's prefix, and the words, or one run of characters."""
     field, lists = settings["field_prefix"], settings["token_columns"]
     prefix = f"{name}:" if field is True or (field and name in field) else ""
-    if lists is True or (lists and name in lists):
-        return [(prefix, gram) for gram in _ngrams_of_tokens(text or [], settings)]
-    assert text is None or isinstance(text, str)
-    if settings["segmenter"]:
-        return [(prefix, gram) for gram in _ngrams_of_tokens(segment(text or ""), settings)]
-    text = cleaned(text or "", settings)
     least, most = settings["ngram_range"]
-    if settings["analyzer"] == "char":
-        return [(prefix, [gram]) for gram in _characters(text, least, most)]
-    if settings["analyzer"] == "char_wb":
-        return [(prefix, [gram]) for gram in _characters_in_words(text, least, most)]
-    if settings["keep"]:
-        words = kept_and_words(text, settings)
-        return [(prefix, words[at:at + n])
-                for n in range(least, most + 1) for at in range(len(words) - n + 1)]
-    found = in_python(settings["pattern"]).findall
-
-    def find(text: str) -> list[str]:
-        return with_pairs(text, settings) if pairs else found(text)
-
-    pairs = settings["unspaced"] == "pairs" and _least(settings["pattern"]) is not None
-    stops = {word for stop in settings["stop_words"] for word in find(cleaned(stop, settings))}
-    words = [word for word in find(text) if word not in stops]
+    if lists is True or (lists and name in lists):
+        words = _words_of_tokens(text or [], settings)
+    elif settings["segmenter"]:
+        words = _words_of_tokens(segment(text or ""), settings)
+    else:
+        assert text is None or isinstance(text, str)
+        text = cleaned(text or "", settings)
+        if settings["analyzer"] == "char":
+            return [(prefix, [gram]) for gram in _characters(text, least, most)]
+        if settings["analyzer"] == "char_wb":
+            return [(prefix, [gram]) for gram in _characters_in_words(text, least, most)]
+        words = kept_and_words(text, settings) if settings["keep"] else _words(text, settings)
     return [(prefix, words[at:at + n])
             for n in range(least, most + 1) for at in range(len(words) - n + 1)]
 
 
-def segment(text: str) -> list[str]:
+def segment(text):
     """A segmenter of a user, which every setting of this name means here."""
     return text.split(" ")
 
 
-def _ngrams_of_tokens(tokens: Sequence[str | None], settings: Mapping[str, Any]) -> list[list[str]]:
-    least, most = settings["ngram_range"]
+def _words_of_tokens(tokens, settings):
     stops = {cleaned(stop, settings) for stop in settings["stop_words"]}
-    words = [word for token in tokens if token is not None
-             and (word := cleaned(token, settings)) and word not in stops]
-    return [words[at:at + n] for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+    return [word for token in tokens if token is not None
+            and (word := cleaned(token, settings)) and word not in stops]
 
 
-def kept_and_words(text: str, settings: Mapping[str, Any]) -> list[str]:
+def _words(text, settings):
+    pairs = settings["unspaced"] == "pairs" and _least(settings["pattern"]) is not None
+
+    def find(text):
+        return with_pairs(text, settings) if pairs else in_python(settings["pattern"]).findall(text)
+
+    stops = {word for stop in settings["stop_words"] for word in find(cleaned(stop, settings))}
+    return [word for word in find(text) if word not in stops]
+
+
+def kept_and_words(text, settings):
     """Words of the default pattern and what is kept, character by character."""
     pairs, at, words = settings["unspaced"] == "pairs", 0, []
     while at < len(text):
@@ -161,13 +148,13 @@ def kept_and_words(text: str, settings: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _in_word(character: str) -> bool:
+def _in_word(character):
     return unicodedata.category(character)[0] in "LMN" or character == "_"
 
 
-def _kept(kind: str, text: str) -> str:
+def _kept(kind, text):
     """What a kind keeps at the beginning of a text; empty for nothing."""
-    def spaced(c: str, categories: str) -> bool:
+    def spaced(c, categories):
         return unicodedata.category(c)[0] in categories and not is_unspaced(c)
 
     if kind == "emoji":
@@ -187,13 +174,13 @@ def _kept(kind: str, text: str) -> str:
     return amount[0] if amount else ""
 
 
-def _least(pattern: str) -> int | None:
+def _least(pattern):
     """The shortest run of a class with properties; None for other patterns."""
     run = re.fullmatch(r"\[[^\]]*\\p[^\]]*\](\+|\{(\d+),\})", pattern)
     return run and int(run[2] or 1)
 
 
-def with_pairs(text: str, settings: Mapping[str, Any]) -> list[str]:
+def with_pairs(text, settings):
     """Words, and the pairs of characters of scripts without spaces."""
     least, words = _least(settings["pattern"]), []
     for run in in_python(re.sub(r"\{\d+,\}$", "+", settings["pattern"])).findall(text):
@@ -207,11 +194,11 @@ def with_pairs(text: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 @cache
-def is_unspaced(character: str) -> bool:
+def is_unspaced(character):
     return bool(_SCRIPTS.match(unicodedata.name(character, "")))
 
 
-def joined(prefix: str, words: list[str], settings: Mapping[str, Any], *, plain: bool) -> str:
+def joined(prefix, words, settings, *, plain):
     """An n-gram as the one string by which it is stored."""
     special = ""
     if settings["analyzer"] == "word" and settings["ngram_range"][1] > 1 and not plain:
@@ -222,7 +209,7 @@ def joined(prefix: str, words: list[str], settings: Mapping[str, Any], *, plain:
         prefix + "".join("\\" + c if c in special else c for c in word) for word in words)
 
 
-def cleaned(text: str, settings: Mapping[str, Any]) -> str:
+def cleaned(text, settings):
     if settings["normalize"] is not None:
         text = unicodedata.normalize(settings["normalize"], text)
     if settings["lowercase"] in ("tr", "az"):
@@ -240,13 +227,13 @@ def cleaned(text: str, settings: Mapping[str, Any]) -> str:
     return text
 
 
-def _characters(text: str, least: int, most: int) -> list[str]:
+def _characters(text, least, most):
     """White space of two characters or more counts as one space."""
     text = re.sub(r"\s\s+", " ", text)
     return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
 
 
-def _characters_in_words(text: str, least: int, most: int) -> list[str]:
+def _characters_in_words(text, least, most):
     """N-grams of each word between two spaces; one shorter than the shortest counts once."""
     found = []
     for word in text.split():

@@ -9,15 +9,34 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from tests.text.plain_tokens import foreign
 from textnb import BernoulliNB, TextClassifier, Tokenizer
-from textnb.frames.batches import batches
-from textnb.text.matrix import count_matrix
 
+pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 ENGLISH = tuple(sorted(ENGLISH_STOP_WORDS))
 TOKENS = ("ngram_range", "analyzer", "strip_accents", "lowercase", "stop_words")
 
 # Corpus, and the characters in it on which Unicode 14 (Python 3.11) and the engine differ.
 CORPORA = {"20newsgroups": "", "imdb": "", "ag_news_subset": "", "sms_spam": "", "r8": "",
            "indicnews_bengali": ""}
+ALL = 1 << 40
+# A corpus, how many of its rows, and settings of CountVectorizer.
+CASES = [
+    *((name, ALL, {}) for name in CORPORA),
+    *((name, rows, settings) for name in ("sms_spam", "r8") for rows, settings in [
+        *((500, {"analyzer": analyzer, "ngram_range": sizes}) for analyzer, sizes in (
+            ("char", (2, 4)), ("char_wb", (2, 4)), ("char_wb", (5, 6)))),
+        (500, {"strip_accents": "unicode", "analyzer": "char", "ngram_range": (3, 3)}),
+        *((1500, settings) for settings in (
+            {"ngram_range": (1, 2)}, {"ngram_range": (2, 3)}, {"lowercase": False},
+            {"strip_accents": "unicode"}, {"strip_accents": "ascii"}, {"stop_words": ENGLISH},
+            {"stop_words": ENGLISH, "ngram_range": (1, 2), "min_df": 2},
+            {"binary": True}, {"min_df": 2}, {"min_df": 0.01}, {"max_df": 10}, {"max_df": 0.05},
+            {"min_df": 3, "max_df": 0.5}, {"min_df": 0.0, "max_df": 1.0},
+            {"min_df": 1, "max_df": 1},
+            {"binary": True, "min_df": 0.002, "max_df": 300, "ngram_range": (1, 2)}))]),
+    # A script in which most words hold combining marks, by characters and by shreds of words.
+    *(("indicnews_bengali", 4000, settings) for settings in (
+        {"analyzer": "char", "ngram_range": (2, 3)},
+        {"analyzer": "char_wb", "ngram_range": (2, 4), "strip_accents": "unicode"}))]
 
 
 @pytest.fixture(scope="module")
@@ -27,34 +46,25 @@ def read(corpus):
         5 if name == "imdb" else 1).collect())
 
 
-def assert_same_cells(ours, theirs):
-    theirs.sort_indices()
-    assert ours.shape == theirs.shape
-    assert np.array_equal(ours.indptr, theirs.indptr)
-    assert np.array_equal(ours.indices, theirs.indices)
-    assert np.array_equal(ours.data, theirs.data)
-
-
 def assert_same(frame, **settings):
     """A TextClassifier's vocabulary and matrix equal CountVectorizer's; the number of terms."""
-    vectorizer = CountVectorizer(**settings)
+    vectorizer = CountVectorizer(**{name: list(value) if name == "stop_words" else value
+                                    for name, value in settings.items()})
     theirs = vectorizer.fit_transform(frame["text"].to_list())
     tokens = {name: settings.pop(name) for name in TOKENS if name in settings}
     model = TextClassifier(tokenizer=Tokenizer.sklearn(**tokens), **settings).fit(frame)
     assert model.vocabulary_ == vectorizer.get_feature_names_out().tolist()
-    assert_same_cells(model.transform(frame), theirs)
+    ours = model.transform(frame)
+    theirs.sort_indices()
+    assert ours.shape == theirs.shape
+    for part in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(ours, part), getattr(theirs, part)), part
     return len(model.vocabulary_)
 
 
-@pytest.mark.parametrize("name", CORPORA)
-def test_defaults(read, name):
-    frame = read(name)
-    counts, terms = count_matrix(batches(frame, ["text"]), Tokenizer.sklearn(), "text")
-    vectorizer = CountVectorizer()
-    theirs = vectorizer.fit_transform(frame["text"].to_list())
-    assert terms.to_list() == vectorizer.get_feature_names_out().tolist()
-    assert_same_cells(counts, theirs)
-    assert counts.nnz > 50_000
+@pytest.mark.parametrize(("name", "rows", "settings"), CASES, ids=lambda value: str(value)[:70])
+def test_every_cell(read, name, rows, settings):
+    assert assert_same(read(name).head(rows), **settings) > 10
 
 
 @pytest.mark.parametrize("name", CORPORA)
@@ -64,53 +74,15 @@ def test_no_character_is_one_on_which_unicode_versions_differ(read, name):
     assert "".join(sorted(set(beyond_ascii.drop_nulls()) & foreign())) == CORPORA[name]
 
 
-@pytest.mark.parametrize("name", ["sms_spam", "r8"])
-@pytest.mark.parametrize("settings", [
-    {"ngram_range": (1, 2)},
-    {"ngram_range": (2, 3)},
-    {"analyzer": "char", "ngram_range": (2, 4)},
-    {"analyzer": "char_wb", "ngram_range": (2, 4)},
-    {"analyzer": "char_wb", "ngram_range": (5, 6)},
-    {"lowercase": False},
-    {"strip_accents": "unicode"},
-    {"strip_accents": "ascii"},
-    {"strip_accents": "unicode", "analyzer": "char", "ngram_range": (3, 3)},
-    {"stop_words": ENGLISH},
-    {"stop_words": ENGLISH, "ngram_range": (1, 2), "min_df": 2},
-    {"binary": True},
-    {"min_df": 2},
-    {"min_df": 0.01},
-    {"max_df": 10},
-    {"max_df": 0.05},
-    {"min_df": 3, "max_df": 0.5},
-    {"min_df": 0.0, "max_df": 1.0},
-    {"min_df": 1, "max_df": 1},
-    {"binary": True, "min_df": 0.002, "max_df": 300, "ngram_range": (1, 2)},
-], ids=lambda settings: str(settings)[:70])
-@pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
-def test_settings(read, name, settings):
-    settings = {key: list(value) if key == "stop_words" else value
-                for key, value in settings.items()}
-    rows = 500 if "char" in settings.get("analyzer", "") else 1500
-    assert assert_same(read(name).head(rows), **settings) > 10
-
-
-def test_accents(read):
-    """A corpus where stripping changes words."""
+def test_stripping_accents_changes_words(read):
     frame = read("imdb").filter(pl.col("text").str.contains(r"[^\x00-\x7F]"))
     assert frame.height > 900
     plain = assert_same(frame)
     assert assert_same(frame, strip_accents="unicode") < plain
     assert assert_same(frame, strip_accents="ascii") != plain
-
-
-def test_marks(read):
-    """A script in which most words hold combining marks, by characters and by shreds of words."""
-    frame = read("indicnews_bengali").head(4000)
-    plain = assert_same(frame, ngram_range=(1, 2))
-    assert assert_same(frame, strip_accents="unicode", ngram_range=(1, 2)) != plain
-    assert_same(frame, analyzer="char", ngram_range=(2, 3))
-    assert_same(frame, analyzer="char_wb", ngram_range=(2, 4), strip_accents="unicode")
+    marks = read("indicnews_bengali").head(4000)
+    assert assert_same(marks, ngram_range=(1, 2)) != (
+        assert_same(marks, strip_accents="unicode", ngram_range=(1, 2)))
 
 
 def test_word_pairs_of_a_larger_corpus(read):
@@ -122,16 +94,15 @@ def test_word_pairs_of_a_larger_corpus(read):
 class TestMaxFeatures:
     """scikit-learn takes any of the terms that tie for the last place; here the smaller terms."""
 
-    @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
-    @pytest.mark.parametrize("binary", [False, True])
-    def test_without_a_tie_at_the_boundary(self, read, binary):
-        frame = read("r8").head(2000)
-        totals = self._totals(frame, binary)
-        ranked = np.sort(totals)[::-1]
+    @pytest.mark.parametrize(("rows", "settings"), [
+        (2000, {"binary": False}), (2000, {"binary": True}), (ALL, {"min_df": 5, "max_df": 0.1})])
+    def test_without_a_tie_at_the_boundary(self, read, rows, settings):
+        frame = read("r8").head(rows)
+        counts = CountVectorizer(**settings).fit_transform(frame["text"].to_list())
+        ranked = np.sort(np.asarray(counts.sum(axis=0)).ravel())[::-1]
         sizes = [int(k) for k in np.flatnonzero(ranked[:-1] != ranked[1:]) + 1]
-        assert sizes[0] == 1
-        for size in (1, sizes[9], sizes[len(sizes) // 2], sizes[-1]):
-            assert assert_same(frame, max_features=size, binary=binary) == size
+        for size in (sizes[0], sizes[9], sizes[len(sizes) // 2], sizes[-1]):
+            assert assert_same(frame, max_features=size, **settings) == size
 
     @pytest.mark.parametrize("size", [100, 1000, 5000, 10_000])
     def test_with_a_tie_the_smaller_terms_stay(self, read, size):
@@ -148,21 +119,9 @@ class TestMaxFeatures:
         boundary = ranked[size - 1][0]
         assert {t for n, t in ranked if n < boundary} <= theirs & set(limited.vocabulary_)
 
-    def test_together_with_the_other_limits(self, read):
-        frame = read("r8")
-        counts = CountVectorizer(min_df=5, max_df=0.1).fit_transform(frame["text"].to_list())
-        ranked = np.sort(np.asarray(counts.sum(axis=0)).ravel())[::-1]
-        size = int(np.flatnonzero(ranked[:-1] != ranked[1:])[60]) + 1
-        assert assert_same(frame, min_df=5, max_df=0.1, max_features=size) == size
-
     def test_a_model_of_presence_ranks_terms_by_their_occurrences(self, read):
         """As CountVectorizer followed by BernoulliNB, which binarises the counts itself."""
         frame = read("r8")
         counted = TextClassifier(max_features=200).fit(frame)
         present = TextClassifier(BernoulliNB(), max_features=200).fit(frame)
         assert present.vocabulary_ == counted.vocabulary_
-
-    @staticmethod
-    def _totals(frame, binary):
-        counts = CountVectorizer(binary=binary).fit_transform(frame["text"].to_list())
-        return np.asarray(counts.sum(axis=0)).ravel()

@@ -17,10 +17,10 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.text.kernel_cases import (
+from tests.text.cases import (
     DOCUMENTS,
     ODD,
-    SERVED,
+    TOKENIZERS,
     assert_same_matrix,
     assert_same_rows,
     frame_of,
@@ -45,7 +45,7 @@ def texts(seed, rows):
 @pytest.mark.parametrize("number", range(1, 9))
 @pytest.mark.parametrize("name", ["default", "pairs", "within words", "prefixed", "kept"])
 def test_any_number_of_threads(name, number, monkeypatch):
-    frame, tokenizer = frame_of(texts(number, 600)), SERVED[name]
+    frame, tokenizer = frame_of(texts(number, 600)), TOKENIZERS[name]
     monkeypatch.setenv("TEXTNB_KERNEL", "off")
     expected = count_matrix([frame], tokenizer, "text")
     own = Vocabulary(tokenizer, expected[1].gather_every(2)).counts(frame, "text")
@@ -91,5 +91,5 @@ def test_an_interrupt_is_seen():
         assert ran.stdout.readline() == "ready\n"
         time.sleep(0.3)
         ran.send_signal(signal.SIGINT)
-        _, told = ran.communicate(timeout=20)
-    assert "KeyboardInterrupt" in told
+        _, errors = ran.communicate(timeout=20)
+    assert "KeyboardInterrupt" in errors

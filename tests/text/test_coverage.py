@@ -1,4 +1,4 @@
-"""Texts without a known term: told in fit, predict and test, with the likely cause."""
+"""Texts without a known term: a warning of fit, predict and test, with the likely cause."""
 
 import logging
 import warnings
@@ -11,6 +11,8 @@ import textnb
 from textnb import TextClassifier, Tokenizer, UnknownTermsWarning, evaluate, write_report
 
 CAUSE = r'written without spaces .* Tokenizer\(unspaced="pairs"\), the default'
+OTHERS = "Likely causes: another language"
+TWO_FIFTHS = r"20 of 50 texts \(40%\) hold no term that the model knows"
 WHOLE = Tokenizer(unspaced="whole")
 WORDS = TextClassifier(tokenizer=WHOLE).fit(["aa bb"] * 20, ["x", "y"] * 10)
 UNKNOWN = pl.DataFrame({"text": ["zz"] * 20 + ["aa"] * 30, "label": ["x", "y"] * 25})
@@ -24,33 +26,25 @@ def phrases(rows, seed):
     return pl.DataFrame({"text": texts, "label": ["x", "y"] * (rows // 2)})
 
 
-def test_fit_warns_where_words_are_whole_phrases():
-    with pytest.warns(UnknownTermsWarning, match=CAUSE):
-        TextClassifier(tokenizer=WHOLE).fit(phrases(100, 1))
-    fitted = TextClassifier().fit(phrases(10_000, 1))
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: TextClassifier(tokenizer=WHOLE).fit(phrases(100, 1)), CAUSE),
+    (lambda: TextClassifier().fit([f"a{i} b{i}" for i in range(100)], ["x", "y"] * 50), OTHERS),
     # A model of pairs of characters that meets another script: spaces are not the cause.
-    with pytest.warns(UnknownTermsWarning, match="Likely causes: another language"):
-        fitted.predict(["\u0e01\u0e02"] * 20)
-    with pytest.warns(UnknownTermsWarning, match="Likely causes: another language"):
-        TextClassifier().fit(pl.DataFrame({"text": [f"a{i} b{i}" for i in range(100)],
-                                           "label": ["x", "y"] * 50}))
-    # Of few documents nothing is said.
-    TextClassifier().fit(phrases(18, 1))
+    (lambda: TextClassifier().fit(phrases(10_000, 1)).predict(["\u0e01\u0e02"] * 20), OTHERS),
+    (lambda: WORDS.predict(phrases(20, 2)), CAUSE), (lambda: WORDS.predict(UNKNOWN), TWO_FIFTHS),
+    (lambda: WORDS.predict(UNKNOWN["text"].to_list()), TWO_FIFTHS),
+    (lambda: evaluate(WORDS, UNKNOWN), TWO_FIFTHS)])
+def test_texts_without_a_known_term_are_warned_of(call, message):
+    with pytest.warns(UnknownTermsWarning, match=message):
+        call()
 
 
-def test_predict_warns_of_texts_without_a_known_term():
-    told = r"20 of 50 texts \(40%\) hold no term that the model knows"
-    with pytest.warns(UnknownTermsWarning, match=told):
-        WORDS.predict(UNKNOWN)
-    with pytest.warns(UnknownTermsWarning, match=told):
-        WORDS.predict(UNKNOWN["text"].to_list())
-    with pytest.warns(UnknownTermsWarning, match=told):
-        evaluate(WORDS, UNKNOWN)
-    with pytest.warns(UnknownTermsWarning, match=CAUSE):
-        WORDS.predict(phrases(20, 2))
-    # Empty texts are another matter, and fewer than 20 tell nothing.
-    WORDS.predict(["", " ", None] * 30 + ["aa"])
-    WORDS.predict(["zz"] * 19)
+@pytest.mark.parametrize("call", [
+    lambda: TextClassifier().fit(phrases(18, 1)), lambda: WORDS.predict(["zz"] * 19),
+    lambda: WORDS.predict(["", " ", None] * 30 + ["aa"])],
+    ids=["few documents", "few texts", "empty texts"])
+def test_few_or_empty_texts_tell_nothing(call):
+    call()
 
 
 def test_a_report_warns_too(tmp_path):

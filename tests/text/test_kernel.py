@@ -15,16 +15,16 @@ import pytest
 from hypothesis import example, given, settings
 
 import textnb
-from tests.text.kernel_cases import (
+from tests.text.cases import (
+    ANY_TEXTS,
+    BY_EXPRESSIONS,
+    COMPILED,
     DOCUMENTS,
-    LISTS,
-    NOT_SERVED,
-    SERVED,
-    TEXTS,
+    TOKENIZERS,
     assert_same_counts,
     assert_same_matrix,
-    assert_same_rows,
     frame_of,
+    two_columns,
 )
 from tests.tiers import examples
 from textnb import BernoulliNB, TextClassifier, Tokenizer
@@ -34,7 +34,7 @@ from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, build
 from textnb.text import compiled, counting
 from textnb.text.character_class import CharacterClass
-from textnb.text.compiled import reason_for_expressions, usable_kernel
+from textnb.text.compiled import reading, reason_for_expressions, usable_kernel
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
@@ -44,6 +44,8 @@ from textnb.text.vocabulary import Limits
 
 if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
     pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
+
+WORDS = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9"]
 
 
 @cache
@@ -66,51 +68,78 @@ def both(run):
     return found[0], found[1]
 
 
-def table_of(tokenizer, secret=None):
-    kernel = usable_kernel()
-    return TermTable(kernel, tokenizer, secret)
+class OwnTokenizer(Tokenizer):
+    """A subclass with an expression of its own, of which no plan tells."""
+
+    def expr(self, text):
+        return super().expr(text).list.eval(pl.element().filter(pl.element().str.len_chars() < 9))
+
+
+def long_texts():
+    draw = random.Random(5)
+    parts = ["ab", "é", "हिन्दी", "x", "  ", "\n", "cat", "日本語", "-"]
+    # Longer than what is looked at at a time
+    return ["".join(draw.choices(parts, k=60_000)), "a" * 200_000,
+            "é" * 100_000 + " " + "b" * 70_000, "日本語" * 40_000, "word " * 30_000, "end"]
+
+
+def rows_of_all_lengths(terms):
+    draw = random.Random(terms)
+    return [" ".join(f"w{draw.randrange(terms)}" for _ in range(length))
+            for length in [0, 1, 23, 24, 25, 26, 4000, *range(2, 400, 19), 1]]
+
+
+def words_that_begin_and_end_anywhere():
+    return [before * offset + word * length + after
+            for before in " é" for word in ("a", "ß") for after in ("", " ", "한")
+            for offset in range(18) for length in range(18)]
+
+
+# Texts, and the tokenizers that count them.
+CASES = {
+    "long texts": (long_texts, ["default", "pairs", "characters", "within words"]),
+    **{f"rows of all lengths, {terms} terms": (
+        lambda terms=terms: rows_of_all_lengths(terms), ["default"])
+       for terms in (1, 2, 600, 9000)},
+    # Nothing need stand between a word of two letters and a character of such a script.
+    "words that nothing parts": (
+        lambda: ["ab好" * 30_000, "a好" * 30_000, "好" * 60_000, "ab好" * 3], ["default"]),
+    "words anywhere": (words_that_begin_and_end_anywhere,
+                       ["default", "ASCII", "three letters", "one letter"]),
+}
 
 
 class TestEquality:
     @pytest.mark.sweep(20)
-    @pytest.mark.parametrize("name", [*SERVED, *LISTS])
+    @pytest.mark.parametrize("name", [*TOKENIZERS, "own code"])
     @settings(deadline=None, max_examples=examples(60))
-    @given(texts=TEXTS, unseen=TEXTS)
+    @given(texts=ANY_TEXTS, unseen=ANY_TEXTS)
     @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen, words \U0001f642", "a\\ b a\x01b"])
     def test_counts_of_any_text(self, name, texts, unseen):
         """Also where expressions find the words, and the kernel counts them."""
-        tokenizer = {**SERVED, **LISTS}[name]
-        assert bool(reason_for_expressions(tokenizer)) == (name in LISTS)
-        assert_same_counts(both, tokenizer, texts, unseen)
+        tokenizer = TOKENIZERS.get(name, OwnTokenizer(ngram_range=(1, 2)))
+        assert bool(reason_for_expressions(tokenizer)) == (name not in COMPILED)
+        assert_same_counts(
+            both, tokenizer, two_columns(tokenizer, texts), two_columns(tokenizer, unseen))
 
-    def test_texts_beside_lists_of_tokens(self):
-        frame = pl.DataFrame({
-            "title": ["ab cd", None, "ef ef", "x y"],
-            "words": [["New York", "cd"], ["ab", None, ""], None, ["A b", "c\x01"]]})
-        tokenizer = Tokenizer(token_columns=("words",), field_prefix=("words",), ngram_range=(1, 2))
-        assert_same_matrix(*both(lambda: count_matrix(
-            [frame[:2], frame[2:]], tokenizer, ["title", "words"])))
-
-    def test_terms_that_no_text_can_hold(self):
-        terms = pl.Series(sorted(["", " ", "a  b", "ab cd", "don't", "Upper", "ab", "x", "cd  ab"]))
-        for name in ("default", "pairs", "pairs alone", "within words"):
-            rows, own = both(lambda name=name: Vocabulary(SERVED[name], terms).counts(
-                frame_of(["ab cd  ab don't Upper x", "cd ab"]), "text"))
-            assert_same_rows(rows, own)
-            assert rows.nnz > 0
+    @pytest.mark.parametrize("case", CASES)
+    def test_counts_of_particular_texts(self, case):
+        make, names = CASES[case]
+        frame = frame_of(make())
+        for name in names:
+            assert_same_counts(both, TOKENIZERS[name], frame, frame)
 
     @pytest.mark.parametrize("name", ["default", "pairs", "within words", "stop words"])
     @pytest.mark.parametrize("above", [None, 0.0, 1.0, 1.5, -1.0, np.inf])
     @pytest.mark.parametrize("frequency", [False, True])
     def test_sums_per_class(self, name, above, frequency):
         draw = random.Random(3)
-        words = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9"]
-        texts = [" ".join(draw.choices(words, k=draw.randrange(12))) for _ in range(400)]
+        texts = [" ".join(draw.choices(WORDS, k=draw.randrange(12))) for _ in range(400)]
         frame = frame_of([*texts, None, ""],
                          label=[f"class {draw.randrange(5)}" for _ in range(402)])
         one, other = both(lambda: count_by_label(
             batches(frame, ["text"], rows=37), CountSpec(
-                SERVED[name], "text", "label", Limits(min_df=1 + frequency), above)))
+                TOKENIZERS[name], "text", "label", Limits(min_df=1 + frequency), above)))
         assert one.terms.equals(other.terms)
         assert one.equals(other)
         assert one.class_count.dtype == one.values.dtype == np.int64
@@ -121,26 +150,6 @@ class TestEquality:
                 assert left.dtype == right.dtype == np.int64
                 assert np.array_equal(left, right)
 
-    @pytest.mark.parametrize("prefix", [True, ("title",), ("a\tb",)])
-    @pytest.mark.parametrize("settings", [
-        {}, {"ngram_range": (1, 3), "stop_words": ("ef", "the")}, {"analyzer": "char"},
-        {"analyzer": "char_wb", "ngram_range": (2, 3)}])
-    def test_field_prefixes(self, prefix, settings):
-        columns = ["title", "body", "a\tb"]
-        if prefix is True:
-            columns.pop()
-        tokenizer = Tokenizer(**{"pattern": r"\w+", "field_prefix": prefix, **settings})
-        texts = ["title:ab cd", None, r"ef\: the a\b", "body ab title ab", "gh ab ab", ":", "\\"]
-        frame = pl.DataFrame({"title": texts, "body": texts[::-1], "a\tb": texts[3:] + texts[:3]})
-        whole, other = both(lambda: count_matrix([frame[:4], frame[4:]], tokenizer, columns))
-        assert_same_matrix(whole, other)
-        # What no column can hold, and what its escaping spoils, is no term of any text.
-        terms = pl.Series(sorted({*whole[1].gather_every(2), "title:", "other:ab", "title:ti:tle",
-                                  "a:b", r"title:a\b", r"a\b", "title", r"title:\:", r"title\:"}))
-        assert_same_rows(*both(lambda: Vocabulary(tokenizer, terms).counts(frame, columns)))
-        with pytest.raises(ParameterError, match="field_prefix names"):
-            count_matrix([frame], Tokenizer(field_prefix=("none",)), columns)
-
     @pytest.mark.parametrize("limits", [
         Limits(min_df=2), Limits(max_df=2), Limits(max_df=0.4), Limits(max_features=3),
         Limits(min_df=2, max_features=2), Limits(min_df=5)])
@@ -148,17 +157,7 @@ class TestEquality:
         texts = ["ab cd ef gh ij", "ab cd ef gh", "cd ab", None, "cd ef gh ij ab"]
         for name in ("default", "pairs", "three to four"):
             assert_same_matrix(*both(lambda name=name: count_matrix(
-                [frame_of(texts)], SERVED[name], "text", limits)))
-
-    def test_texts_longer_than_what_is_looked_at_at_a_time(self):
-        draw = random.Random(5)
-        parts = ["ab", "é", "हिन्दी", "x", "  ", "\n", "cat", "日本語", "-"]
-        texts = [
-            "".join(draw.choices(parts, k=60_000)), "a" * 200_000,
-            "é" * 100_000 + " " + "b" * 70_000, "日本語" * 40_000, "word " * 30_000, "end"]
-        for name in ("default", "pairs", "characters", "within words"):
-            assert_same_matrix(*both(
-                lambda name=name: count_matrix([frame_of(texts)], SERVED[name], "text")))
+                [frame_of(texts)], TOKENIZERS[name], "text", limits)))
 
     @pytest.mark.parametrize("members", ["\\w", r"\p{L}\p{M}\p{N}_", "a-z'", WHITE, "\\d"])
     def test_every_code_point_is_in_the_class_that_the_engine_has_it_in(self, members):
@@ -176,48 +175,24 @@ class TestEquality:
         for text in (f"a{character}", f"a{character}" * 1_100_000):
             found = own.of(np.frombuffer(text.encode(), np.uint8))
             assert (found[ord("a")], found[ord(character)]) == (1, expected)
-        assert_same_matrix(*both(
-            lambda: count_matrix([frame_of([f"ab{character}cd", "x"])], Tokenizer(), "text")))
+        frame = frame_of([f"ab{character}cd", "x"])
+        assert_same_matrix(*both(lambda: count_matrix([frame], Tokenizer(), "text")))
 
-    @pytest.mark.parametrize("name", [
+    @pytest.mark.parametrize("corpus_name", [
         "sms_spam", "bbc_news", "r8", "indicnews_bengali", "20newsgroups", "ag_news_subset"])
-    def test_real_corpora(self, name, corpus):
-        frame = corpus(name).select("text").collect()
-        for kind in ("default", "scikit-learn"):
-            assert_same_matrix(*both(lambda kind=kind: count_matrix(
-                batches(frame, ["text"]), SERVED[kind], "text")))
-        some = frame.gather_every(8)
-        for kind in ("pairs", "within words"):
-            assert_same_matrix(*both(lambda kind=kind: count_matrix(
-                batches(some, ["text"]), SERVED[kind], "text")))
+    @pytest.mark.parametrize(("name", "every"), [
+        ("default", 1), ("scikit-learn", 1), ("pairs", 8), ("within words", 8)])
+    def test_real_corpora(self, corpus_name, name, every, corpus):
+        frame = corpus(corpus_name).select("text").collect().gather_every(every)
+        assert_same_matrix(*both(
+            lambda: count_matrix(batches(frame, ["text"]), TOKENIZERS[name], "text")))
 
-    @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
-    def test_rows_of_all_lengths(self, terms):
-        draw = random.Random(terms)
-        texts = [" ".join(f"w{draw.randrange(terms)}" for _ in range(length))
-                 for length in [0, 1, 23, 24, 25, 26, 4000, *range(2, 400, 19), 1]]
-        assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], Tokenizer(), "text")))
-        vocabulary = pl.Series(sorted({f"w{number}" for number in range(0, terms, 3)}))
-        assert_same_rows(*both(
-            lambda: Vocabulary(Tokenizer(), vocabulary).counts(frame_of(texts), "text")))
-
-    def test_words_that_begin_and_end_anywhere(self):
-        texts = [before * offset + word * length + after
-                 for before in " é" for word in ("a", "ß") for after in ("", " ", "한")
-                 for offset in range(18) for length in range(18)]
-        for tokenizer in (Tokenizer(), Tokenizer(r"[a-zß]+"), Tokenizer(r"\w{3,}")):
-            assert_same_matrix(*both(
-                lambda tokenizer=tokenizer: count_matrix([frame_of(texts)], tokenizer, "text")))
-
-    @pytest.mark.parametrize("terms", [[], ["ab"]])
-    def test_the_first_stranger_is_named(self, terms):
+    @pytest.mark.parametrize(("terms", "name"), [([], "ab"), (["ab"], "xx")])
+    def test_the_first_stranger_is_named(self, terms, name):
         known, frame = pl.Series(terms, dtype=pl.String), frame_of(["ab zz", "yy xx zz", "ab"] * 40)
         one, other = both(lambda: Vocabulary(Tokenizer(), known).count_known_terms(frame, "text"))
-        name = "ab" if not terms else "xx"
         assert one == other == (DataError, f"term '{name}' was never learned")
 
-
-class TestSums:
     @pytest.mark.parametrize("above", [None, 0.0])
     def test_counts_that_outgrow_their_type(self, above, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
@@ -241,6 +216,10 @@ class TestCollisions:
     OTHER = np.array([3**37, 5**27, 13**17, 7**20], dtype=np.uint64)
 
     @staticmethod
+    def table(secret=None):
+        return TermTable(usable_kernel(), Tokenizer(r"\w+"), secret)
+
+    @staticmethod
     def places(words, secret, bits):
         """Where short words go: the formula of the table, in Python's integers."""
         first, second, third = (int(value) for value in secret[:3])
@@ -252,7 +231,7 @@ class TestCollisions:
         return found
 
     def longest_run(self, words, secret):
-        table = table_of(Tokenizer(r"\w+"), secret)
+        table = self.table(secret)
         table.add_terms(pl.Series(words))
         taken = "".join("x" if code else " " for code in table._table.arrays()[0][1::2])
         return max(map(len, taken.split()))
@@ -264,15 +243,15 @@ class TestCollisions:
         attack = [words[at] for at in np.argsort(places)[:1000]]
         assert self.longest_run(attack, self.SECRET) >= 1000
         assert self.longest_run(attack, self.OTHER) < 100
-        tables = [table_of(Tokenizer(r"\w+")) for _ in range(2)]
-        assert not np.array_equal(tables[0].secret, tables[1].secret)
-        assert max(self.longest_run(attack, table.secret) for table in tables) < 100
+        secrets = [self.table().secret for _ in range(2)]
+        assert not np.array_equal(*secrets)
+        assert max(self.longest_run(attack, secret) for secret in secrets) < 100
 
     def test_they_are_told_apart_all_the_same(self):
         words = sorted({f"{prefix}{number:07}" for number in range(300)
                         for prefix in ("", "abcdefg", "abcdefgabcdefg")})
         # With such a secret all long words have the key of their last bytes.
-        table = table_of(Tokenizer(r"\w+"), np.array([1, 1, 1, 0], dtype=np.uint64))
+        table = self.table(np.array([1, 1, 1, 0], dtype=np.uint64))
         codes = table.add_terms(pl.Series(words))
         assert len(set(codes.tolist())) == len(words)
         assert table.strings(codes).to_list() == words
@@ -282,11 +261,16 @@ class TestCollisions:
 
 
 class TestChoice:
-    @pytest.mark.parametrize("tokenizer", NOT_SERVED)
-    def test_expressions_find_the_words_of_other_tokenizers(self, tokenizer):
-        assert reason_for_expressions(tokenizer)
-        assert re.match(r"the pattern .* is no run of one class of characters$",
-                        reason_for_expressions(tokenizer))
+    @pytest.mark.parametrize("name", TOKENIZERS)
+    def test_expressions_find_the_words_of_other_tokenizers_and_the_reason_is_said(self, name):
+        reason = reason_for_expressions(TOKENIZERS[name])
+        assert reading(TOKENIZERS[name]).startswith("the compiled kernel") == (reason == "")
+        if name not in BY_EXPRESSIONS:
+            assert reason == ""
+        elif "pattern=" in repr(TOKENIZERS[name]):
+            assert re.match(r"the pattern .* is no run of one class of characters$", reason)
+        else:
+            assert re.match("the kernel does not know (token_columns|segmenter)=", reason)
 
     def test_without_a_kernel_expressions_are_run(self, monkeypatch):
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
@@ -297,28 +281,24 @@ class TestChoice:
         with pytest.raises(ParameterError, match=r"TEXTNB_KERNEL=on, but .* it was not compiled; "):
             count_matrix([frame_of(["ab"])], Tokenizer(), "text")
 
-    @pytest.mark.parametrize("asked", ["true", "auto", "ON", "0"])
-    def test_the_setting_is_on_or_off(self, asked, monkeypatch):
-        monkeypatch.setenv("TEXTNB_KERNEL", asked)
-        with pytest.raises(ParameterError, match=f"TEXTNB_KERNEL: unknown value '{asked}'"):
+    @pytest.mark.parametrize("value", ["true", "auto", "ON", "0"])
+    def test_the_setting_is_on_or_off(self, value, monkeypatch):
+        monkeypatch.setenv("TEXTNB_KERNEL", value)
+        with pytest.raises(ParameterError, match=f"TEXTNB_KERNEL: unknown value '{value}'"):
             TextClassifier().fit(["ab", "cd"], ["x", "y"])
-
-    def test_an_empty_setting_is_none(self, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "")
         assert usable_kernel() is build(KERNEL).kernel
 
     def test_a_table_that_failed_is_not_used_again(self):
-        kernel = usable_kernel()
-        tables = compiled.Tables(kernel, Tokenizer())
+        tables = compiled.Tables(usable_kernel(), Tokenizer())
         with pytest.raises(MemoryError), tables.take():
             raise MemoryError
-        with tables.take() as (number, _):
-            assert number == 1
-        with tables.take() as (number, _):
-            assert number == 1
+        for _ in range(2):
+            with tables.take() as (number, _):
+                assert number == 1
 
 
-# What is done to a module: its source, its extension, and the reason that is told.
+# What is done to a module: its source, its extension, and the reason that is given.
 CHANGES = {
     "none": (None, None, "^$"),
     "other line ends": (lambda source: source.replace(b"\n", b"\r\n"), None, "^$"),
@@ -334,35 +314,28 @@ CHANGES = {
 class TestBuild:
     """What was built from other sources, or not at all, is not taken for the kernel."""
 
-    @pytest.fixture
-    def package(self, tmp_path):
-        for name in ("textnb", "textnb/text", "textnb/runtime"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "__init__.py").touch()
-        own = Path(textnb.__file__).parent
-        shutil.copy(own / "runtime/native.py", tmp_path / "textnb/runtime")
-        shutil.copytree(own / "text/native", tmp_path / "textnb/text/native")
-        return tmp_path
-
     @pytest.mark.parametrize("name", PACKAGES[KERNEL])
     @pytest.mark.parametrize("change", CHANGES)
-    def test_what_is_told(self, change, name, package):
-        edit, damage, told = CHANGES[change]
-        folder = package / "textnb/text/native"
+    def test_the_reason_is_said(self, change, name, tmp_path):
+        own = Path(textnb.__file__).parent
+        for folder in ("textnb", "textnb/text", "textnb/runtime"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "__init__.py").touch()
+        shutil.copy(own / "runtime/native.py", tmp_path / "textnb/runtime")
+        folder = tmp_path / "textnb/text/native"
+        shutil.copytree(own / "text/native", folder)
+        edit, damage, reason = CHANGES[change]
         if edit:
             source = folder / f"{name}.py"
             source.write_bytes(edit(source.read_bytes()))
         for extension in folder.glob(f"{name}.*.so") if damage else ():
             damage(extension)
-        program = "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)"
-        ran = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
-                             text=True, check=True, env={**os.environ, "PYTHONPATH": str(package)})
-        assert re.search(told.format(name), ran.stdout.strip())
-
-    def test_cython_is_not_imported(self):
+        # Cython is not imported.
         program = ("import sys; sys.modules.update(cython=None, Cython=None); "
-                   "from textnb.runtime.native import KERNEL, build; assert build(KERNEL).kernel")
-        subprocess.run([sys.executable, "-c", program], check=True)
+                   "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)")
+        ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True,
+                             text=True, check=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        assert re.search(reason.format(name), ran.stdout.strip())
 
 
 class TestClassifier:
@@ -373,8 +346,12 @@ class TestClassifier:
         ["good film"], ["GOOD", "", "BAD film film"], ["été good"], ["İ"], ["\x00 bad"], []])
     def test_a_few_texts_are_answered_as_in_a_frame(self, texts, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
-        for tokenizer in SERVED.values():
-            model = TextClassifier(BernoulliNB(), tokenizer=tokenizer).fit(self.FRAME)
+        for name in COMPILED:
+            model = TextClassifier(BernoulliNB(), tokenizer=TOKENIZERS[name])
+            try:
+                model.fit(self.FRAME)
+            except VocabularyError:
+                continue
             answered = model.predict(frame_of([*texts]), scores=True)
             scores = model.predict_joint_log_proba(texts)
             assert np.array_equal(scores, answered["scores"].struct.unnest().to_numpy())

@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
 
-from tests.text import plain_tokens as oracle
+from tests.text.cases import TOKENIZERS, frame_of
 from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import VocabularyError
@@ -21,20 +22,11 @@ from textnb.text import expression_table
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.expression_table import Interner
+from textnb.text.expressions import separators
 from textnb.text.matrix import Vocabulary, count_matrix, merge_tokens, stack_blocks
 from textnb.text.vocabulary import Limits
 
-TOKENIZERS = {
-    "cheap split": Tokenizer(),
-    "matches": Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"),
-    "n-grams": Tokenizer(ngram_range=(1, 2)),
-    "characters": Tokenizer(analyzer="char_wb", ngram_range=(2, 3)),
-}
-UNKNOWN = ["ünknown wörds", "1 2 3 x y z"]
-
-
-def frame_of(texts):
-    return pl.DataFrame({"text": texts}, schema={"text": pl.String})
+NAMES = ["default", "alternatives", "pairs", "within words"]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +42,13 @@ def documents():
     return texts
 
 
+@pytest.fixture(scope="module", params=NAMES)
+def matrix(request, documents):
+    """A tokenizer, the matrix of the documents, and its terms."""
+    tokenizer = TOKENIZERS[request.param]
+    return tokenizer, *count_matrix([frame_of(documents)], tokenizer, "text")
+
+
 def by_hand(tokenizer, texts, terms):
     place = {term: column for column, term in enumerate(terms)}
     dense = np.zeros((len(texts), len(terms)), dtype=np.int64)
@@ -60,10 +59,9 @@ def by_hand(tokenizer, texts, terms):
     return sp.csr_array(dense)
 
 
-def assert_canonical(counts, data=np.int32):
+def assert_canonical(counts):
     assert isinstance(counts, sp.csr_array)
-    assert counts.data.dtype == data
-    assert counts.indices.dtype == counts.indptr.dtype == np.int32
+    assert counts.data.dtype == counts.indices.dtype == counts.indptr.dtype == np.int32
     counts.check_format(full_check=True)
     row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     keys = row * counts.shape[1] + counts.indices
@@ -78,10 +76,8 @@ def assert_equal(left, right):
 
 
 class TestCountMatrix:
-    @pytest.mark.parametrize("name", TOKENIZERS)
-    def test_every_cell(self, name, documents):
-        tokenizer = TOKENIZERS[name]
-        counts, terms = count_matrix([frame_of(documents)], tokenizer, "text")
+    def test_every_cell(self, matrix, documents):
+        tokenizer, counts, terms = matrix
         every = {token for text in documents for token in tokenizer.tokens(text or "")}
         assert terms.to_list() == sorted(every)
         assert terms.dtype == pl.String
@@ -93,69 +89,54 @@ class TestCountMatrix:
             with pytest.raises(VocabularyError, match="empty vocabulary"):
                 count_matrix(frames, Tokenizer(), "text")
 
-    @pytest.mark.parametrize("name", TOKENIZERS)
-    @pytest.mark.parametrize("rows", [1, 7, 299, 300, 1000])
-    def test_batches_do_not_show(self, name, rows, documents):
-        frame = frame_of(documents)
-        whole, terms = count_matrix([frame], TOKENIZERS[name], "text")
-        for source in (frame, frame.lazy()):
-            counts, same = count_matrix(
-                batches(source, ["text"], rows=rows), TOKENIZERS[name], "text")
+    @pytest.mark.parametrize("size", [
+        {"rows": 1}, {"rows": 7}, {"rows": 31}, {"rows": 299}, {"rows": 300}, {"rows": 1000},
+        {"max_bytes": 100}, {"max_bytes": 3000}, {"max_bytes": 100_000}], ids=str)
+    def test_batches_do_not_show(self, size, matrix, documents):
+        tokenizer, whole, terms = matrix
+        vocabulary = Vocabulary(tokenizer, terms)
+        for source in (frame_of(documents), frame_of(documents).lazy()):
+            counts, same = count_matrix(batches(source, ["text"], **size), tokenizer, "text")
             assert same.equals(terms)
             assert_equal(counts, whole)
-        bytewise, same = count_matrix(
-            batches(frame, ["text"], max_bytes=100 * rows), TOKENIZERS[name], "text")
-        assert same.equals(terms)
-        assert_equal(bytewise, whole)
+        # Nor with the vocabulary given.
+        blocks = [vocabulary.counts(batch, "text")
+                  for batch in batches(frame_of(documents), ["text"], **size)]
+        assert_equal(stack_blocks(blocks, len(terms)), whole)
 
     def test_terms_are_in_the_order_of_code_points(self):
         words = ["zz", "éa", "Zz", "𝒳𝒳", "\uac00\uac00", "aa", "a_", "_a", "\ufb01a"]
         _, terms = count_matrix([frame_of([" ".join(words)])], Tokenizer(lowercase=False), "text")
         assert terms.to_list() == sorted(words)
 
-    @settings(deadline=None, max_examples=examples(60))
-    @given(st.lists(st.one_of(st.none(), st.lists(
-        st.sampled_from(["aa", "bb", "cc", "dd", "x"]), max_size=8).map(" ".join)), max_size=12),
-        st.integers(1, 5))
-    def test_any_documents(self, texts, rows):
-        frame, tokenizer = frame_of(texts), Tokenizer()
-        tokens = [oracle.terms({"text": text}, tokenizer.to_dict(), plain=True) for text in texts]
-        if not any(tokens):
-            with pytest.raises(VocabularyError):
-                count_matrix(batches(frame, ["text"], rows=rows), tokenizer, "text")
-            return
-        counts, terms = count_matrix(batches(frame, ["text"], rows=rows), tokenizer, "text")
-        assert_canonical(counts)
-        assert counts.toarray().tolist() == [
-            [row.count(term) for term in terms] for row in tokens]
-
 
 class TestFixedVocabulary:
-    TERMS = ("42", "word1", "word3", "word59")
+    """The cheap split leaves short words among the tokens: it must not count them as terms."""
 
-    def vocabulary(self):
-        return Vocabulary(Tokenizer(), pl.Series(self.TERMS))
+    TEXTS = ("b bb bbb a", "", None, "a a aa", "bbb's \0bb", "zz", "ünknown wörds", "1 2 3 x y z")
 
-    def test_every_cell(self, documents):
-        texts = [*documents, *UNKNOWN]
-        counts = self.vocabulary().counts(frame_of(texts), "text")
-        assert_canonical(counts, np.int32)
-        assert_equal(counts, by_hand(Tokenizer(), texts, list(self.TERMS)))
-        assert np.diff(counts.indptr)[-2:].tolist() == [0, 0]
+    @pytest.mark.parametrize("texts", [TEXTS, (), (None,)], ids=["texts", "no row", "a null"])
+    @pytest.mark.parametrize("terms", [
+        # The pattern can match them, they are too short for it, or it can't.
+        ["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"],
+        ["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"],
+        ["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]], ids=str)
+    def test_every_cell_by_both_ways_of_finding_words(self, terms, texts):
+        fast = Tokenizer()
+        # The same words by a pattern that has no cheap split.
+        slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
+        assert separators(slow.plan()) is None
+        for tokenizer in (fast, slow):
+            counts = Vocabulary(tokenizer, pl.Series(sorted(terms))).counts(
+                frame_of(texts), "text")
+            assert_canonical(counts)
+            assert_equal(counts, by_hand(fast, texts, sorted(terms)))
 
-    @pytest.mark.parametrize("texts", [[], [None], [None, "", "unknown"], ["", "word1"]])
-    def test_rows_that_hold_little(self, texts):
-        counts = self.vocabulary().counts(frame_of(texts), "text")
-        assert counts.shape == (len(texts), 4)
-        assert counts.toarray().tolist() == [[0, int(text == "word1"), 0, 0] for text in texts]
-
-    @pytest.mark.parametrize("name", TOKENIZERS)
-    def test_the_vocabulary_of_the_documents_gives_their_own_matrix(self, name, documents):
-        frame = frame_of(documents)
-        whole, terms = count_matrix([frame], TOKENIZERS[name], "text")
-        vocabulary = Vocabulary(TOKENIZERS[name], terms)
-        blocks = [vocabulary.counts(batch, "text") for batch in batches(frame, ["text"], rows=31)]
-        assert_equal(stack_blocks(blocks, len(terms)), whole)
+    def test_it_equals_countvectorizer_with_that_vocabulary(self):
+        terms, texts = ["a", "bb", "bbb", "never"], [text or "" for text in self.TEXTS]
+        theirs = CountVectorizer(vocabulary=terms).transform(texts)
+        ours = Vocabulary(Tokenizer.sklearn(), pl.Series(terms)).counts(frame_of(texts), "text")
+        assert ours.toarray().tolist() == theirs.toarray().tolist()
 
     def test_words_that_are_no_terms_may_come_in_any_number(self, monkeypatch):
         """The pool of words is made anew now and then; no answer shows when."""
@@ -175,7 +156,7 @@ class TestFixedVocabulary:
             vocabulary = Vocabulary(Tokenizer(), pl.Series(["known", "zz"]))
             for part in range(20):
                 texts = [f"stranger{part} known other{part * 7 + k} zz zz" for k in range(10)]
-                counts = vocabulary.counts(frame_of([*texts]), "text")
+                counts = vocabulary.counts(frame_of(texts), "text")
                 assert counts.toarray().tolist() == [[1, 2]] * 10
             pools.append(len(made))
         # The first one of each is empty: it is for tables that terms are added to.
@@ -186,7 +167,7 @@ class TestFixedVocabulary:
         terms = pl.Series(sorted(f"w{number}" for number in range(n)))
         places = np.random.default_rng(0).choice(n, size=(200, 20))
         texts = [" ".join(terms[int(place)] for place in row) for row in places]
-        counts = Vocabulary(Tokenizer(), terms).counts(frame_of([*texts]), "text")
+        counts = Vocabulary(Tokenizer(), terms).counts(frame_of(texts), "text")
         assert counts.shape == (200, n)
         found = [np.repeat(counts.indices[a:b], counts.data[a:b]).tolist()
                  for a, b in zip(counts.indptr[:-1], counts.indptr[1:], strict=True)]
@@ -200,10 +181,10 @@ class TestMergeTokens:
         """Narrow and wide matrices are sorted in different ways."""
         flat = np.array([code for row in rows for code in row], dtype=np.uint32)
         counts = merge_tokens(np.array([len(row) for row in rows], dtype=np.int64), flat, width)
-        assert_canonical(counts, np.int32)
-        dense = [[row.count(code) for code in range(width)] for row in rows]
+        assert_canonical(counts)
         assert counts.shape == (len(rows), width)
-        assert counts.toarray().tolist() == dense
+        assert counts.toarray().tolist() == [
+            [row.count(code) for code in range(width)] for row in rows]
 
     def test_stacking_nothing(self):
         assert stack_blocks([], 3).shape == (0, 3)
@@ -216,38 +197,36 @@ class TestCountsByLabel:
         "label": ["y", "x", "x", "y", "x", "z"]})
 
     def test_occurrences(self):
-        counted = count_by_label([self.FRAME], CountSpec(
+        counts = count_by_label([self.FRAME], CountSpec(
             Tokenizer(), "text", "label", Limits(min_df=2)))
-        assert counted.terms.to_list() == ["aa", "bb", "cc"]
-        assert counted.classes.tolist() == ["x", "y", "z"]
-        assert counted.class_count.tolist() == [3, 2, 1]
-        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
-        assert counted.document_frequency.tolist() == [3, 2, 1]
-        assert counted.occurrences is None
-        assert {counted.class_count.dtype, counted.feature_count.dtype,
-                counted.document_frequency.dtype} == {np.dtype(np.int64)}
+        assert counts.terms.to_list() == ["aa", "bb", "cc"]
+        assert counts.classes.tolist() == ["x", "y", "z"]
+        assert counts.class_count.tolist() == [3, 2, 1]
+        assert counts.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
+        assert counts.document_frequency.tolist() == [3, 2, 1]
+        assert counts.occurrences is None
+        assert {counts.class_count.dtype, counts.feature_count.dtype,
+                counts.document_frequency.dtype} == {np.dtype(np.int64)}
 
-    def test_presence(self):
-        counted = count_by_label([self.FRAME], CountSpec(
-            Tokenizer(), "text", "label", presence_above=0.0))
-        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 1, 0], [0, 1, 0]]
-        assert counted.occurrences.tolist() == [3, 3, 1]
-        more_than_once = count_by_label([self.FRAME], CountSpec(
-            Tokenizer(), "text", "label", presence_above=1.0))
-        assert more_than_once.feature_count.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    @pytest.mark.parametrize(("above", "expected"), [
+        (0.0, [[2, 0, 1], [1, 1, 0], [0, 1, 0]]), (1.0, [[0, 0, 0], [0, 1, 0], [0, 0, 0]])])
+    def test_presence(self, above, expected):
+        counts = count_by_label([self.FRAME], CountSpec(
+            Tokenizer(), "text", "label", presence_above=above))
+        assert counts.feature_count.tolist() == expected
+        assert counts.occurrences.tolist() == [3, 3, 1]
 
     def test_more_classes_and_terms_than_the_table_starts_with(self):
         n = 3000
         frame = pl.DataFrame({"text": [f"w{k} common" for k in range(n)],
                               "label": [k % 40 for k in range(n)]})
-        counted = count_by_label(
+        counts = count_by_label(
             batches(frame, ["text"], rows=100), CountSpec(Tokenizer(), "text", "label"))
-        assert counted.feature_count.shape == (40, n + 1)
-        assert counted.feature_count.sum() == 2 * n
-        common = counted.terms.to_list().index("common")
-        assert counted.feature_count[:, common].tolist() == [n // 40] * 40
-        w81 = counted.terms.to_list().index("w81")
-        assert counted.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
+        assert counts.feature_count.shape == (40, n + 1)
+        assert counts.feature_count.sum() == 2 * n
+        columns = dict(zip(counts.terms, counts.feature_count.T.tolist(), strict=True))
+        assert columns["common"] == [n // 40] * 40
+        assert columns["w81"] == [int(k == 1) for k in range(40)]
 
 
 # The child's parent is a small process of its own: a process starts with its parent's peak.
@@ -256,26 +235,19 @@ import resource, subprocess, sys
 subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
-CORPUS = """
+MANY_TERMS = """
 import numpy as np, polars as pl
+from textnb import BernoulliNB, TextClassifier, Tokenizer
+from textnb.frames.batches import batches
+from textnb.text.matrix import Vocabulary, count_matrix
 rows, terms = 20_000, 50_000
-draw = np.random.default_rng(0)
-words = pl.Series(draw.integers(terms, size=rows * 20)).cast(pl.String)
+words = pl.Series(np.random.default_rng(0).integers(terms, size=rows * 20)).cast(pl.String)
 frame = pl.DataFrame({
     "text": ("w" + words).reshape((rows, 20)).arr.join(" "),
     "label": pl.Series(np.arange(rows) % 2).cast(pl.String)})
-"""
-COUNT = CORPUS + """
-from textnb import Tokenizer
-from textnb.frames.batches import batches
-from textnb.text.matrix import Vocabulary, count_matrix
 counts, found = count_matrix(batches(frame, ["text"]), Tokenizer(), "text")
 assert counts.shape[0] == rows and counts.shape[1] > 0.99 * terms, counts.shape
-again = Vocabulary(Tokenizer(), found).counts(frame, "text")
-assert again.nnz == counts.nnz
-"""
-CLASSIFY = CORPUS + """
-from textnb import BernoulliNB, TextClassifier
+assert Vocabulary(Tokenizer(), found).counts(frame, "text").nnz == counts.nnz
 model = TextClassifier(BernoulliNB(), min_df=1).fit(frame)
 answered = model.predict(frame, probability=True, explain=3)
 assert answered.height == rows and len(model.vocabulary_) > 0.99 * terms
@@ -284,10 +256,8 @@ assert model.predict_proba(frame).shape == (rows, 2)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
-@pytest.mark.sweep(1)
-@pytest.mark.parametrize("script", [CLASSIFY, COUNT], ids=["classify", "count"])
-def test_nothing_is_dense(script):
+def test_nothing_is_dense():
     """One byte for each of 20,000 x 50,000 cells would be 954 MiB."""
-    done = subprocess.run([sys.executable, "-c", PEAK, script], check=True, capture_output=True,
-                          text=True)
+    done = subprocess.run([sys.executable, "-c", PEAK, MANY_TERMS], check=True,
+                          capture_output=True, text=True)
     assert int(done.stdout) / 1024 < 600, f"{int(done.stdout) / 1024:.0f} MiB resident"

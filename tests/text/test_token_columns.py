@@ -1,9 +1,10 @@
-"""Text columns that are lists of tokens: no splitting, and all else as for texts."""
+"""Lists of tokens, and texts that a function of the user splits: all else is as for texts."""
 
 import polars as pl
 import pytest
 
 import textnb
+from tests.text.plain_tokens import segment
 from textnb import (
     DataError,
     ExportError,
@@ -13,34 +14,41 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.text.plain import plain_tokens
 
 LISTS = pl.DataFrame({
     "tokens": [["New York", "film"], ["dull", None, ""], None, ["New York"], ["dull", "FILM"]],
     "text": ["a fine film", "dull", "fine", None, "dull plot"],
     "label": ["pos", "neg", "pos", "pos", "neg"]})
 OWN = Tokenizer(token_columns=True)
+PAIRS = Tokenizer(ngram_range=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TextClassifier(text="tokens").fit(LISTS)
+
+
+@pytest.fixture(scope="module")
+def both():
+    """A model of a column of texts and one of tokens."""
+    return TextClassifier(text=["text", "tokens"]).fit(LISTS)
 
 
 class TestLearning:
-    def test_fit_sees_which_columns_are_lists(self):
-        model = TextClassifier(text="tokens").fit(LISTS)
+    def test_fit_sees_which_columns_are_lists(self, model, both):
         assert model.vocabulary_ == ["dull", "film", "new york"]
         assert model.fitted_.settings.tokenizer == Tokenizer(token_columns=["tokens"])
         assert model.tokenizer == Tokenizer()
-
-    def test_texts_beside_lists(self):
-        model = TextClassifier(text=["text", "tokens"]).fit(LISTS)
-        assert model.vocabulary_ == ["dull", "film", "fine", "new york", "plot"]
-        assert model.predict(LISTS.lazy()).collect()["predicted"].to_list() == (
+        assert both.vocabulary_ == ["dull", "film", "fine", "new york", "plot"]
+        assert both.predict(LISTS.lazy()).collect()["predicted"].to_list() == (
             LISTS["label"].to_list())
 
     @pytest.mark.parametrize("estimator", [None, NBLinear()])
     def test_lists_equal_texts_of_the_same_words(self, estimator):
-        split = Tokenizer(pattern="[^ ]+", ngram_range=(1, 2))
         given = LISTS.with_columns(text=pl.col("text").str.split(" "))
-        texts = TextClassifier(estimator, tokenizer=split).fit(LISTS)
-        lists = TextClassifier(estimator, tokenizer=Tokenizer(ngram_range=(1, 2))).fit(given)
+        texts = TextClassifier(
+            estimator, tokenizer=PAIRS.with_params(pattern="[^ ]+")).fit(LISTS)
+        lists = TextClassifier(estimator, tokenizer=PAIRS).fit(given)
         assert lists.vocabulary_ == texts.vocabulary_
         assert (lists.predict_proba(given) == texts.predict_proba(LISTS)).all()
         assert lists.transform(given).toarray().tolist() == (
@@ -53,20 +61,18 @@ class TestLearning:
         with pytest.raises(DataError, match=r"text 1 .* must be a list of tokens.*'dull'"):
             model.predict([["good"], "dull"])
 
-    def test_learning_more_and_forgetting(self):
-        whole = TextClassifier(text="tokens").fit(LISTS)
+    def test_learning_more_and_forgetting(self, model):
         parts = TextClassifier(text="tokens").partial_fit(LISTS[:2]).partial_fit(LISTS[2:])
-        assert (parts.predict_proba(LISTS) == whole.predict_proba(LISTS)).all()
-        rest = whole.forget(LISTS[3:])
-        assert rest.vocabulary_ == ["dull", "film", "new york"]
-        assert (whole + parts).vocabulary_ == ["dull", "film", "new york"]
+        assert (parts.predict_proba(LISTS) == model.predict_proba(LISTS)).all()
+        rest = TextClassifier(text="tokens").fit(LISTS).forget(LISTS[3:])
+        assert rest.vocabulary_ == (rest + parts).vocabulary_ == ["dull", "film", "new york"]
 
     def test_words_are_escaped_where_n_grams_join_them(self):
-        tokenizer = Tokenizer(token_columns=True, ngram_range=(1, 2))
+        tokenizer = PAIRS.with_params(token_columns=True)
         assert tokenizer.tokens(["a b", "c"]) == ["a\\ b", "c", "a\\ b c"]
         assert tokenizer.split_terms("a\\ b c") == ["a b", "c"]
-        one = tokenizer.with_params(ngram_range=(1, 1), field_prefix=True)
-        assert one.tokens(["a b", "text:c"]) == ["text:a b", "text:text\\:c"]
+        prefixed = OWN.with_params(field_prefix=True)
+        assert prefixed.tokens(["a b", "text:c"]) == ["text:a b", "text:text\\:c"]
 
     def test_validation_and_duplicates(self):
         rows = pl.concat([LISTS] * 4)
@@ -77,42 +83,7 @@ class TestLearning:
         found = textnb.find_duplicates(rows, text="tokens", tokenizer=OWN, near=None)
         assert found.exact == 12
 
-
-class TestFiles:
-    def test_a_file_keeps_it(self, tmp_path):
-        model = TextClassifier(text=["text", "tokens"]).fit(LISTS)
-        model.save(tmp_path / "model.textnb")
-        loaded = textnb.load(tmp_path / "model.textnb")
-        assert loaded.tokenizer == Tokenizer(token_columns=["tokens"])
-        assert (loaded.predict_proba(LISTS) == model.predict_proba(LISTS)).all()
-        loaded.partial_fit(LISTS).save(tmp_path / "model.textnb")
-
-    @pytest.mark.parametrize("target", ["json", "python", "npz", "polars"])
-    @pytest.mark.parametrize("columns", ["tokens", ["tokens", "text"]])
-    def test_exports_for_tokens(self, target, columns, tmp_path):
-        model = TextClassifier(text=columns, tokenizer=Tokenizer(ngram_range=(1, 2))).fit(LISTS)
-        made = textnb.export_model(model, tmp_path / "bundle", target, reads="terms")
-        verified = textnb.verify_export(made.path)
-        assert verified.passed
-        assert textnb.verify_export(made.path, LISTS).passed
-
-    def test_polars_reads_the_lists(self, tmp_path):
-        tokenizer = Tokenizer(ngram_range=(1, 2), stop_words=["New York"], field_prefix=True)
-        model = TextClassifier(text=["text", "tokens"], tokenizer=tokenizer).fit(LISTS)
-        made = textnb.export_model(model, tmp_path / "bundle", "polars", reads="text")
-        assert textnb.verify_export(made.path).passed
-        assert textnb.verify_export(made.path, LISTS).passed
-
-    @pytest.mark.parametrize("target", ["python", "javascript", "sql-duckdb", "onnx"])
-    def test_exports_for_texts_refuse_it_by_name(self, target, tmp_path):
-        model = TextClassifier(text="tokens").fit(LISTS)
-        with pytest.raises(ExportError, match=r"token_columns=|is given the tokens"):
-            textnb.export_model(model, tmp_path / "bundle", target, reads="text")
-
-
-class TestExplanations:
-    def test_contributions_add_up(self):
-        model = TextClassifier(text="tokens").fit(LISTS)
+    def test_contributions_add_up(self, model):
         shown = model.highlight(["New York", "film", "unknown"])
         assert [piece for piece, _ in shown.pieces["tokens"]] == [
             "New York", " ", "film", " ", "unknown"]
@@ -121,44 +92,117 @@ class TestExplanations:
             row["intercept"] + sum(entry["contribution"] for entry in row["explanation"]))
 
 
-class TestRefusals:
-    def test_a_model_reads_what_it_has_learned(self):
-        lists = TextClassifier(text="tokens").fit(LISTS)
-        texts = TextClassifier().fit(LISTS)
-        renamed = LISTS.select(tokens="text", text="tokens")
-        with pytest.raises(SchemaError, match=r"'tokens' must be List\(String\).*it is String"):
-            lists.predict(renamed)
-        with pytest.raises(SchemaError, match=r"'text' must be String; it is List.*token_columns"):
-            texts.predict(renamed)
-        with pytest.raises(SchemaError, match="must be String"):
-            texts.partial_fit(renamed.with_columns(label=pl.lit("pos")))
-        with pytest.raises(SchemaError, match=r"must be List\(String\)"):
-            lists.predict(pl.DataFrame({"tokens": [[1]]}))
-        with pytest.raises(ParameterError, match="a list of tokens for the column 'tokens'"):
-            lists.explain("New York")
-        with pytest.raises(ParameterError, match="one text"):
-            texts.explain(["New York"])
+class TestFiles:
+    def test_a_file_keeps_it(self, both, tmp_path):
+        both.save(tmp_path / "model.textnb")
+        loaded = textnb.load(tmp_path / "model.textnb")
+        assert loaded.tokenizer == Tokenizer(token_columns=["tokens"])
+        assert (loaded.predict_proba(LISTS) == both.predict_proba(LISTS)).all()
+        loaded.partial_fit(LISTS).save(tmp_path / "model.textnb")
 
-    @pytest.mark.parametrize("settings", [
-        {"pattern": "[a-z]+"}, {"unspaced": "whole"}, {"keep": ("symbols",)}])
-    def test_settings_of_texts_without_a_text(self, settings):
-        tokenizer = Tokenizer(**settings)
-        name = next(iter(settings))
-        with pytest.raises(ParameterError, match=f"{name}=.* is for texts"):
-            TextClassifier(text="tokens", tokenizer=tokenizer).fit(LISTS)
-        TextClassifier(text=["text", "tokens"], tokenizer=tokenizer).fit(LISTS)
+    @pytest.mark.parametrize("columns", ["tokens", ["text", "tokens"]])
+    @pytest.mark.parametrize(("target", "reads", "changed"), [
+        *((target, "terms", {}) for target in ("json", "python", "npz", "polars")),
+        ("polars", "text", {"stop_words": ["New York"], "field_prefix": True})])
+    def test_exports(self, target, reads, changed, columns, tmp_path):
+        tokenizer = PAIRS.with_params(**changed)
+        model = TextClassifier(text=columns, tokenizer=tokenizer).fit(LISTS)
+        made = textnb.export_model(model, tmp_path / "bundle", target, reads=reads)
+        assert textnb.verify_export(made.path).passed
+        assert textnb.verify_export(made.path, LISTS).passed
 
-    def test_other_settings(self):
-        with pytest.raises(ParameterError, match=r"token_columns is for words.*'char'"):
-            Tokenizer(token_columns=True, analyzer="char")
-        with pytest.raises(ParameterError, match="token_columns names 'b', which is not among"):
-            TextClassifier(tokenizer=Tokenizer(token_columns=["b"])).fit(LISTS)
-        with pytest.raises(SchemaError, match=r"Tokenizer\(token_columns=\['tokens'\]\)"):
-            textnb.cross_validate(TextClassifier(text="tokens"), LISTS)
+    @pytest.mark.parametrize("target", ["python", "javascript", "sql-duckdb", "onnx"])
+    def test_exports_for_texts_refuse_it_by_name(self, target, model, tmp_path):
+        with pytest.raises(ExportError, match=r"token_columns=|is given the tokens"):
+            textnb.export_model(model, tmp_path / "bundle", target, reads="text")
 
-    def test_plain_python(self):
-        plan = Tokenizer(token_columns=["b"], stop_words=["x y"]).plan()
-        assert plain_tokens(plan, {"a": "Aa, x", "b": ["X y", "Z", None]}) == ["aa", "z"]
-        for row in ({"a": ["a"], "b": ["b"]}, {"a": "a", "b": "b"}):
-            with pytest.raises(ParameterError, match="must hold a"):
-                plain_tokens(plan, row)
+
+class TestSegmenter:
+    """A function of the user that splits texts: in Python alone, and by its name in files."""
+
+    ROWS = pl.DataFrame({"text": ["New_York film", "dull film", None, "", "New_York  X"],
+                         "label": ["pos", "neg", "pos", "neg", "pos"]})
+    AS_LISTS = ROWS.with_columns(pl.col("text").str.split(" "))
+    TOKENIZER = Tokenizer(segmenter=segment, ngram_range=(1, 2), stop_words=("x",))
+    NAME = "tests.text.plain_tokens.segment"
+
+    @pytest.fixture
+    def model(self):
+        return TextClassifier(tokenizer=self.TOKENIZER).fit(self.ROWS)
+
+    def test_it_is_as_if_the_lists_were_given(self, model):
+        given = TextClassifier(
+            tokenizer=self.TOKENIZER.with_params(segmenter=None)).fit(self.AS_LISTS)
+        assert model.vocabulary_ == given.vocabulary_ == [
+            "dull", "dull film", "film", "new_york", "new_york film"]
+        assert (model.predict_proba(self.ROWS) == given.predict_proba(self.AS_LISTS)).all()
+        assert model.explain("dull")["term"].to_list() == [None, "dull"]
+        assert self.TOKENIZER.tokens("A x B") == ["a", "b", "a b"]
+        parts = TextClassifier(tokenizer=self.TOKENIZER).partial_fit(
+            self.ROWS[:2]).partial_fit(self.ROWS[2:])
+        assert (parts.predict_proba(self.ROWS) == model.predict_proba(self.ROWS)).all()
+
+    def test_a_file_has_its_name_alone(self, model, tmp_path):
+        path = tmp_path / "model.textnb"
+        model.save(path)
+        lists = textnb.load(path)
+        assert lists.tokenizer == self.TOKENIZER.with_params(segmenter=self.NAME)
+        assert (lists.predict_proba(self.AS_LISTS) == model.predict_proba(self.ROWS)).all()
+        with pytest.raises(SchemaError, match=r"load\(path, segmenter="):
+            lists.predict(self.ROWS)
+        texts = textnb.load(path, segmenter=segment)
+        assert (texts.predict_proba(self.ROWS) == model.predict_proba(self.ROWS)).all()
+        texts.partial_fit(self.ROWS).save(path)
+        assert textnb.load(path).tokenizer.segmenter == self.NAME
+        with pytest.raises(ParameterError,
+                           match=f"trained with segmenter='{self.NAME}'; got builtins.len"):
+            textnb.load(path, segmenter=len)
+
+    def test_a_name_is_never_imported(self, tmp_path):
+        path = tmp_path / "model.textnb"
+        TextClassifier(tokenizer=Tokenizer(segmenter="no.such.module")).fit(
+            self.AS_LISTS).save(path)
+        assert textnb.load(path).tokenizer.segmenter == "no.such.module"
+        TextClassifier().fit(self.ROWS).save(path)
+        with pytest.raises(ParameterError, match="trained with segmenter=None"):
+            textnb.load(path, segmenter=segment)
+
+    def test_its_tokens_stand_in_the_text(self, model):
+        pieces = model.highlight("A dull, New_York film").pieces["text"]
+        assert [piece for piece, value in pieces if value is not None] == [
+            "A", "dull,", "New_York", "film"]
+
+
+RENAMED = LISTS.select(tokens="text", text="tokens")
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda lists, texts: lists.predict(RENAMED), SchemaError,
+     r"'tokens' must be List\(String\).*it is String"),
+    (lambda lists, texts: texts.predict(RENAMED), SchemaError,
+     r"'text' must be String; it is List.*token_columns"),
+    (lambda lists, texts: texts.partial_fit(RENAMED.with_columns(label=pl.lit("pos"))), SchemaError,
+     "must be String"),
+    (lambda lists, texts: lists.predict(pl.DataFrame({"tokens": [[1]]})), SchemaError,
+     r"must be List\(String\)"),
+    (lambda lists, texts: lists.explain("New York"), ParameterError,
+     "a list of tokens for the column 'tokens'"),
+    (lambda lists, texts: texts.explain(["New York"]), ParameterError, "one text"),
+    (lambda lists, texts: TextClassifier(tokenizer=Tokenizer(token_columns=["b"])).fit(LISTS),
+     ParameterError, "token_columns names 'b', which is not among"),
+    (lambda lists, texts: textnb.cross_validate(TextClassifier(text="tokens"), LISTS), SchemaError,
+     r"Tokenizer\(token_columns=\['tokens'\]\)")])
+def test_what_is_refused(call, error, message, model):
+    with pytest.raises(error, match=message):
+        call(model, TextClassifier().fit(LISTS))
+
+
+@pytest.mark.parametrize("settings", [
+    {"pattern": "[a-z]+"}, {"unspaced": "whole"}, {"keep": ("symbols",)}])
+def test_settings_of_texts_without_a_text(settings):
+    with pytest.raises(ParameterError, match=f"{next(iter(settings))}=.* is for texts"):
+        TextClassifier(text="tokens", tokenizer=Tokenizer(**settings)).fit(LISTS)
+    TextClassifier(text=["text", "tokens"], tokenizer=Tokenizer(**settings)).fit(LISTS)
+    if "unspaced" not in settings:
+        with pytest.raises(ParameterError, match="split by a segmenter"):
+            TextClassifier(tokenizer=Tokenizer(segmenter=segment, **settings)).fit(LISTS)

@@ -1,6 +1,7 @@
 """The kernel's sources do uncompiled what they do compiled, and what expressions do."""
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,15 @@ from hypothesis import HealthCheck, example, given, settings
 
 import textnb
 from tests.native_sources import source, with_views
-from tests.text.kernel_cases import DOCUMENTS, SERVED, TEXTS, assert_same_counts, frame_of
+from tests.text.cases import (
+    ANY_TEXTS,
+    COMPILED,
+    DOCUMENTS,
+    TOKENIZERS,
+    assert_same_counts,
+    frame_of,
+    two_columns,
+)
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, VocabularyError
@@ -33,6 +42,7 @@ class Table:
         return with_views(getattr(self._own, name))
 
 
+@cache
 def uncompiled():
     spans, terms, rows = (source(f"text/native/{name}.py") for name in PACKAGES[KERNEL])
 
@@ -68,13 +78,15 @@ def every_way(run):
 
 
 @pytest.mark.sweep(10)
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("name", COMPILED)
 @settings(deadline=None, max_examples=examples(15),
           suppress_health_check=[HealthCheck.too_slow])
-@given(texts=TEXTS, unseen=TEXTS)
+@given(texts=ANY_TEXTS, unseen=ANY_TEXTS)
 @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
 def test_counts_of_any_text(name, texts, unseen):
-    assert_same_counts(every_way, SERVED[name], texts, unseen)
+    tokenizer = TOKENIZERS[name]
+    assert_same_counts(
+        every_way, tokenizer, two_columns(tokenizer, texts), two_columns(tokenizer, unseen))
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()])

@@ -6,9 +6,8 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from textnb import Tokenizer
-from textnb.errors import ParameterError, VocabularyError, quantity
-from textnb.text.expressions import separators
-from textnb.text.matrix import Vocabulary, count_matrix
+from textnb.errors import ParameterError, VocabularyError
+from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits, vocabulary_series
 
 TEXTS = ["aa bb cc", "aa bb bb", "aa cc cc cc dd", "aa ee ff", "aa ee"]
@@ -17,18 +16,17 @@ FREQUENCY = np.array([5, 2, 2, 1, 2, 1])
 TOTAL = np.array([5, 3, 4, 1, 2, 1])
 
 
-def kept(limits):
-    mask = limits.select(len(TERMS), FREQUENCY, TOTAL, documents=len(TEXTS))
+def within(**limits):
+    mask = Limits(**limits).select(len(TERMS), FREQUENCY, TOTAL, documents=len(TEXTS))
     return [term for term, keep in zip(TERMS, mask, strict=True) if keep]
 
 
-def test_the_example_is_counted_right():
-    counts = CountVectorizer().fit_transform(TEXTS)
-    assert np.asarray((counts > 0).sum(axis=0)).ravel().tolist() == FREQUENCY.tolist()
-    assert np.asarray(counts.sum(axis=0)).ravel().tolist() == TOTAL.tolist()
-
-
 class TestLimits:
+    def test_the_example_is_counted_right(self):
+        counts = CountVectorizer().fit_transform(TEXTS)
+        assert np.asarray((counts > 0).sum(axis=0)).ravel().tolist() == FREQUENCY.tolist()
+        assert np.asarray(counts.sum(axis=0)).ravel().tolist() == TOTAL.tolist()
+
     @pytest.mark.parametrize(("limits", "terms"), [
         ({}, TERMS),
         ({"min_df": 2}, ["aa", "bb", "cc", "ee"]),
@@ -45,30 +43,28 @@ class TestLimits:
         ({"min_df": 2, "max_df": 0.8}, ["bb", "cc", "ee"]),
     ])
     def test_they_mean_what_countvectorizers_mean(self, limits, terms):
-        assert kept(Limits(**limits)) == terms
+        assert within(**limits) == terms
         vectorizer = CountVectorizer(**limits).fit(TEXTS)
         assert vectorizer.get_feature_names_out().tolist() == terms
 
-    @pytest.mark.parametrize(("size", "terms"), [
-        (1, ["aa"]), (2, ["aa", "cc"]), (3, ["aa", "bb", "cc"]), (4, ["aa", "bb", "cc", "ee"]),
+    @pytest.mark.parametrize(("limits", "terms"), [
+        ({"max_features": 1}, ["aa"]), ({"max_features": 2}, ["aa", "cc"]),
+        ({"max_features": 3}, ["aa", "bb", "cc"]), ({"max_features": 4}, ["aa", "bb", "cc", "ee"]),
         # "dd" and "ff" tie: the smaller term stays.
-        (5, ["aa", "bb", "cc", "dd", "ee"]),
-        (6, TERMS), (100, TERMS),
-    ])
-    def test_most_frequent(self, size, terms):
-        assert kept(Limits(max_features=size)) == terms
-
-    def test_the_size_limit_comes_last(self):
-        assert kept(Limits(max_df=2, max_features=2)) == ["bb", "cc"]
+        ({"max_features": 5}, ["aa", "bb", "cc", "dd", "ee"]),
+        ({"max_features": 6}, TERMS), ({"max_features": 100}, TERMS),
+        # It comes after the other limits.
+        ({"max_df": 2, "max_features": 2}, ["bb", "cc"]),
+        # NumPy's numbers count as numbers.
+        ({"min_df": np.int64(2), "max_df": np.float64(0.4)}, ["bb", "cc", "ee"]),
+        ({"max_features": np.int32(1)}, ["aa"])])
+    def test_most_frequent(self, limits, terms):
+        assert within(**limits) == terms
 
     def test_ties_keep_the_smaller_terms_whatever_their_number(self):
         n = 10_000
         mask = Limits(max_features=7).select(n, None, np.ones(n, dtype=np.int64), documents=n)
         assert np.flatnonzero(mask).tolist() == list(range(7))
-
-    def test_numpy_numbers_count_as_numbers(self):
-        assert kept(Limits(min_df=np.int64(2), max_df=np.float64(0.4))) == ["bb", "cc", "ee"]
-        assert kept(Limits(max_features=np.int32(1))) == ["aa"]
 
     @pytest.mark.parametrize(("limits", "needed"), [
         ({}, False), ({"min_df": 0.0}, False), ({"max_features": 3}, False), ({"min_df": 2}, True),
@@ -79,96 +75,62 @@ class TestLimits:
     def test_when_documents_must_be_counted(self, limits, needed):
         assert Limits(**limits).need_document_frequency is needed
 
-    def test_contradiction(self):
-        with pytest.raises(ParameterError, match=r"max_df=0\.2 of 5 documents is fewer than min_"):
-            kept(Limits(min_df=2, max_df=0.2))
-
-    def test_nothing_is_left(self):
-        with pytest.raises(VocabularyError) as caught:
-            kept(Limits(min_df=6, max_df=10))
-        message = str(caught.value)
-        assert "6 terms were found and none is within min_df=6 and max_df=10 of 5" in message
-        assert "lower min_df or raise max_df" in message
-
 
 NUMBER = r"{} must be a count.*got "
 LIST_OF_STRINGS = "vocabulary must be a list of strings"
 WRONG = [
-    *(({name: value}, NUMBER.format(name)) for name in ("min_df", "max_df")
+    *((lambda name=name, value=value: Limits(**{name: value}), NUMBER.format(name))
+      for name in ("min_df", "max_df")
       for value in (0, -1, 1.5, -0.1, "2", None, True, float("nan"), [1])),
-    *(({"max_features": value}, "max_features must be None or an integer")
+    *((lambda value=value: Limits(max_features=value), "max_features must be None or an integer")
       for value in (0, -1, 1.0, "2", True, [1])),
-    *((given, "vocabulary holds 'a' more than once")
-      for given in (["a", "b", "a"], pl.Series(["x", "a", "a"]))),
-    *((given, "one term or more, and no null")
-      for given in ([], pl.Series([], dtype=pl.String), ["a", None], [None])),
-    *((given, LIST_OF_STRINGS) for given in (
-        [1, 2], ["a", 1], pl.Series([1, 2]), 5, [b"a"], [["a"]], "words", ("words", {}))),
+    (lambda: within(min_df=2, max_df=0.2), r"max_df=0\.2 of 5 documents is fewer than min_"),
+    *((lambda given=given: vocabulary_series(given), message) for given, message in [
+        *((given, "vocabulary holds 'a' more than once")
+          for given in (["a", "b", "a"], pl.Series(["x", "a", "a"]))),
+        *((given, "one term or more, and no null")
+          for given in ([], pl.Series([], dtype=pl.String), ["a", None], [None])),
+        *((given, LIST_OF_STRINGS) for given in (
+            [1, 2], ["a", 1], pl.Series([1, 2]), 5, [b"a"], [["a"]], "words", ("words", {})))]),
 ]
 
 
-@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=str)
-def test_limits_and_vocabularies_that_are_none_are_named(wrong, message):
+@pytest.mark.parametrize(("call", "message"), WRONG)
+def test_limits_and_vocabularies_that_are_wrong_are_named(call, message):
     with pytest.raises(ParameterError, match=message):
-        Limits(**wrong) if isinstance(wrong, dict) else vocabulary_series(wrong)
+        call()
 
 
-class TestNoTokens:
-    @pytest.mark.parametrize("texts", [["a b", "c"], ["", None], ["! ?"]])
-    def test_the_message_tells_how_to_keep_short_words(self, texts):
-        with pytest.raises(VocabularyError) as caught:
-            count_matrix([pl.DataFrame({"text": texts})], Tokenizer(), "text")
-        message = str(caught.value)
-        assert f"finds no token in {quantity(len(texts), 'document')}" in message
-        assert repr(Tokenizer().pattern) in message
-        assert "for one-letter words use Tokenizer(pattern=r'[\\p{L}\\p{M}\\p{N}_]+')" in message
-        assert "stop words" in message
-
-    def test_what_it_tells_works(self):
-        tokenizer = Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+")
-        counts, terms = count_matrix([pl.DataFrame({"text": ["a b", "c"]})], tokenizer, "text")
-        assert terms.to_list() == ["a", "b", "c"]
-        assert counts.toarray().tolist() == [[1, 1, 0], [0, 0, 1]]
-
-    def test_all_are_stop_words(self):
-        with pytest.raises(VocabularyError, match="shorten the list"):
-            count_matrix([pl.DataFrame({"text": ["the"]})], Tokenizer(stop_words=["the"]), "text")
+ONE_LETTER = r"[\p{L}\p{M}\p{N}_]+"
 
 
-class TestGiven:
-    def test_it_is_sorted_by_code_point(self):
-        given = ["é", "b", "a b", "B", "\U0001f600", "\uffff", "_", "a"]
-        assert vocabulary_series(given).to_list() == sorted(given)
-        assert vocabulary_series(pl.Series(["b", "a"])).to_list() == ["a", "b"]
-        assert vocabulary_series(np.array(["b", "a"])).to_list() == ["a", "b"]
-        assert vocabulary_series(("b", "a")).to_list() == ["a", "b"]
+def count(texts, **settings):
+    counts, terms = count_matrix([pl.DataFrame({"text": texts})], Tokenizer(**settings), "text")
+    return counts.toarray().tolist(), terms.to_list()
 
 
-class TestLookUp:
-    """The cheap split leaves short words among the tokens: it must not count them as terms."""
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: within(min_df=6, max_df=10),
+     ["6 terms were found and none is within min_df=6 and max_df=10 of 5",
+      "lower min_df or raise max_df"]),
+    *((lambda texts=texts: count(texts),
+       [f"finds no token in {said}", repr(Tokenizer().pattern), "stop words",
+        f"for one-letter words use Tokenizer(pattern=r'{ONE_LETTER}')"])
+      for texts, said in ((["a b", "c"], "2 documents"), (["", None], "2 documents"),
+                          (["! ?"], "1 document"))),
+    (lambda: count(["the"], stop_words=["the"]), ["shorten the list"])])
+def test_a_vocabulary_without_terms_says_what_to_do(call, words):
+    with pytest.raises(VocabularyError) as caught:
+        call()
+    assert [part for part in words if part not in str(caught.value)] == []
 
-    TEXTS = ("b bb bbb a", "", "a a aa", "bbb's \0bb", "zz")
 
-    def counts(self, tokenizer, terms):
-        vocabulary = Vocabulary(tokenizer, pl.Series(sorted(terms)))
-        frame = pl.DataFrame({"text": self.TEXTS})
-        return vocabulary.counts(frame, "text").toarray().tolist()
+def test_the_pattern_that_is_advised_keeps_short_words():
+    assert count(["a b", "c"], pattern=ONE_LETTER) == ([[1, 1, 0], [0, 0, 1]], ["a", "b", "c"])
 
-    @pytest.mark.parametrize("terms", [
-        # The pattern can match them, they are too short for it, or it can't.
-        ["bb", "bbb"], ["aa", "zz"], ["bb", "never seen"], ["qq"],
-        ["a", "b", "bb"], ["a"], ["", "bb"], ["", "a", "zz"],
-        ["a b"], ["bbb's"], ["bb "], [" bb", "bb"], ["BB", "bb"]], ids=str)
-    def test_both_ways_of_finding_words_find_the_same(self, terms):
-        fast = Tokenizer()
-        # The same words by a pattern that has no cheap split.
-        slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
-        assert separators(slow.plan()) is None
-        by_hand = [[fast.tokens(text).count(term) for term in sorted(terms)] for text in self.TEXTS]
-        assert self.counts(fast, terms) == by_hand
-        assert self.counts(slow, terms) == by_hand
 
-    def test_it_equals_countvectorizer_with_that_vocabulary(self):
-        terms = ["a", "bb", "bbb", "never"]
-        theirs = CountVectorizer(vocabulary=terms).transform(list(self.TEXTS))
-        assert self.counts(Tokenizer.sklearn(), terms) == theirs.toarray().tolist()
+def test_a_given_vocabulary_is_sorted_by_code_point():
+    given = ["é", "b", "a b", "B", "\U0001f600", "\uffff", "_", "a"]
+    assert vocabulary_series(given).to_list() == sorted(given)
+    for two in (pl.Series(["b", "a"]), np.array(["b", "a"]), ("b", "a")):
+        assert vocabulary_series(two).to_list() == ["a", "b"]
