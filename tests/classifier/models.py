@@ -85,8 +85,9 @@ def assert_same_model(left, right):
     one, two = left.linear_form(), right.linear_form()
     assert np.array_equal(one.weights, two.weights)
     assert np.array_equal(one.intercept, two.intercept)
-    assert left.fitted_.counts.equals(right.fitted_.counts)
-    assert left.fitted_.counts.feature_count.dtype == right.fitted_.counts.feature_count.dtype
+    assert left.statistics_.equals(right.statistics_)
+    assert left.statistics_.terms.equals(right.statistics_.terms)
+    assert left.statistics_.feature_count.dtype == right.statistics_.feature_count.dtype
 
 
 def never_read(schema):
