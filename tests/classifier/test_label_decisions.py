@@ -29,6 +29,7 @@ from textnb.bayes.label_thresholds import (
     micro_f1_thresholds,
     steady_threshold,
 )
+from textnb.cli.evidence import decision_words
 from textnb.evaluation.binomial import lower_bound
 from textnb.evaluation.held_out import HeldOut
 
@@ -299,6 +300,11 @@ def test_values_of_sigmoids_are_checked():
             {"sigmoids": [[1.0, 0.0]]}, {"sigmoids": ((1.0, 0.0),), "link": "softmax"}):
         with pytest.raises(ParameterError):
             Calibration(**{"link": "labels", **values})
+
+
+def test_words_for_a_threshold_next_to_zero():
+    assert [*decision_words(Decision({"ham": 5e-324, "spam": 0.0}, "spam"))] == [
+        "'spam' where its log-odds are at least 0", "'ham' where its log-odds are above 0"]
 
 
 # Refusals

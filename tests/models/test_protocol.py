@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,14 +19,18 @@ from sklearn.preprocessing import FunctionTransformer
 
 from tests.models.every_model import CLASSIFIERS
 from textnb import (
+    BernoulliNB,
     GaussianNB,
     LinearDiscriminantAnalysis,
     MultinomialNB,
+    NBLinear,
     NearestCentroid,
     ParameterError,
+    QuadraticDiscriminantAnalysis,
     TableClassifier,
     TextClassifier,
     TextnbWarning,
+    TfidfComplementNB,
 )
 from textnb.models import protocol
 
@@ -101,6 +106,42 @@ def test_a_pickle_names_its_version(monkeypatch):
     monkeypatch.setattr(protocol, "__version__", "99.0")
     with pytest.warns(TextnbWarning, match=r"pickled by textnb \S+, and this is 99\.0"):
         pickle.loads(now)
+
+
+# Parameters
+
+
+def test_a_parameter_that_is_not_known_is_named():
+    with pytest.raises(ParameterError, match=(
+            "MultinomialNB has no setting 'fitprior' - did you mean 'fit_prior'")):
+        MultinomialNB(fitprior=False)
+    for model, name in ((MultinomialNB(), "power"), (TextClassifier(), "estimator__x")):
+        with pytest.raises(ValueError, match=f"Invalid parameter '{name.split('__')[-1]}' for"):
+            model.set_params(**{name: 1})
+
+
+@pytest.mark.parametrize(("model", "name"), [
+    *((MultinomialNB(l=value), "l") for value in (2**2000, np.True_)),
+    (MultinomialNB(class_prior=[2**2000, 1]), "class_prior"),
+    (NBLinear(C=2**2000), "C"), (NBLinear(tol=2**2000), "tol"), (NBLinear(l=2**2000), "l"),
+    (GaussianNB(var_smoothing=2**2000), "var_smoothing"),
+    (GaussianNB(priors=[2**2000, 1]), "priors"),
+    *((BernoulliNB(binarize=value), "binarize")
+      for value in ("auto", [0.5], b"x", np.array([0.5, 1.0]), 2**2000)),
+    (TfidfComplementNB(norm=np.array([True, False])), "norm")], ids=repr)
+def test_a_value_that_no_parameter_takes_is_named(model, name):
+    with pytest.raises(ParameterError, match=rf"^{name} must be"):
+        model.fit([[1, 0], [0, 2], [1, 1]], ["a", "b", "a"])
+
+
+def test_a_fraction_is_a_number():
+    rows, labels = [[1, 0], [0, 2], [1, 1], [3, 1], [2, 2]], [*"aabbb"]
+    one, other = (QuadraticDiscriminantAnalysis(reg_param=share).fit(rows, labels)
+                  .predict_proba(rows) for share in (Fraction(1, 2), 0.5))
+    np.testing.assert_array_equal(one, other)
+
+
+# What is imported
 
 
 LIGHT = """
