@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitted
+from tests.classifier.models import SPAM, both_corpora, every_model, fitted
 from textnb import MultinomialNB, TextClassifier
 
 # A vocabulary that is given knows few of the words.
@@ -13,59 +13,38 @@ pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarni
 
 @every_model
 @both_corpora
-@pytest.mark.parametrize("k", [2, 1000])
-def test_contributions_add_up_to_the_score(name, train, k):
+@pytest.mark.parametrize("k", [4, 1000])
+def test_the_strongest_terms_and_all_others_add_up_to_the_score(name, train, k):
     model = fitted(name, train)
+    form, counts = model.linear_form(), model.transform(train).toarray()
+    used = form.used(model.transform(train)).toarray()
     answered = model.predict(train, scores=True, explain=k)
-    rows = model.transform(train)
-    for number, row in enumerate(answered.iter_rows(named=True)):
-        entries = row["explanation"]
-        total = row["intercept"] + sum(entry["contribution"] for entry in entries)
-        assert total == pytest.approx(row["score"], rel=1e-9, abs=1e-9)
-        difference = row["scores"][row["predicted"]] - row["scores"][row["runner_up"]]
-        assert row["score"] == pytest.approx(difference, rel=1e-9, abs=1e-9)
-        others = [score for label, score in row["scores"].items() if label != row["predicted"]]
-        assert row["scores"][row["runner_up"]] == max(others)
+    for values, own_counts, row in zip(
+            used, counts, answered.iter_rows(named=True), strict=True):
+        others = {label: score for label, score in row["scores"].items()
+                  if label != row["predicted"]}
+        assert others[row["runner_up"]] == max(others.values())
+        assert row["score"] == pytest.approx(
+            row["scores"][row["predicted"]] - others[row["runner_up"]], rel=1e-9, abs=1e-9)
         assert row["score"] >= 0
-        named = [entry for entry in entries if entry["term"] is not None]
-        assert entries[:len(named)] == named, "the entry of all others is the last"
-        assert len(entries) - len(named) in (0, 1)
-        assert len(named) <= k
-        if len(entries) > len(named):
-            assert len(named) == k
-        strength = [abs(entry["contribution"]) for entry in named]
-        assert strength == sorted(strength, reverse=True)
-        if name in ("multinomial", "limits", "complement"):
-            row_counts = rows[[number]]
-            assert sum(entry["count"] for entry in entries) == row_counts.sum()
-            places = [model.vocabulary_.index(entry["term"]) for entry in named]
-            assert [entry["count"] for entry in named] == [
-                int(row_counts[0, place]) for place in places]
-
-
-@every_model
-def test_the_strongest_terms_by_hand(name):
-    model = fitted(name, NEWS)
-    form = model.linear_form()
-    rows = form.used(model.transform(NEWS)).toarray()
-    answered = model.predict(NEWS, explain=4)
-    for counts, row in zip(rows, answered.iter_rows(named=True), strict=True):
         weight, intercept = form.pairwise(row["predicted"], row["runner_up"])
         assert row["intercept"] == pytest.approx(intercept, rel=1e-12, abs=1e-12)
-        contribution = counts * weight
-        present = np.flatnonzero(counts)
+        contribution = values * weight
+        present = np.flatnonzero(values)
         ranked = present[np.argsort(-np.abs(contribution[present]), kind="stable")]
-        named = [entry for entry in row["explanation"] if entry["term"] is not None]
-        assert len(named) == min(4, len(ranked))
+        named = row["explanation"][:min(k, len(ranked))]
         assert [entry["contribution"] for entry in named] == pytest.approx(
-            contribution[ranked[:4]], rel=1e-9, abs=1e-12)
-        if len(ranked) > 4:
-            rest = row["explanation"][-1]
-            assert rest["term"] is None
-            assert rest["contribution"] == pytest.approx(
-                contribution[ranked[4:]].sum(), rel=1e-9, abs=1e-9)
-        else:
-            assert len(row["explanation"]) == len(ranked)
+            contribution[ranked[:k]], rel=1e-9, abs=1e-12)
+        if name in ("multinomial", "limits", "complement"):
+            assert sum(entry["count"] for entry in row["explanation"]) == own_counts.sum()
+            places = [model.vocabulary_.index(entry["term"]) for entry in named]
+            assert [entry["count"] for entry in named] == own_counts[places].tolist()
+        rest = row["explanation"][len(named):]
+        assert [entry["term"] for entry in rest] == [None] * (len(ranked) > k)
+        assert sum(entry["contribution"] for entry in rest) == pytest.approx(
+            contribution[ranked[k:]].sum(), rel=1e-9, abs=1e-9)
+        total = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
+        assert total == pytest.approx(row["score"], rel=1e-9, abs=1e-9)
 
 
 def test_presence_above_one_lists_the_terms_that_counted_with_their_counts():

@@ -164,15 +164,6 @@ def assert_identical(actual, expected):
         assert np.array_equal(actual[name], values), name
 
 
-def digest(learned):
-    whole = hashlib.sha256()
-    for name, values in learned.items():
-        whole.update(f"{name} {values.shape} ".encode())
-        whole.update("\n".join(values.tolist()).encode() if values.dtype.kind in "OU"
-                     else f"{values.dtype.str} ".encode() + np.ascontiguousarray(values).tobytes())
-    return whole.hexdigest()
-
-
 def relabelled(rows, change):
     """With each label changed by an expression, in lists too, of which two may become one."""
     if isinstance(rows.schema["label"], pl.List):
@@ -200,23 +191,12 @@ def test_the_order_of_rows_changes_nothing(case, seed):
 @pytest.mark.parametrize("size", [7, 100, 1])
 def test_learning_in_pieces_changes_nothing(case, size):
     rows = case.rows
-    if size == 1 and rows is not MATRIX:
-        rows = rows.filter(pl.col("text").str.contains(r"\w\w"))
     # Enough at first for some term to be within the limits of the limited models.
-    labels = CLASSES if case.rows is MATRIX else CLASSES[:3]
+    labels = CLASSES if rows is MATRIX else CLASSES[:3]
     model = case.make().partial_fit(*given_to(rows[:20]), classes=labels)
     for start in range(20, len(rows), size):
         model.partial_fit(*given_to(rows[start:start + size]))
     assert_identical(bits(model), bits(case.fit(rows)))
-
-
-@every_text_case
-def test_learning_a_document_without_words_is_learning(case):
-    wordless = pl.DataFrame({"text": ["", "!?", None]}).with_columns(case.rows[8:11]["label"])
-    model = case.fit(case.rows)
-    for piece in wordless.iter_slices(1):
-        model.partial_fit(piece)
-    assert_identical(bits(model), bits(case.fit(pl.concat([case.rows, wordless]))))
 
 
 def batches_of(rows, max_bytes, monkeypatch):
@@ -240,18 +220,6 @@ def test_the_size_of_a_batch_changes_nothing(case, rows, max_bytes, lazy, monkey
     assert_identical(bits(again), bits(model))
     monkeypatch.undo()
     assert np.array_equal(scores(again, TEXTS), scores(model, TEXTS))
-
-
-@pytest.mark.parametrize(("rows", "max_bytes"), [(1, 1 << 20), (7, 1 << 20), (100, 64), (8192, 1)])
-@pytest.mark.parametrize("lazy", [False, True], ids=["frame", "lazy"])
-def test_batches_are_the_frame_in_order(rows, max_bytes, lazy):
-    pieces = list(batches(TEXTS.lazy() if lazy else TEXTS, ["text"], rows=rows,
-                          max_bytes=max_bytes))
-    assert pl.concat(pieces).equals(TEXTS)
-    assert max(piece.height for piece in pieces) <= rows
-    for piece in pieces:
-        spent = int(piece["text"].str.len_bytes().fill_null(0).cast(pl.Int64).sum())
-        assert piece.height == 1 or spent <= max_bytes
 
 
 @every_case
@@ -298,26 +266,27 @@ def test_learning_from_texts_is_learning_from_their_counts(case):
 
 def fingerprints():
     """SHA-256 of everything learned, by model, on enough documents for several batches."""
-    frame, found = documents(20_000, seed=1), {}
+    frame, digests = documents(20_000, seed=1), {}
     for name, case in {**ON_MATRICES, **ON_TEXTS}.items():
         model = case.fit(frame.lazy() if name in ON_TEXTS else case.rows)
-        found[name] = digest(bits(model) | {"scores": scores(model, case.rows)})
-    return found
+        learned = bits(model) | {"scores": scores(model, case.rows)}
+        # Numbers as text have all their digits.
+        text = str({key: values.tolist() for key, values in learned.items()})
+        digests[name] = hashlib.sha256(text.encode()).hexdigest()
+    return digests
 
 
 @pytest.mark.slow
 def test_the_number_of_threads_changes_nothing():
     script = ("import json, tests.models.test_invariants as t; "
               "print(json.dumps(t.fingerprints()))")
-    found = []
-    for threads in ("1", "2"):
-        environment = {**os.environ, "POLARS_MAX_THREADS": threads, "OMP_NUM_THREADS": threads,
-                       "OPENBLAS_NUM_THREADS": threads, "PYTHONHASHSEED": threads}
-        run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment,
-                             capture_output=True, text=True, check=True)
-        found.append(json.loads(run.stdout))
-    assert len(set(found[0].values())) == len(ON_MATRICES) + len(ON_TEXTS)
-    assert found[0] == found[1]
+    one, two = (json.loads(subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "POLARS_MAX_THREADS": threads, "OMP_NUM_THREADS": threads,
+             "OPENBLAS_NUM_THREADS": threads, "PYTHONHASHSEED": threads}).stdout)
+        for threads in ("1", "2"))
+    assert len(set(one.values())) == len(ON_MATRICES) + len(ON_TEXTS)
+    assert one == two
 
 
 # A corpus learned twice with twice the smoothing changes no weight
@@ -395,13 +364,6 @@ def test_terms_and_labels_that_are_forgotten_leave(case):
     model = case.fit(case.rows).partial_fit(more, classes=["new"])
     assert "new" in model.classes_
     assert_identical(bits(model.forget(more)), bits(case.fit(case.rows)))
-
-
-@every_text_case
-def test_a_document_without_words_can_be_forgotten(case):
-    assert case.rows["text"][17] == "!?"
-    rest = pl.concat([case.rows[:17], case.rows[18:]])
-    assert_identical(bits(case.fit(case.rows).forget(case.rows[17:18])), bits(case.fit(rest)))
 
 
 @every_text_case
