@@ -104,6 +104,11 @@ ERRORS = [
         (TfidfComplementNB(), "one label"))),
     *((fit(LISTS, estimator=kind(class_weight={"corny": 2.0})), ParameterError,
        "'corny', which is none of the classes") for kind in (MultinomialNB, NBLinear)),
+    *((lambda rows=rows: textnb.smoothing_path(LISTED, test=rows), TextnbError, "label")
+      for rows in (LISTS, ONE)),
+    (lambda: textnb.validate_online(LISTED, LISTS, "corn"), ParameterError, "one label"),
+    (lambda: LISTED.estimator_, TextnbError, "label"),
+    (lambda: LISTED.linear_form().pairwise("corn", "wheat"), TextnbError, "label"),
     # Labels as a matrix
     (fit(TEXTS, Y * 2), DataError, r"of 0 and 1, and holds 2 in row 0, column"),
     (fit(TEXTS, Y[:3]), DataError, "one label per document"),

@@ -57,12 +57,6 @@ def chances(odds):
     return 1 / (1 + np.exp(-odds))
 
 
-@pytest.fixture(scope="module")
-def model():
-    """A model that tests only read."""
-    return TextClassifier().fit(NEWS)
-
-
 # Scores of documents held out
 
 
@@ -93,22 +87,22 @@ def test_a_label_that_a_fold_has_not_learned_is_missed():
         assert -np.inf not in decision.thresholds.values()
 
 
-def test_labels_that_the_model_does_not_know_are_missed(model):
+def test_labels_that_the_model_does_not_know_are_missed(listed):
     more = TESTED.with_columns(label=pl.col("label").list.concat(pl.lit(["zinc"])))
-    found = textnb.held_out(model, more)
+    found = textnb.held_out(listed, more)
     assert found.unknown is not None
     assert found.unknown.to_list() == [["zinc"]] * TESTED.height
     assert found.n_unknown == TESTED.height
-    assert np.array_equal(found.actual, textnb.held_out(model, TESTED).actual)
+    assert np.array_equal(found.actual, textnb.held_out(listed, TESTED).actual)
     # They count as missed, as in the evaluation of the rows.
-    ours, theirs = found.evaluate(), textnb.evaluate(model, more)
+    ours, theirs = found.evaluate(), textnb.evaluate(listed, more)
     assert measures(ours) == measures(theirs)
     assert ours.unknown_labels == ["zinc"]
     assert found.measure()["micro_f1"] == theirs.micro_f1
     assert found.accuracy == theirs.subset_accuracy == 0
     some = found.take(np.array([2, 0]))
     assert some.evaluate().labels.filter(label="zinc")["documents"].to_list() == [2]
-    alone = textnb.held_out(model, TESTED.with_columns(label=pl.lit(["zinc"])))
+    alone = textnb.held_out(listed, TESTED.with_columns(label=pl.lit(["zinc"])))
     assert "micro F1 0.0000" in repr(alone)
     with pytest.raises(DataError, match="knows none of the labels, such as 'zinc'"):
         alone.evaluate()
