@@ -12,32 +12,32 @@ from tests.classifier.models import SPAM, assert_same_model, never_read
 from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier, Tokenizer, load
 
 
-def test_a_frame_for_a_frame(spam):
+def test_a_frame_is_answered_by_a_frame_and_other_tables_by_a_lazy_one(spam, tmp_path):
     answered = spam.predict(SPAM)
     assert isinstance(answered, pl.DataFrame)
     assert answered.drop("predicted").equals(SPAM)
-    assert answered.columns == [*SPAM.columns, "predicted"]
-    assert answered["predicted"].dtype == pl.String
+    assert answered.schema == {**SPAM.schema, "predicted": pl.String}
+    SPAM.write_parquet(tmp_path / "mail.parquet")
+    SPAM.write_ndjson(tmp_path / "mail.ndjson")
+    for source in (SPAM.lazy(), tmp_path / "mail.parquet", str(tmp_path / "mail.parquet"),
+                   tmp_path / "mail.ndjson"):
+        assert_same_model(TextClassifier().fit(source), spam)
+        lazy = spam.predict(source)
+        assert isinstance(lazy, pl.LazyFrame)
+        assert lazy.collect_schema() == answered.schema
+        assert lazy.collect().equals(answered)
+        assert np.array_equal(spam.predict_proba(source), spam.predict_proba(SPAM))
+        assert spam.transform(source).shape == (SPAM.height, len(spam.vocabulary_))
 
 
-def test_a_lazy_frame_for_a_lazy_frame():
-    model = TextClassifier().fit(SPAM.lazy())
-    answered = model.predict(SPAM.lazy())
-    assert isinstance(answered, pl.LazyFrame)
-    assert answered.collect_schema() == {**SPAM.schema, "predicted": pl.String}
-    assert answered.collect().equals(model.predict(SPAM))
-
-
-@pytest.mark.parametrize("ending", ["parquet", "ndjson"])
-def test_a_lazy_frame_for_a_path(ending, tmp_path):
-    path = tmp_path / f"mail.{ending}"
-    getattr(SPAM, f"write_{ending}")(path)
-    model = TextClassifier().fit(path)
-    assert_same_model(model, TextClassifier().fit(SPAM))
-    for source in (path, str(path)):
-        answered = model.predict(source)
-        assert isinstance(answered, pl.LazyFrame)
-        assert answered.collect().equals(model.predict(SPAM))
+def test_sequences_of_texts_are_answered_by_arrays(spam):
+    texts = SPAM["text"].to_list()
+    for rows in (texts, np.array(texts, dtype=object), SPAM["text"]):
+        labels = spam.predict(rows)
+        assert isinstance(labels, np.ndarray)
+        assert labels.tolist() == spam.predict(SPAM)["predicted"].to_list()
+        assert np.array_equal(spam.predict_proba(rows), spam.predict_proba(SPAM))
+        assert spam.transform(rows).shape == (SPAM.height, len(spam.vocabulary_))
 
 
 def test_nothing_runs_before_the_frame_is_collected(spam):
@@ -47,50 +47,40 @@ def test_nothing_runs_before_the_frame_is_collected(spam):
         answered.collect()
 
 
-def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs():
-    asked = []
-
-    def source(columns, *_):
-        asked.append(columns)
-        yield SPAM if columns is None else SPAM.select(columns)
-
-    lazy = register_io_source(source, schema=SPAM.schema)
-    model = TextClassifier(min_df=2, max_features=30).fit(lazy)
-    assert [sorted(columns or []) for columns in asked] == [["label", "text"]]
-    assert_same_model(model, TextClassifier(min_df=2, max_features=30).fit(SPAM))
-
-
-def test_no_text_is_tokenised_where_no_answer_is_asked_for():
-    scored = []
-    answered = TextClassifier().fit(SPAM).predict(SPAM.lazy(), progress=scored.append)
-    assert answered.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
-    assert answered.select(pl.len()).collect().item() == SPAM.height
-    assert scored == []
-    answered.select("predicted").collect()
-    assert sum(scored) == SPAM.height
-
-
-def test_columns_rows_and_filters_are_pushed_to_the_source(spam):
-    asked = []
-
+def source_that_notes(asked):
+    """A lazy frame of `SPAM` that notes which columns, filters and numbers of rows it is asked."""
     def source(columns, predicate, n_rows, _):
         asked.append((sorted(columns or SPAM.columns), predicate is not None, n_rows))
         frame = SPAM if columns is None else SPAM.select(columns)
         frame = frame if n_rows is None else frame.head(n_rows)
         yield frame if predicate is None else frame.filter(predicate)
 
-    scored = []
-    answered = spam.predict(
-        register_io_source(source, schema=SPAM.schema), progress=scored.append)
-    answered.filter(pl.col("id") < 7).select("predicted").collect()
-    assert asked.pop() == (["id", "text"], True, None)
-    assert sum(scored) == 7
-    scored.clear()
-    answered.head(3).collect()
-    assert asked.pop() == (sorted(SPAM.columns), False, 3)
-    assert sum(scored) == 3
-    answered.select("extra").collect()
-    assert asked.pop() == (["extra"], False, None)
+    return register_io_source(source, schema=SPAM.schema)
+
+
+def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs():
+    asked, model = [], TextClassifier(min_df=2, max_features=30)
+    assert_same_model(clone(model).fit(source_that_notes(asked)), clone(model).fit(SPAM))
+    assert asked == [(["label", "text"], False, None)]
+
+
+def test_columns_rows_and_filters_are_pushed_to_the_source(spam):
+    asked, scored = [], []
+    answered = spam.predict(source_that_notes(asked), progress=scored.append)
+    # No text is tokenised if no answer is asked for.
+    assert answered.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
+    assert asked.pop() == (["extra", "id"], False, None)
+    assert answered.select(pl.len()).collect().item() == SPAM.height
+    assert scored == []
+    for query, rows, expected in (
+            (answered.filter(pl.col("id") < 7).select("predicted"), 7,
+             (["id", "text"], True, None)),
+            (answered.head(3), 3, (sorted(SPAM.columns), False, 3)),
+            (answered.select("predicted"), SPAM.height, (["text"], False, None))):
+        scored.clear()
+        query.collect()
+        assert asked.pop() == expected
+        assert sum(scored) == rows
 
 
 @pytest.mark.parametrize(("column", "settings"), [

@@ -78,19 +78,6 @@ def test_two_models_in_one_query():
     assert stacked["predicted"].equals(pl.concat([first, second]))
 
 
-def test_answers_are_the_same_for_every_form_of_input(tmp_path, news):
-    NEWS.write_parquet(tmp_path / "news.parquet")
-    texts = NEWS["text"].to_list()
-    expected = news.predict_proba(NEWS)
-    for rows in (NEWS.lazy(), tmp_path / "news.parquet", texts, np.array(texts, dtype=object),
-                 NEWS["text"]):
-        assert np.array_equal(news.predict_proba(rows), expected)
-        assert news.transform(rows).shape == (NEWS.height, len(news.vocabulary_))
-    labels = news.predict(texts)
-    assert isinstance(labels, np.ndarray)
-    assert labels.tolist() == news.predict(NEWS)["predicted"].to_list()
-
-
 def test_a_tie_goes_to_the_first_class():
     train = pl.DataFrame({"text": ["aa", "bb"], "label": ["y", "x"]})
     assert TextClassifier().fit(train).predict(["aa bb", "", "bb", "aa"]).tolist() == [
