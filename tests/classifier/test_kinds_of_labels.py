@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "textnb"
+PACKAGE = Path(__file__).parents[2] / "textnb"
 PLACES = {
     "what labels are, in memory": "bayes.labels bayes.counts text.counts text.limited "
                                   "learning.documents learning.fitted",

@@ -1,6 +1,7 @@
 """A model of a user is one class: it works like those of the package, or is refused by name."""
 
 import dataclasses
+import inspect
 import json
 import os
 import subprocess
@@ -30,7 +31,7 @@ from textnb.bayes.features import presence_map
 from textnb.cli.main import command_of
 from textnb.cli.options import Command, every_model
 from textnb.filter.mailfilter import MailFilter
-from textnb.models import MomentModel, base
+from textnb.models import MomentModel, base, between
 from textnb.models.base import check_registered, is_registered, register_model
 from textnb.models.counts import CountModel
 from textnb.models.fields import RESERVED
@@ -54,10 +55,10 @@ class ToyRootNB(CountModel):
     scores_are_log_probabilities = True
     term_z = None
 
-    power: float = setting(0.5, "Of the counts.")
+    exponent: float = setting(0.5, "Of the counts.", range=between(0, 3))
 
     def weigh(self, counts, l, log_prior):
-        rooted = counts.feature_count ** self.power + l
+        rooted = counts.feature_count ** self.exponent + l
         log_prob = np.log(rooted / rooted.sum(axis=1, keepdims=True))
         return LinearForm(counts.classes, np.ascontiguousarray(log_prob.T), log_prior)
 
@@ -116,7 +117,7 @@ def test_a_file_gives_the_same_model_and_the_same_filter(model, tmp_path):
     assert type(again.estimator_) is ToyRootNB
     np.testing.assert_array_equal(again.linear_form().weights, model.linear_form().weights)
     rows = FRAME.rename({"text": "body"})
-    TextClassifier(ToyRootNB(power=1.5), text="body").fit(rows).save(path)
+    TextClassifier(ToyRootNB(exponent=1.5), text="body").fit(rows).save(path)
     fitted, judge = textnb.load(path), MailFilter.load(path, spam="x", least_learned=1)
     np.testing.assert_array_equal(judge.form.weights, fitted.linear_form().weights)
     # Whoever does not know the model refuses its file.
@@ -158,7 +159,7 @@ def test_a_report(model, tmp_path):
 
 
 def test_job_files_and_the_command_line(model):
-    assert model_of("toyroot", {"l": 0.2, "power": 2.0}).get_params()["power"] == 2.0
+    assert model_of("toyroot", {"l": 0.2, "exponent": 2.0}).get_params()["exponent"] == 2.0
     assert training_of("toyroot", {"l": 0.3, "where": "true"}).parameters == {"l": 0.3}
     with pytest.raises(ParameterError, match="norm belongs to kind=complement"):
         training_of("toyroot", {"norm": True})
@@ -191,7 +192,7 @@ def test_a_model_of_presence_reads_texts_and_matrices_alike():
 def variant(parent=CountModel, **body):
     """`ToyRootNB` with other parts, under another name."""
     own = {name: value for name, value in vars(ToyRootNB).items()
-           if not name.startswith("__") and name != "power"}
+           if not name.startswith("__") and name != "exponent"}
     own = {name: value for name, value in {**own, "kind": "other", **body}.items()
            if value is not ...}
     return type(body.get("name", "OtherNB"), (parent,), own)
@@ -285,26 +286,13 @@ def test_facts_of_a_setting_that_are_not_known_are_refused():
         setting(0.5, "Help.", ge=0)
 
 
-OFFERED = """
+OFFERED = f"""
 import numpy as np
 from textnb import LinearForm
 from textnb.models import CountModel, between, register_model, setting
 
 @register_model
-class JelinekMercerNB(CountModel):
-    kind = "jm"
-    scores_are_log_probabilities = True
-    without_terms = "the classes' priors alone"
-    term_z = None
-
-    lam: float = setting(0.5, "Share of the corpus.", range=between(0, 1))
-    whole: bool = setting(True, "Whether l is added.")
-
-    def weigh(self, counts, l, log_prior):
-        n = counts.feature_count + (l if self.whole else 1e-9)
-        mixed = (1 - self.lam) * n / n.sum(axis=1, keepdims=True) + self.lam * n.sum(0) / n.sum()
-        return LinearForm(counts.classes, np.log(mixed).T, log_prior)
-"""
+{inspect.getsource(ToyRootNB)}"""
 
 
 def test_another_package_offers_a_model(tmp_path):
@@ -312,10 +300,10 @@ def test_another_package_offers_a_model(tmp_path):
     described = tmp_path / "offers-1.0.dist-info"
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: offers\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text("[textnb.models]\njm = offers:JelinekMercerNB\n")
+    (described / "entry_points.txt").write_text("[textnb.models]\ntoyroot = offers:ToyRootNB\n")
     FRAME.write_parquet(tmp_path / "rows.parquet")
     (tmp_path / "job.toml").write_text(
-        'output = "out"\n[input]\ntrain = "rows.parquet"\n[model]\nkind = "jm"\nlam = 0.3\n')
+        'output = "out"\ninput.train = "rows.parquet"\n[model]\nkind = "toyroot"\nexponent = 0.3\n')
 
     def run(*arguments):
         path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
@@ -324,14 +312,14 @@ def test_another_package_offers_a_model(tmp_path):
             capture_output=True, timeout=100, env={**os.environ, "PYTHONPATH": path})
         return done.stdout if done.returncode == 0 else done.stderr
 
-    trained = run("train", "rows.parquet", "--model", "jm", "--set", "lam=0.3", "--set",
-                  "whole=false", "-o", "a.textnb")
+    trained = run("train", "rows.parquet", "--model", "toyroot", "--set", "exponent=0.3",
+                  "-o", "a.textnb")
     assert trained == ""
     described_model = run("describe", "a.textnb")
-    assert "JelinekMercerNB" in described_model
-    assert "lam" in described_model
-    assert "error: --set lam: must be in [0, 1]; got 7" in run(
-        "train", "rows.parquet", "--model=jm", "--set", "lam=7", "-o", "b.textnb")
+    assert "ToyRootNB" in described_model
+    assert "exponent" in described_model
+    assert "error: --set exponent: must be in [0, 3]; got 7" in run(
+        "train", "rows.parquet", "--model=toyroot", "--set", "exponent=7", "-o", "b.textnb")
     run("run", "job.toml")
     assert json.loads((tmp_path / "out" / "run.json").read_text())
     with pytest.raises(ModelFileError, match="import the module that registers it"):
