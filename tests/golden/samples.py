@@ -38,8 +38,12 @@ class Sample:
     tokenizer: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def labels(self) -> list[Any]:
-        return self.train[self.label].to_list()
+    def learned(self) -> pl.DataFrame:
+        return self.train.drop("weight")
+
+    @property
+    def of_lists(self) -> bool:
+        return self.train.schema[self.label] == pl.List(pl.String)
 
 
 class Chance:

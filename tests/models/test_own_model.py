@@ -16,13 +16,11 @@ import scipy.sparse as sp
 import textnb
 from textnb import (
     ComplementNB,
-    Counts,
     DataError,
     GaussianNB,
     LinearForm,
     ModelFileError,
     MultinomialNB,
-    NBLogisticRegression,
     ParameterError,
     TableClassifier,
     TextClassifier,
@@ -37,7 +35,6 @@ from textnb.models.counts import CountModel
 from textnb.models.fields import RESERVED
 from textnb.models.known import all_models, model_named, registered_models
 from textnb.runtime.settings import declared, setting
-from textnb.storage.textmodel import read_model, write_model
 from textnb.workflow.train import model_of, training_of
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
@@ -410,19 +407,3 @@ class Silent(base.Model):
 def test_what_a_model_does_not_say_is_refused(ask):
     with pytest.raises((ParameterError, NotImplementedError), match="Silent does not say"):
         ask(Silent())
-
-
-def test_weights_that_rows_gave_follow_from_no_counts():
-    counts = Counts.from_table(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
-    with pytest.raises(ParameterError, match="NBLogisticRegression learns from rows"):
-        NBLogisticRegression().derive(counts)
-
-
-def test_tables_that_are_not_the_models_are_refused(tmp_path):
-    TextClassifier().fit(FRAME).save(tmp_path / "model.textnb")
-    manifest, arrays = read_model(tmp_path / "model.textnb")
-    manifest["estimator"] = json.loads('{"name": "NBLogisticRegression", "parameters": {}}')
-    write_model(tmp_path / "other.textnb", manifest, arrays)
-    for load in (textnb.load, MailFilter.load):
-        with pytest.raises(ModelFileError, match="'totals/counts', which is not one of its model"):
-            load(tmp_path / "other.textnb")
