@@ -392,29 +392,26 @@ def test_a_grid_over_a_tokenizer_is_searched():
 
 
 def test_a_stale_calibration_or_decision_warns_where_it_is_used():
-    frame = pl.DataFrame({"text": ["good film", "good", "bad film", "bad"] * 5,
-                          "label": ["pos", "pos", "neg", "neg"] * 5})
-    model = textnb.TextClassifier().fit(frame)
+    model = TextClassifier().fit(ROWS)
     model.set_calibration(textnb.Calibration(2.0, 0.0, 20, "by hand"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.predict(frame, probability=True)
-        model.partial_fit(frame)
+        model.predict(ROWS, probability=True)
+        model.partial_fit(ROWS)
         # No answer of these is made with the calibration.
-        model.predict(frame)
-        model.predict(["good"])
+        model.predict(ROWS)
+        model.predict(TEXTS)
     stale = "the model's calibration is stale: the model has learned or forgotten documents since"
-    for answer in (lambda: model.predict(frame, probability=True),
-                   lambda: model.predict(frame.lazy(), top=1),
-                   lambda: model.predict_proba(["good"]),
-                   lambda: model.decision_function(["good"])):
+    for answer in (lambda: model.predict(ROWS, probability=True),
+                   lambda: model.predict(ROWS.lazy(), top=1),
+                   lambda: model.predict_proba(TEXTS), lambda: model.decision_function(TEXTS)):
         with pytest.warns(textnb.TextnbWarning, match=stale) as caught:
             answer()
         assert len(caught) == 1
     model.set_calibration(None).set_decision(
-        textnb.Decision({"pos": 0.0, "neg": 0.0}).as_stale("the rows have changed"))
+        textnb.Decision({"ham": 0.0, "spam": 0.0}).as_stale("the rows have changed"))
     with pytest.warns(textnb.TextnbWarning, match="decision is stale: the rows have changed"):
-        model.predict(frame)
+        model.predict(ROWS)
 
 
 @pytest.fixture(scope="module")
