@@ -62,61 +62,61 @@ def chances(odds):
 
 @every_model
 def test_folds_score_and_answer_as_models_of_the_other_folds(name):
-    found = textnb.cross_validate(MODELS[name], NEWS, folds=3)
-    assert isinstance(found, HeldOut)
-    assert found.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
+    scored = textnb.cross_validate(MODELS[name], NEWS, folds=3)
+    assert isinstance(scored, HeldOut)
+    assert scored.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
     for fold in range(3):
-        own = found.folds == fold
+        own = scored.folds == fold
         fitted = clone(MODELS[name]).fit(NEWS.filter(pl.Series(~own)))
         alone = textnb.held_out(fitted, NEWS.filter(pl.Series(own)))
-        assert np.array_equal(alone.scores, found.scores[own])
-        assert np.array_equal(alone.predicted, found.predicted[own])
+        assert np.array_equal(alone.scores, scored.scores[own])
+        assert np.array_equal(alone.predicted, scored.predicted[own])
         # Each topic is in all folds.
-        assert found.actual[own].any(axis=0).all()
+        assert scored.actual[own].any(axis=0).all()
 
 
 def test_a_label_that_a_fold_has_not_learned_is_missed():
     rows = pl.DataFrame({"text": ["aa", "bb", "aa bb", "cc"],
                          "label": [["a"], ["b"], ["a", "b"], ["rare"]]})
-    found = textnb.cross_validate(TextClassifier(), rows, folds=2)
-    assert found.scores[3, 2] == -np.inf
-    assert not found.predicted[3, 2]
-    assert np.isposinf(found.scores).any()
+    scored = textnb.cross_validate(TextClassifier(), rows, folds=2)
+    assert scored.scores[3, 2] == -np.inf
+    assert not scored.predicted[3, 2]
+    assert np.isposinf(scored.scores).any()
     for by in ("f1", "micro-f1"):
-        decision = textnb.choose_class_thresholds(found, by=by)
+        decision = textnb.choose_class_thresholds(scored, by=by)
         assert -np.inf not in decision.thresholds.values()
 
 
 def test_labels_that_the_model_does_not_know_are_missed(listed):
     more = TESTED.with_columns(label=pl.col("label").list.concat(pl.lit(["zinc"])))
-    found = textnb.held_out(listed, more)
-    assert found.unknown is not None
-    assert found.unknown.to_list() == [["zinc"]] * TESTED.height
-    assert found.n_unknown == TESTED.height
-    assert np.array_equal(found.actual, textnb.held_out(listed, TESTED).actual)
+    scored = textnb.held_out(listed, more)
+    assert scored.unknown is not None
+    assert scored.unknown.to_list() == [["zinc"]] * TESTED.height
+    assert scored.n_unknown == TESTED.height
+    assert np.array_equal(scored.actual, textnb.held_out(listed, TESTED).actual)
     # They count as missed, as in the evaluation of the rows.
-    ours, theirs = found.evaluate(), textnb.evaluate(listed, more)
+    ours, theirs = scored.evaluate(), textnb.evaluate(listed, more)
     assert measures(ours) == measures(theirs)
     assert ours.unknown_labels == ["zinc"]
-    assert found.measure()["micro_f1"] == theirs.micro_f1
-    assert found.accuracy == theirs.subset_accuracy == 0
-    some = found.take(np.array([2, 0]))
+    assert scored.measure()["micro_f1"] == theirs.micro_f1
+    assert scored.accuracy == theirs.subset_accuracy == 0
+    some = scored.take(np.array([2, 0]))
     assert some.evaluate().labels.filter(label="zinc")["documents"].to_list() == [2]
     alone = textnb.held_out(listed, TESTED.with_columns(label=pl.lit(["zinc"])))
     assert "micro F1 0.0000" in repr(alone)
     with pytest.raises(DataError, match="knows none of the labels, such as 'zinc'"):
         alone.evaluate()
-    assert repr(found.take(np.array([], dtype=np.int64))).startswith(
+    assert repr(scored.take(np.array([], dtype=np.int64))).startswith(
         "HeldOut(0 documents, 5 labels,")
 
 
 def test_labels_are_predicted_by_the_thresholds_of_the_model():
     model = TextClassifier(NBLinear()).fit(NEWS)
     assert model.decision_ is not None
-    found = textnb.held_out(model, TESTED)
-    assert measures(found.evaluate()) == measures(textnb.evaluate(model, TESTED))
-    assert not np.array_equal(found.predicted, found.scores > 0)
-    assert np.array_equal(found.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), found.scores > 0)
+    scored = textnb.held_out(model, TESTED)
+    assert measures(scored.evaluate()) == measures(textnb.evaluate(model, TESTED))
+    assert not np.array_equal(scored.predicted, scored.scores > 0)
+    assert np.array_equal(scored.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), scored.scores > 0)
 
 
 # Thresholds
@@ -127,10 +127,10 @@ def test_the_threshold_of_the_best_f1():
     for _ in range(50):
         scores = draw.integers(0, 12, 30).astype(float)
         positive, weight = draw.random(30) < 0.3, draw.random(30)
-        found = best_threshold(scores, positive, weight)
+        chosen = best_threshold(scores, positive, weight)
         reached, *others = (
             f1_score(positive, scores > threshold, sample_weight=weight, zero_division=0.0)
-            for threshold in (found, *np.arange(-0.5, 12.0)))
+            for threshold in (chosen, *np.arange(-0.5, 12.0)))
         assert reached == pytest.approx(max(others), abs=1e-12)
 
 
@@ -139,11 +139,11 @@ def test_the_thresholds_of_the_best_micro_f1():
     for _ in range(30):
         scores = draw.integers(0, 5, (12, 3)).astype(float)
         positive = draw.random(scores.shape) < 0.3
-        found = micro_f1_thresholds(scores, positive)
+        thresholds = micro_f1_thresholds(scores, positive)
         said = scores > np.array([*itertools.product(np.arange(-0.5, 5.0), repeat=3)])[:, None]
         right, either = (said & positive).sum((1, 2)), said.sum((1, 2)) + positive.sum()
         best = np.max(2 * right / np.maximum(either, 1))
-        assert f1_score(positive, scores > found, average="micro",
+        assert f1_score(positive, scores > thresholds, average="micro",
                         zero_division=0.0) == pytest.approx(best)
 
 
@@ -157,8 +157,8 @@ def test_the_thresholds_of_least_cost():
             said = scores > threshold
             return float(false * (said & ~positive).sum() + lost * (positive & ~said).sum())
 
-        found = cheapest_threshold(scores, positive, wrong, missed)
-        assert cost(found) == min(map(cost, np.arange(-0.5, 12.5)))
+        cheapest = cheapest_threshold(scores, positive, wrong, missed)
+        assert cost(cheapest) == min(map(cost, np.arange(-0.5, 12.5)))
 
 
 def test_steady_thresholds_are_better_on_other_documents():
@@ -212,18 +212,18 @@ def test_a_precision_of_each_label_is_shown():
 
 def test_sigmoids_are_those_that_the_labels_were_drawn_by():
     scored = held(20_000)
-    found = label_sigmoids(scored.scores, scored.actual)
+    sigmoids = label_sigmoids(scored.scores, scored.actual)
     expected = [[1.0, 0.0], [0.1, -0.5], [1 / 3, 2 / 3]]
-    np.testing.assert_allclose(found, expected, rtol=0.06, atol=0.05)
+    np.testing.assert_allclose(sigmoids, expected, rtol=0.06, atol=0.05)
 
 
 def test_sigmoids_of_labels_that_say_little():
     scores = np.array([[3.0, 1.0, -np.inf], [-3.0, -1.0, -1.0], [2.0, 1.0, -1.0]] * 20)
     actual = np.array([[True, False, True], [False, True, False], [True, False, False]] * 20)
-    found = label_sigmoids(scores, actual)
-    assert np.isfinite(found).all()
+    sigmoids = label_sigmoids(scores, actual)
+    assert np.isfinite(sigmoids).all()
     # The order of scores stays, even of a label whose scores mislead.
-    assert (found[:, 0] > 0).all()
+    assert (sigmoids[:, 0] > 0).all()
     assert label_sigmoids(np.zeros((4, 1)), np.ones((4, 1), bool)).tolist() == [[1.0, 0.0]]
 
 

@@ -43,7 +43,7 @@ def test_scores_are_those_of_fitting_again_without_the_document(model):
     expected = refitted_log_odds(model, NEWS)
     np.testing.assert_allclose(left_out.scores, expected, rtol=1e-9, atol=1e-9)
     assert np.isneginf(left_out.scores[0, 0])
-    # The rest of a label stays, also where no document is in it.
+    # The rest of a label stays, even if no document is in it.
     assert np.isposinf(left_out.scores[-1, USUAL]) == (
         not isinstance(model.estimator, ComplementNB) and model.estimator.fit_prior)
     assert "leave-one-out" in repr(left_out)

@@ -421,7 +421,7 @@ def test_lists_are_judged_as_wholes(listed):
     assert listed.score(turned) == right.mean()
     wrong = textnb.mistakes(listed, turned)
     assert wrong["text"].to_list() == TESTED.filter(pl.Series(~right))["text"].to_list()
-    # A label that the listed does not know can't be predicted.
+    # A label that the model does not know can't be predicted.
     other = TESTED.with_columns(label=pl.lit(["other"]))
     assert textnb.mistakes(listed, other).height == TESTED.height
 
@@ -445,23 +445,23 @@ def test_drift_of_lists_stands_for_their_most_probable_labels(listed):
     assert [one.name for one in textnb.drift(listed, TESTED.drop("label"), TESTED).measures] == [
         "answers", "unknown words", "scores"]
     other = TESTED.with_columns(label=pl.lit(["other"]))
-    found = textnb.drift(listed, other, TESTED)
-    assert found.drifted == ["labels"]
-    assert {one.name: one.recent for one in found.measures}["errors"] == {
+    changed = textnb.drift(listed, other, TESTED)
+    assert changed.drifted == ["labels"]
+    assert {one.name: one.recent for one in changed.measures}["errors"] == {
         "right": 0.0, "wrong": 1.0}
 
 
 def test_duplicates_compare_lists_as_wholes():
     rows = pl.DataFrame({"text": ["corn up", "corn up", "oil up", "oil up"],
                          "label": [["corn", "wheat"], ["wheat", "corn"], ["oil"], []]})
-    found = textnb.find_duplicates(rows, label="label", near=None)
-    assert found.pairs["conflict"].to_list() == [False, True]
+    duplicates = textnb.find_duplicates(rows, label="label", near=None)
+    assert duplicates.pairs["conflict"].to_list() == [False, True]
 
 
 def test_one_label_that_rows_have_or_lack_is_measured():
     rows = pl.DataFrame({"text": ["aa", "aa bb", "cc", "cc"], "label": [["a"], ["a"], [], []]})
     tested = pl.DataFrame({"text": ["aa", "cc", "aa"], "label": [["a"], ["a"], []]})
-    found = textnb.evaluate(TextClassifier().fit(rows), tested)
-    assert found.labels.row(0)[:4] == ("a", 2, 2, 0.5)
-    assert (found.micro_f1, found.macro_f1, found.subset_accuracy) == (0.5, 0.5, 1 / 3)
-    assert found.hamming_loss == pytest.approx(2 / 3)
+    result = textnb.evaluate(TextClassifier().fit(rows), tested)
+    assert result.labels.row(0)[:4] == ("a", 2, 2, 0.5)
+    assert (result.micro_f1, result.macro_f1, result.subset_accuracy) == (0.5, 0.5, 1 / 3)
+    assert result.hamming_loss == pytest.approx(2 / 3)

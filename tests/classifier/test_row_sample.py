@@ -29,10 +29,10 @@ def classifier(**parameters):
     return TextClassifier(NBLinear(**{**EXACT, **parameters}))
 
 
-def assert_same(found, expected, near=1e-6):
+def assert_same(model, expected, near=1e-6):
     """The same counts, and weights that are as near as the tolerance makes them."""
-    assert found.vocabulary_ == expected.vocabulary_
-    one, other = found.fitted_, expected.fitted_
+    assert model.vocabulary_ == expected.vocabulary_
+    one, other = model.fitted_, expected.fitted_
     assert one.counts.equals(other.counts)
     np.testing.assert_allclose(one.form.weights, other.form.weights, rtol=0, atol=near)
     np.testing.assert_allclose(one.form.intercept, other.form.intercept, rtol=0, atol=near)

@@ -214,7 +214,7 @@ def _text_cell(
         sample = KINDS[kind]()
         return fit(classifier(sample, model, tokens, limits, parameters), sample)
 
-    return Cell(*key, make, answer or (lambda found: text_answers(KINDS[kind]())(found)),
+    return Cell(*key, make, answer or (lambda fitted: text_answers(KINDS[kind]())(fitted)),
                 slow=slow, stored=key in STORED)
 
 
@@ -249,27 +249,27 @@ def _limited(model: str) -> Cell:
                         samples.big())
 
     return Cell("big", model, "memory_limit", make,
-                lambda found: text_answers(samples.big(), learned=False)(found),
+                lambda fitted: text_answers(samples.big(), learned=False)(fitted),
                 slow=model != "multinomial")
 
 
 def _of_many(model: str) -> Cell:
     """A model whose weights are so many that only some are stored: they are not made dense here."""
-    def ask(found: TextClassifier) -> Answers:
+    def ask(fitted: TextClassifier) -> Answers:
         rows = samples.many().test
-        return {"classes": found.classes_, "terms": found.vocabulary_,
-                "joint": found.predict_joint_log_proba(rows),
-                "best": found.predict(rows, explain=4, top=3).drop(rows.columns),
-                "top": found.top(3, "class 007"),
-                "leave one out": textnb.leave_one_out(found, samples.many().train).scores[:20]}
+        return {"classes": fitted.classes_, "terms": fitted.vocabulary_,
+                "joint": fitted.predict_joint_log_proba(rows),
+                "best": fitted.predict(rows, explain=4, top=3).drop(rows.columns),
+                "top": fitted.top(3, "class 007"),
+                "leave one out": textnb.leave_one_out(fitted, samples.many().train).scores[:20]}
 
     return _text_cell("many", model, "plain", PLAIN, slow=model != "complement", answer=ask)
 
 
 def _folds(kind: str, model: str) -> Cell:
     """Scores of cross-validation, whose models are never seen."""
-    def ask(found: TextClassifier) -> Answers:
-        held = textnb.cross_validate(found, KINDS[kind]().learned, folds=3, seed=1)
+    def ask(fitted: TextClassifier) -> Answers:
+        held = textnb.cross_validate(fitted, KINDS[kind]().learned, folds=3, seed=1)
         return {"scores": held.scores}
 
     return Cell(kind, model, "folds", lambda: classifier(
@@ -298,7 +298,7 @@ def _mail_cell(model: str, parameters: Mapping[str, Any], columns: list[str] | N
 
     key = ("mail", model, "plain" if columns is None else "columns")
     return Cell(*key, lambda: _at_once(classifier(sample(), model, {}, {}, parameters), sample()),
-                lambda found: text_answers(sample())(found), stored=key in STORED)
+                lambda fitted: text_answers(sample())(fitted), stored=key in STORED)
 
 
 def mail_cells() -> Iterator[Cell]:

@@ -295,11 +295,11 @@ def arrays_of(value, path):
     if isinstance(value, np.ndarray):
         return {path: value}
     if isinstance(value, (list, tuple)):
-        return {name: found for i, item in enumerate(value)
-                for name, found in arrays_of(item, f"{path}[{i}]").items()}
+        return {name: array for i, item in enumerate(value)
+                for name, array in arrays_of(item, f"{path}[{i}]").items()}
     if isinstance(value, (LinearForm, Counts, MomentStatistics)):
-        return {name: found for key, item in vars(value).items()
-                for name, found in arrays_of(item, f"{path}.{key}").items()}
+        return {name: array for key, item in vars(value).items()
+                for name, array in arrays_of(item, f"{path}.{key}").items()}
     return {}
 
 
@@ -382,10 +382,10 @@ def test_a_grid_over_a_tokenizer_is_searched():
             "tokenizer__ngram_range": [(1, 1), (1, 2)], "tokenizer__lowercase": [True, False],
             "estimator__l": [0.1, 1.0]}, cv=3).fit(TEXTS, labels)
     assert len(search.cv_results_["params"]) == 8
-    for found, settings in zip(search.cv_results_["mean_test_score"],
+    for score, settings in zip(search.cv_results_["mean_test_score"],
                                search.cv_results_["params"], strict=True):
         alone = clone(TextClassifier(MultinomialNB())).set_params(**settings)
-        assert found == cross_val_score(alone, TEXTS, labels, cv=3).mean()
+        assert score == cross_val_score(alone, TEXTS, labels, cv=3).mean()
 
 
 # What is stale, and what is looked at

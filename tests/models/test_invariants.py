@@ -133,26 +133,26 @@ one_label_each = pytest.mark.parametrize("case", ON_TEXTS.values(), ids=ON_TEXTS
 def weights(model):
     """What scores."""
     form = model.linear_form()
-    found = {"weights": form.weights, "intercept": form.intercept}
+    parts = {"weights": form.weights, "intercept": form.intercept}
     if isinstance(model, TextClassifier):
         if model.fitted_.is_multilabel:
-            return found
+            return parts
         model = model.estimator_
     log_prob = model.feature_log_prob_
-    return {**found, "class_log_prior_": model.class_log_prior_, "feature_log_prob_": np.hstack(
+    return {**parts, "class_log_prior_": model.class_log_prior_, "feature_log_prob_": np.hstack(
         log_prob) if isinstance(log_prob, list) else log_prob}
 
 
 def bits(model):
     """All that was learned: counts, and what scores."""
     statistics = model.statistics_
-    found = {"classes_": model.classes_, "counts": statistics.feature_count,
+    parts = {"classes_": model.classes_, "counts": statistics.feature_count,
              "class_count_": statistics.class_count, **weights(model)}
     if not isinstance(model, TextClassifier):
-        return {**found, "feature_count_": model.feature_count_}
+        return {**parts, "feature_count_": model.feature_count_}
     counts = {name: getattr(statistics, name)
               for name in ("document_frequency", "occurrences", "total")}
-    return {**found, "vocabulary_": np.array(model.vocabulary_),
+    return {**parts, "vocabulary_": np.array(model.vocabulary_),
             "terms": np.array(statistics.terms), "rows": np.array(statistics.documents),
             **{name: values for name, values in counts.items() if values is not None}}
 
@@ -232,7 +232,7 @@ def test_scoring_in_pieces_changes_nothing(case, monkeypatch):
     assert np.array_equal(scores(model, case.rows), whole)
 
 
-# Where rows are kept changes nothing
+# The source of rows changes nothing
 
 
 @every_text_case

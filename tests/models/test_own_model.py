@@ -89,8 +89,8 @@ def by_hand(frame, terms, l):
 
 def test_it_scores_by_its_own_mathematics(model):
     expected = by_hand(FRAME, ["aa", "bb", "cc", "dd"], 0.5)
-    found = model.predict(FRAME, scores=True)
-    np.testing.assert_allclose(found["scores"].to_numpy(), expected, rtol=1e-12)
+    answers = model.predict(FRAME, scores=True)
+    np.testing.assert_allclose(answers["scores"].to_numpy(), expected, rtol=1e-12)
     rows, labels = model.transform(FRAME["text"]), np.array(FRAME["label"])
     np.testing.assert_array_equal(ToyRootNB(l=0.5).fit(rows, labels).predict_joint_log_proba(rows),
                                   model.linear_form().scores(rows))
