@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.classifier import topics
 from tests.classifier.models import NEWS, SPAM
 from textnb import TextClassifier
 
@@ -14,3 +15,8 @@ def spam():
 @pytest.fixture(scope="session")
 def news():
     return TextClassifier().fit(NEWS)
+
+
+@pytest.fixture(scope="session")
+def listed():
+    return TextClassifier().fit(topics.NEWS)

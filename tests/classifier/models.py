@@ -1,4 +1,4 @@
-"""Two small corpora, and a model for each way to count and to weigh."""
+"""Two small corpora with a label per document, and a model for each way to count and to weigh."""
 
 import random
 
@@ -39,31 +39,43 @@ def corpus_of(classes, rows=240, seed=0):
 
 SPAM = corpus_of(["ham", "spam"])
 NEWS = corpus_of(["business", "politics", "sport", "tech"])
+# What learns from counts: pieces add, and are forgotten, to the bit.
 MODELS = {
     "multinomial": TextClassifier(MultinomialNB(l=0.5)),
+    "uniform priors": TextClassifier(MultinomialNB(fit_prior=False)),
+    "balanced": TextClassifier(MultinomialNB(class_weight="balanced")),
     "bernoulli": TextClassifier(BernoulliNB(l=0.5)),
     "bernoulli above 1": TextClassifier(BernoulliNB(binarize=1.0)),
+    "bernoulli, balanced": TextClassifier(BernoulliNB(class_weight="balanced")),
     "complement": TextClassifier(ComplementNB()),
     "complement, normalised": TextClassifier(ComplementNB(norm=True)),
     "multinomial, binary": TextClassifier(MultinomialNB(), binary=True),
     "complement, binary": TextClassifier(ComplementNB(), binary=True),
-    "bernoulli, binary": TextClassifier(BernoulliNB(), binary=True),
-    "limits": TextClassifier(min_df=3, max_df=0.9, max_features=40),
-    "n-grams": TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))),
-    "characters": TextClassifier(tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))),
+    "bernoulli, binary": TextClassifier(BernoulliNB(), binary=True, min_df=2),
+    "limits": TextClassifier(MultinomialNB(), min_df=3, max_df=0.9, max_features=25),
+    "limits in shares": TextClassifier(BernoulliNB(), min_df=0.02, max_df=0.5, max_features=25),
+    "n-grams": TextClassifier(
+        MultinomialNB(), tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=0.01),
+    "characters": TextClassifier(
+        MultinomialNB(), tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))),
+    # Its tokens are counted by expressions, and not by the kernel.
+    "accents": TextClassifier(
+        BernoulliNB(), tokenizer=Tokenizer(strip_accents="unicode"), min_df=2),
+    "given vocabulary": TextClassifier(
+        ComplementNB(l=np.array([0.3, 1.2, 0.6])), vocabulary=["word3", "absent", "हिन्दी"]),
+}
+# What learns from all rows at once.
+BY_ROWS = {
     "ratios": TextClassifier(NBLogisticRegression(), min_df=2),
     "linear": TextClassifier(NBLinear(held_out=0), min_df=2),
     "complement, tf-idf": TextClassifier(TfidfComplementNB(norm=True)),
 }
-every_model = pytest.mark.parametrize("name", MODELS)
-by_rows = ("ratios", "linear", "complement, tf-idf")
-every_count = pytest.mark.parametrize("name", [name for name in MODELS if name not in by_rows])
+every_model = pytest.mark.parametrize("name", [*MODELS, *BY_ROWS])
 both_corpora = pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 
 
 def fitted(name, train):
-    model = clone(MODELS[name])
-    return model.fit(train)
+    return clone({**MODELS, **BY_ROWS}[name]).fit(train)
 
 
 def assert_same_model(left, right):
@@ -73,8 +85,9 @@ def assert_same_model(left, right):
     one, two = left.linear_form(), right.linear_form()
     assert np.array_equal(one.weights, two.weights)
     assert np.array_equal(one.intercept, two.intercept)
-    assert np.array_equal(left.estimator_.feature_count_, right.estimator_.feature_count_)
-    assert left.estimator_.feature_count_.dtype == right.estimator_.feature_count_.dtype
+    assert left.statistics_.equals(right.statistics_)
+    assert left.statistics_.terms.equals(right.statistics_.terms)
+    assert left.statistics_.feature_count.dtype == right.statistics_.feature_count.dtype
 
 
 def never_read(schema):

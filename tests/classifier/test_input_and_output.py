@@ -1,140 +1,170 @@
 """Frames in, frames out: lazy or not, one column of text or several."""
 
+import pickle
+
+import numpy as np
 import polars as pl
 import pytest
 from polars.io.plugins import register_io_source
+from sklearn.base import clone
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
-from textnb import TextClassifier, Tokenizer
-from textnb.errors import DataError, SchemaError
+from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier, Tokenizer, load
 
 
-class TestFramesInAndOut:
-    def test_a_frame_for_a_frame(self, spam):
-        answered = spam.predict(SPAM)
-        assert isinstance(answered, pl.DataFrame)
-        assert answered.drop("predicted").equals(SPAM)
-        assert answered.columns == [*SPAM.columns, "predicted"]
-        assert answered["predicted"].dtype == pl.String
+def test_a_frame_is_answered_by_a_frame_and_other_tables_by_a_lazy_one(spam, tmp_path):
+    answered = spam.predict(SPAM)
+    assert isinstance(answered, pl.DataFrame)
+    assert answered.drop("predicted").equals(SPAM)
+    assert answered.schema == {**SPAM.schema, "predicted": pl.String}
+    SPAM.write_parquet(tmp_path / "mail.parquet")
+    SPAM.write_ndjson(tmp_path / "mail.ndjson")
+    for source in (SPAM.lazy(), tmp_path / "mail.parquet", str(tmp_path / "mail.parquet"),
+                   tmp_path / "mail.ndjson"):
+        assert_same_model(TextClassifier().fit(source), spam)
+        lazy = spam.predict(source)
+        assert isinstance(lazy, pl.LazyFrame)
+        assert lazy.collect_schema() == answered.schema
+        assert lazy.collect().equals(answered)
+        assert np.array_equal(spam.predict_proba(source), spam.predict_proba(SPAM))
+        assert spam.transform(source).shape == (SPAM.height, len(spam.vocabulary_))
 
-    def test_a_lazy_frame_for_a_lazy_frame(self):
-        model = TextClassifier().fit(SPAM.lazy())
-        answered = model.predict(SPAM.lazy())
-        assert isinstance(answered, pl.LazyFrame)
-        assert answered.collect_schema() == {**SPAM.schema, "predicted": pl.String}
-        assert answered.collect().equals(model.predict(SPAM))
 
-    @pytest.mark.parametrize("ending", ["parquet", "ndjson"])
-    def test_a_lazy_frame_for_a_path(self, ending, tmp_path):
-        path = tmp_path / f"mail.{ending}"
-        getattr(SPAM, f"write_{ending}")(path)
-        model = TextClassifier().fit(path)
-        assert_same_model(model, TextClassifier().fit(SPAM))
-        for source in (path, str(path)):
-            answered = model.predict(source)
-            assert isinstance(answered, pl.LazyFrame)
-            assert answered.collect().equals(model.predict(SPAM))
+def test_sequences_of_texts_are_answered_by_arrays(spam):
+    texts = SPAM["text"].to_list()
+    for rows in (texts, np.array(texts, dtype=object), SPAM["text"]):
+        labels = spam.predict(rows)
+        assert isinstance(labels, np.ndarray)
+        assert labels.tolist() == spam.predict(SPAM)["predicted"].to_list()
+        assert np.array_equal(spam.predict_proba(rows), spam.predict_proba(SPAM))
+        assert spam.transform(rows).shape == (SPAM.height, len(spam.vocabulary_))
 
-    def test_nothing_runs_before_the_frame_is_collected(self, spam):
-        answered = spam.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
-        assert "predicted" in answered.collect_schema()
-        with pytest.raises(Exception, match="the source was read"):
-            answered.collect()
 
-    def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs(self):
-        asked = []
+def test_nothing_runs_before_the_frame_is_collected(spam):
+    answered = spam.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
+    assert "predicted" in answered.collect_schema()
+    with pytest.raises(Exception, match="the source was read"):
+        answered.collect()
 
-        def source(columns, *_):
-            asked.append(columns)
-            yield SPAM if columns is None else SPAM.select(columns)
 
-        lazy = register_io_source(source, schema=SPAM.schema)
-        model = TextClassifier(min_df=2, max_features=30).fit(lazy)
-        assert [sorted(columns or []) for columns in asked] == [["label", "text"]]
-        assert_same_model(model, TextClassifier(min_df=2, max_features=30).fit(SPAM))
+def source_that_notes(asked):
+    """A lazy frame of `SPAM` that notes which columns, filters and numbers of rows it is asked."""
+    def source(columns, predicate, n_rows, _):
+        asked.append((sorted(columns or SPAM.columns), predicate is not None, n_rows))
+        frame = SPAM if columns is None else SPAM.select(columns)
+        frame = frame if n_rows is None else frame.head(n_rows)
+        yield frame if predicate is None else frame.filter(predicate)
 
-    def test_no_text_is_tokenised_where_no_answer_is_asked_for(self):
-        scored = []
-        answered = TextClassifier().fit(SPAM).predict(SPAM.lazy(), progress=scored.append)
-        assert answered.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
-        assert answered.select(pl.len()).collect().item() == SPAM.height
-        assert scored == []
-        answered.select("predicted").collect()
-        assert sum(scored) == SPAM.height
+    return register_io_source(source, schema=SPAM.schema)
 
-    def test_columns_rows_and_filters_are_pushed_to_the_source(self, spam):
-        asked = []
 
-        def source(columns, predicate, n_rows, _):
-            asked.append((sorted(columns or SPAM.columns), predicate is not None, n_rows))
-            frame = SPAM if columns is None else SPAM.select(columns)
-            frame = frame if n_rows is None else frame.head(n_rows)
-            yield frame if predicate is None else frame.filter(predicate)
+def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs():
+    asked, model = [], TextClassifier(min_df=2, max_features=30)
+    assert_same_model(clone(model).fit(source_that_notes(asked)), clone(model).fit(SPAM))
+    assert asked == [(["label", "text"], False, None)]
 
-        scored = []
-        answered = spam.predict(
-            register_io_source(source, schema=SPAM.schema), progress=scored.append)
-        answered.filter(pl.col("id") < 7).select("predicted").collect()
-        assert asked.pop() == (["id", "text"], True, None)
-        assert sum(scored) == 7
+
+def test_columns_rows_and_filters_are_pushed_to_the_source(spam):
+    asked, scored = [], []
+    answered = spam.predict(source_that_notes(asked), progress=scored.append)
+    # No text is tokenised if no answer is asked for.
+    assert answered.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
+    assert asked.pop() == (["extra", "id"], False, None)
+    assert answered.select(pl.len()).collect().item() == SPAM.height
+    assert scored == []
+    for query, rows, expected in (
+            (answered.filter(pl.col("id") < 7).select("predicted"), 7,
+             (["id", "text"], True, None)),
+            (answered.head(3), 3, (sorted(SPAM.columns), False, 3)),
+            (answered.select("predicted"), SPAM.height, (["text"], False, None))):
         scored.clear()
-        answered.head(3).collect()
-        assert asked.pop() == (sorted(SPAM.columns), False, 3)
-        assert sum(scored) == 3
-        answered.select("extra").collect()
-        assert asked.pop() == (["extra"], False, None)
+        query.collect()
+        assert asked.pop() == expected
+        assert sum(scored) == rows
 
-    @pytest.mark.parametrize(("column", "settings"), [
-        ("predicted", {}), ("probability", {"probability": True}), ("scores", {"scores": True}),
-        ("explanation", {"explain": 1}), ("score", {"explain": 1}), ("intercept", {"explain": 1}),
-        ("runner_up", {"explain": 1}),
-    ])
-    def test_a_column_of_an_answers_name(self, column, settings, spam):
-        taken = SPAM.with_columns(pl.lit(0).alias(column))
-        for frame in (taken, taken.lazy()):
-            with pytest.raises(SchemaError, match=f"has a column '{column}' already.*drop it"):
-                spam.predict(frame, **settings)
-        if column != "predicted":
-            assert spam.predict(taken)[column].to_list() == [0] * SPAM.height
 
-    def test_a_missing_text_column(self, spam):
-        with pytest.raises(SchemaError, match="did you mean 'texts'"):
-            spam.predict(SPAM.rename({"text": "texts"}))
-        with pytest.raises(SchemaError, match="no column 'label'"):
-            TextClassifier().fit(SPAM.drop("label"))
+@pytest.mark.parametrize(("column", "settings"), [
+    ("predicted", {}), ("probability", {"probability": True}), ("scores", {"scores": True}),
+    ("explanation", {"explain": 1}), ("score", {"explain": 1}), ("intercept", {"explain": 1}),
+    ("runner_up", {"explain": 1}),
+])
+def test_a_column_of_an_answers_name(column, settings, spam):
+    taken = SPAM.with_columns(pl.lit(0).alias(column))
+    for frame in (taken, taken.lazy()):
+        with pytest.raises(SchemaError, match=f"has a column '{column}' already.*drop it"):
+            spam.predict(frame, **settings)
+    if column != "predicted":
+        assert spam.predict(taken)[column].to_list() == [0] * SPAM.height
 
-    def test_an_empty_frame(self, spam):
-        everything = {"probability": True, "scores": True, "explain": 3}
-        answered = spam.predict(SPAM.clear(), **everything)
-        assert answered.height == 0
-        assert answered.schema == spam.predict(SPAM, **everything).schema
-        assert spam.predict(SPAM.clear().lazy(), **everything).collect().schema == answered.schema
-        assert spam.transform(SPAM.clear()).shape == (0, len(spam.vocabulary_))
-        assert spam.predict_proba(SPAM.clear()).shape == (0, 2)
-        assert spam.predict([]).shape == (0,)
-        for frame in (SPAM.clear(), SPAM.clear().lazy()):
-            with pytest.raises(DataError, match="no rows: nothing can be learned"):
-                TextClassifier().fit(frame)
 
-    def test_the_text_of_categories_and_of_nulls_alone(self, spam):
-        short = pl.DataFrame({"text": ["word1 word2", None]})
-        expected = spam.predict(short)["predicted"].to_list()
-        as_categories = short.cast({"text": pl.Categorical})
-        assert spam.predict(as_categories)["predicted"].to_list() == expected
-        nulls = pl.DataFrame({"text": [None, None]})
-        assert spam.predict(nulls)["predicted"].to_list() == [expected[1]] * 2
+def test_an_empty_frame(spam):
+    everything = {"probability": True, "scores": True, "explain": 3}
+    answered = spam.predict(SPAM.clear(), **everything)
+    assert answered.height == 0
+    assert answered.schema == spam.predict(SPAM, **everything).schema
+    assert spam.predict(SPAM.clear().lazy(), **everything).collect().schema == answered.schema
+    assert spam.transform(SPAM.clear()).shape == (0, len(spam.vocabulary_))
+    assert spam.predict_proba(SPAM.clear()).shape == (0, 2)
+    assert spam.predict([]).shape == (0,)
 
-    def test_several_text_columns(self):
-        mail = pl.DataFrame({
-            "subject": ["free money", None, "meeting", "notes"],
-            "body": ["click here", "free offer", None, "see free room"],
-            "kind": ["spam", "spam", "ham", "ham"]})
-        model = TextClassifier(text=["subject", "body"], label="kind",
-                               tokenizer=Tokenizer(field_prefix=["subject"])).fit(mail)
-        assert model.vocabulary_ == [
-            "click", "free", "here", "offer", "room", "see",
-            "subject:free", "subject:meeting", "subject:money", "subject:notes"]
-        assert model.transform(mail).toarray()[0].tolist() == [1, 0, 1, 0, 0, 0, 1, 0, 1, 0]
-        assert model.predict(mail)["predicted"].to_list() == ["spam", "spam", "ham", "ham"]
-        with pytest.raises(SchemaError, match="reads the columns"):
-            model.predict(["free money"])
+
+def test_texts_of_nulls_alone(spam):
+    nulls, empty = pl.DataFrame({"text": [None, None]}), spam.predict([""])[0]
+    assert spam.predict(nulls)["predicted"].to_list() == [empty] * 2
+
+
+def test_several_text_columns():
+    mail = pl.DataFrame({
+        "subject": ["free money", None, "meeting", "notes"],
+        "body": ["click here", "free offer", None, "see free room"],
+        "kind": ["spam", "spam", "ham", "ham"]})
+    model = TextClassifier(text=["subject", "body"], label="kind",
+                           tokenizer=Tokenizer(field_prefix=["subject"])).fit(mail)
+    assert model.vocabulary_ == [
+        "click", "free", "here", "offer", "room", "see",
+        "subject:free", "subject:meeting", "subject:money", "subject:notes"]
+    assert model.transform(mail).toarray()[0].tolist() == [1, 0, 1, 0, 0, 0, 1, 0, 1, 0]
+    assert model.predict(mail)["predicted"].to_list() == ["spam", "spam", "ham", "ham"]
+
+
+# A table is answered by a table if labels were a column of one, by an array if they were beside it
+
+
+ROWS = pl.DataFrame({"text": ["good film", "bad film", "nice"], "x": [1.0, 5.0, 1.5],
+                     "label": ["pos", "neg", "pos"]})
+every_classifier = pytest.mark.parametrize(
+    "model", [TextClassifier(), TableClassifier(GaussianNB(), features=["x"])],
+    ids=["texts", "tables"])
+
+
+@every_classifier
+def test_the_last_fit_decides_how_a_table_is_answered(model, tmp_path):
+    assert isinstance(model.fit(ROWS).predict(ROWS), pl.DataFrame)
+    seen = []
+    assert isinstance(model.fit(ROWS, ROWS["label"]).predict(ROWS, progress=seen.append),
+                      np.ndarray)
+    assert sum(seen) == 3
+    assert isinstance(pickle.loads(pickle.dumps(model)).predict(ROWS), np.ndarray)
+    model.save(tmp_path / "model.textnb")
+    assert isinstance(load(tmp_path / "model.textnb").predict(ROWS), pl.DataFrame)
+    assert isinstance(model.fit(ROWS).predict(ROWS), pl.DataFrame)
+
+
+@every_classifier
+def test_the_first_of_several_parts_decides_how_a_table_is_answered(model):
+    model = clone(model).partial_fit(ROWS, ROWS["label"]).partial_fit(ROWS)
+    assert isinstance(model.predict(ROWS), np.ndarray)
+
+
+def test_a_table_is_answered_by_a_table_if_labels_were_beside_texts():
+    model = TextClassifier().fit(ROWS["text"].to_list(), ROWS["label"])
+    assert isinstance(model.predict(ROWS), pl.DataFrame)
+
+
+def test_an_empty_frame_of_pandas_has_columns_of_their_types(spam):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": pandas.Series([], dtype=object)})
+    answered = spam.predict(frame, probability=True, top=2, explain=2, scores=True)
+    assert answered["predicted"].dtype == object
+    assert answered["top"].dtype == object
+    assert answered["probability"].dtype == float

@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import f1_score
 
 import textnb
-from tests.classifier.test_multilabel import NEWS, TESTED, TOPICS
+from tests.classifier.topics import NEWS, TESTED, TOPICS
 from textnb import (
     BernoulliNB,
     Calibration,
@@ -28,22 +29,19 @@ from textnb.bayes.label_thresholds import (
     micro_f1_thresholds,
     steady_threshold,
 )
+from textnb.cli.evidence import decision_words
 from textnb.evaluation.binomial import lower_bound
 from textnb.evaluation.held_out import HeldOut
 
-ESTIMATORS = {"multinomial": MultinomialNB(l=0.5), "bernoulli": BernoulliNB(),
-              "complement": ComplementNB(), "linear": NBLinear()}
+MODELS = {name: TextClassifier(estimator, min_df=2) for name, estimator in {
+    "multinomial": MultinomialNB(l=0.5), "bernoulli": BernoulliNB(),
+    "complement": ComplementNB(), "linear": NBLinear()}.items()}
+every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def measures(result):
     return {name: value for name, value in result.to_dict().items()
             if name not in ("textless", "novelty")}
-
-
-def model_of(name):
-    from sklearn.base import clone
-
-    return TextClassifier(clone(ESTIMATORS[name]), min_df=2)
 
 
 def held(documents=2000, seed=0):
@@ -55,51 +53,85 @@ def held(documents=2000, seed=0):
                    actual, np.ones(documents), "held-out rows", link="sigmoid")
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_folds_score_as_models_of_the_other_folds(name):
-    found = textnb.cross_validate(model_of(name), NEWS, folds=3)
-    assert isinstance(found, HeldOut)
-    assert found.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
+def chances(odds):
+    return 1 / (1 + np.exp(-odds))
+
+
+# Scores of documents held out
+
+
+@every_model
+def test_folds_score_and_answer_as_models_of_the_other_folds(name):
+    scored = textnb.cross_validate(MODELS[name], NEWS, folds=3)
+    assert isinstance(scored, HeldOut)
+    assert scored.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
     for fold in range(3):
-        inside = pl.Series(found.folds == fold)
-        fitted = model_of(name).fit(NEWS.filter(~inside))
-        assert np.array_equal(fitted.predict_joint_log_proba(NEWS.filter(inside)),
-                              found.scores[found.folds == fold])
+        own = scored.folds == fold
+        fitted = clone(MODELS[name]).fit(NEWS.filter(pl.Series(~own)))
+        alone = textnb.held_out(fitted, NEWS.filter(pl.Series(own)))
+        assert np.array_equal(alone.scores, scored.scores[own])
+        assert np.array_equal(alone.predicted, scored.predicted[own])
         # Each topic is in all folds.
-        assert found.actual[found.folds == fold].any(axis=0).all()
+        assert scored.actual[own].any(axis=0).all()
 
 
 def test_a_label_that_a_fold_has_not_learned_is_missed():
     rows = pl.DataFrame({"text": ["aa", "bb", "aa bb", "cc"],
                          "label": [["a"], ["b"], ["a", "b"], ["rare"]]})
-    found = textnb.cross_validate(TextClassifier(), rows, folds=2)
-    assert found.scores[3, 2] == -np.inf
-    assert not found.predicted[3, 2]
-    assert np.isposinf(found.scores).any()
-    goals = ["f1", "micro-f1"]
-    for by in goals:
-        decision = textnb.choose_class_thresholds(found, by=by)
+    scored = textnb.cross_validate(TextClassifier(), rows, folds=2)
+    assert scored.scores[3, 2] == -np.inf
+    assert not scored.predicted[3, 2]
+    assert np.isposinf(scored.scores).any()
+    for by in ("f1", "micro-f1"):
+        decision = textnb.choose_class_thresholds(scored, by=by)
         assert -np.inf not in decision.thresholds.values()
 
 
-def test_held_out_rows_may_have_labels_that_are_not_known():
-    model = TextClassifier().fit(NEWS)
+def test_labels_that_the_model_does_not_know_are_missed(listed):
     more = TESTED.with_columns(label=pl.col("label").list.concat(pl.lit(["zinc"])))
-    found = textnb.held_out(model, more)
-    assert found.unknown is not None
-    assert found.unknown.to_list() == [["zinc"]] * TESTED.height
-    assert found.n_unknown == TESTED.height
-    assert np.array_equal(found.actual, textnb.held_out(model, TESTED).actual)
+    scored = textnb.held_out(listed, more)
+    assert scored.unknown is not None
+    assert scored.unknown.to_list() == [["zinc"]] * TESTED.height
+    assert scored.n_unknown == TESTED.height
+    assert np.array_equal(scored.actual, textnb.held_out(listed, TESTED).actual)
     # They count as missed, as in the evaluation of the rows.
-    ours, theirs = found.evaluate(), textnb.evaluate(model, more)
+    ours, theirs = scored.evaluate(), textnb.evaluate(listed, more)
     assert measures(ours) == measures(theirs)
     assert ours.unknown_labels == ["zinc"]
-    assert found.measure()["micro_f1"] == theirs.micro_f1
-    assert found.accuracy == theirs.subset_accuracy == 0
-    some = found.take(np.array([2, 0]))
+    assert scored.measure()["micro_f1"] == theirs.micro_f1
+    assert scored.accuracy == theirs.subset_accuracy == 0
+    some = scored.take(np.array([2, 0]))
     assert some.evaluate().labels.filter(label="zinc")["documents"].to_list() == [2]
-    with pytest.raises(DataError, match="lists of labels"):
-        textnb.held_out(model, TESTED.with_columns(label=pl.lit("corn")))
+    alone = textnb.held_out(listed, TESTED.with_columns(label=pl.lit(["zinc"])))
+    assert "micro F1 0.0000" in repr(alone)
+    with pytest.raises(DataError, match="knows none of the labels, such as 'zinc'"):
+        alone.evaluate()
+    assert repr(scored.take(np.array([], dtype=np.int64))).startswith(
+        "HeldOut(0 documents, 5 labels,")
+
+
+def test_labels_are_predicted_by_the_thresholds_of_the_model():
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    assert model.decision_ is not None
+    scored = textnb.held_out(model, TESTED)
+    assert measures(scored.evaluate()) == measures(textnb.evaluate(model, TESTED))
+    assert not np.array_equal(scored.predicted, scored.scores > 0)
+    assert np.array_equal(scored.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), scored.scores > 0)
+
+
+# Thresholds
+
+
+def test_the_threshold_of_the_best_f1():
+    draw = np.random.default_rng(1)
+    for _ in range(50):
+        scores = draw.integers(0, 12, 30).astype(float)
+        positive, weight = draw.random(30) < 0.3, draw.random(30)
+        chosen = best_threshold(scores, positive, weight)
+        reached, *others = (
+            f1_score(positive, scores > threshold, sample_weight=weight, zero_division=0.0)
+            for threshold in (chosen, *np.arange(-0.5, 12.0)))
+        assert reached == pytest.approx(max(others), abs=1e-12)
 
 
 def test_the_thresholds_of_the_best_micro_f1():
@@ -107,11 +139,11 @@ def test_the_thresholds_of_the_best_micro_f1():
     for _ in range(30):
         scores = draw.integers(0, 5, (12, 3)).astype(float)
         positive = draw.random(scores.shape) < 0.3
-        found = micro_f1_thresholds(scores, positive)
+        thresholds = micro_f1_thresholds(scores, positive)
         said = scores > np.array([*itertools.product(np.arange(-0.5, 5.0), repeat=3)])[:, None]
         right, either = (said & positive).sum((1, 2)), said.sum((1, 2)) + positive.sum()
         best = np.max(2 * right / np.maximum(either, 1))
-        assert f1_score(positive, scores > found, average="micro",
+        assert f1_score(positive, scores > thresholds, average="micro",
                         zero_division=0.0) == pytest.approx(best)
 
 
@@ -125,8 +157,8 @@ def test_the_thresholds_of_least_cost():
             said = scores > threshold
             return float(false * (said & ~positive).sum() + lost * (positive & ~said).sum())
 
-        found = cheapest_threshold(scores, positive, wrong, missed)
-        assert cost(found) == min(map(cost, np.arange(-0.5, 12.5)))
+        cheapest = cheapest_threshold(scores, positive, wrong, missed)
+        assert cost(cheapest) == min(map(cost, np.arange(-0.5, 12.5)))
 
 
 def test_steady_thresholds_are_better_on_other_documents():
@@ -154,8 +186,8 @@ def test_thresholds_by_each_goal():
         scored, costs=(3.0, 1.0), method="theoretical", calibration=calibration)
     assert costs.evidence["cost"] <= theoretical.evidence["cost"] < 1.02 * costs.evidence["cost"]
     said = scored.chosen(theoretical)
-    chance = 1 / (1 + np.exp(-calibration.apply(scored.scores, np.zeros(len(scored)))))
-    assert np.array_equal(said, chance > 0.75)
+    odds = calibration.apply(scored.scores, np.zeros(len(scored)))
+    assert np.array_equal(said, chances(odds) > 0.75)
 
 
 def test_a_precision_of_each_label_is_shown():
@@ -175,87 +207,58 @@ def test_a_precision_of_each_label_is_shown():
     assert ((said & other.actual).sum(axis=0) >= 0.85 * said.sum(axis=0)).all()
 
 
-BAD = {
-    "no goal": ({}, "give one of by, min_precision and costs; got none"),
-    "two goals": ({"by": "f1", "costs": (1, 1)}, "got by and costs"),
-    "another measure": ({"by": "accuracy"}, "by"),
-    "a method without costs": ({"by": "f1", "method": "empirical"}, "goes with costs"),
-    "another method": ({"costs": (1, 1), "method": "magic"}, "method"),
-    "negative costs": ({"costs": (1, -1)}, "costs"),
-    "a precision of 1": ({"min_precision": 1.0}, "min_precision"),
-    "at most none": ({"by": "f1", "at_most": 0}, "at_most"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_goals_are_named(name):
-    settings, message = BAD[name]
-    with pytest.raises(ParameterError, match=message):
-        textnb.choose_class_thresholds(held(), **settings)
-
-
-def test_what_is_for_lists_or_for_one_label_says_so():
-    rows = pl.DataFrame({"text": ["aa", "bb"] * 20, "label": ["a", "b"] * 20})
-    single = textnb.cross_validate(TextClassifier(), rows)
-    more = [
-        {"by": "f1"}, {"costs": (1, 1)}, {"at_least": 1}, {"at_most": 2}]
-    for settings in more:
-        with pytest.raises(ParameterError, match=f"{next(iter(settings))} is for lists of labels"):
-            textnb.choose_class_thresholds(single, min_precision=0.9, **settings)
-    with pytest.raises(ParameterError, match="choose_class_thresholds"):
-        textnb.choose_threshold(held(), "a", max_false_positive_rate=0.1)
-    with pytest.raises(ParameterError, match="for lists of labels"):
-        textnb.fit_calibration(single, link="labels")
-    model = TextClassifier().fit(NEWS)
-    for calibration in (Calibration(2.0), textnb.fit_calibration(held())):
-        with pytest.raises(ParameterError, match="5 labels"):
-            model.set_calibration(calibration)
-    with pytest.raises(ParameterError, match="3 sigmoids of labels"):
-        TextClassifier().fit(rows).set_calibration(textnb.fit_calibration(held()))
+# Probabilities
 
 
 def test_sigmoids_are_those_that_the_labels_were_drawn_by():
     scored = held(20_000)
-    found = label_sigmoids(scored.scores, scored.actual)
+    sigmoids = label_sigmoids(scored.scores, scored.actual)
     expected = [[1.0, 0.0], [0.1, -0.5], [1 / 3, 2 / 3]]
-    np.testing.assert_allclose(found, expected, rtol=0.06, atol=0.05)
+    np.testing.assert_allclose(sigmoids, expected, rtol=0.06, atol=0.05)
 
 
 def test_sigmoids_of_labels_that_say_little():
     scores = np.array([[3.0, 1.0, -np.inf], [-3.0, -1.0, -1.0], [2.0, 1.0, -1.0]] * 20)
     actual = np.array([[True, False, True], [False, True, False], [True, False, False]] * 20)
-    found = label_sigmoids(scores, actual)
-    assert np.isfinite(found).all()
+    sigmoids = label_sigmoids(scores, actual)
+    assert np.isfinite(sigmoids).all()
     # The order of scores stays, even of a label whose scores mislead.
-    assert (found[:, 0] > 0).all()
+    assert (sigmoids[:, 0] > 0).all()
     assert label_sigmoids(np.zeros((4, 1)), np.ones((4, 1), bool)).tolist() == [[1.0, 0.0]]
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@every_model
 def test_probabilities_are_calibrated_by_one_call(name, tmp_path):
-    model = model_of(name).fit(NEWS)
+    model = clone(MODELS[name]).fit(NEWS)
     before = textnb.held_out(model, TESTED)
     calibration = textnb.calibrate(model, NEWS)
     assert (calibration.method, calibration.documents) == ("5 folds", 150)
-    assert before.calibrated(calibration).log_loss < before.log_loss
-    said = model.predict(TESTED["text"])
+    after = before.calibrated(calibration)
+    assert after.log_loss < before.log_loss
+    said, decision = model.predict(TESTED["text"]), model.decision_
     model.set_calibration(calibration).save(tmp_path / "news.textnb")
     # The labels stay, as thresholds are on scores.
     assert model.predict(TESTED["text"]) == said
+    assert model.decision_ == decision
+    assert np.array_equal(before.predicted, after.predicted)
+    assert measures(after.evaluate()) == measures(textnb.evaluate(model, TESTED))
     odds = calibration.apply(before.scores, np.zeros(len(before)))
-    np.testing.assert_allclose(model.predict_proba(TESTED), 1 / (1 + np.exp(-odds)), rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(TESTED), chances(odds), rtol=1e-12)
     rows = model.predict(TESTED, probability=True, top=5)
     assert rows["calibrated"].all()
-    for chances, own, top in zip(
+    for chance, own, top in zip(
             model.predict_proba(TESTED).tolist(), rows["probability"], rows["top"], strict=True):
-        named = dict(zip(TOPICS, chances, strict=True))
+        named = dict(zip(TOPICS, chance, strict=True))
         assert all(named[entry["label"]] == entry["probability"] for entry in [*own, *top])
-    read = textnb.load(tmp_path / "news.textnb")
-    assert read.calibration_ == calibration
-    assert read.predict(TESTED, probability=True).equals(model.predict(TESTED, probability=True))
+    again = textnb.load(tmp_path / "news.textnb")
+    assert again.calibration_ == calibration
+    assert again.fitted_.counts.equals(model.fitted_.counts)
+    assert again.predict(TESTED, probability=True, top=5).equals(rows)
+    again.save(tmp_path / "again.textnb")
+    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "news.textnb").read_bytes()
 
 
-def test_a_calibration_of_labels_is_dropped_where_a_label_is_new():
+def test_a_calibration_of_labels_is_dropped_if_a_label_is_new():
     model = TextClassifier().fit(NEWS)
     model.set_calibration(textnb.calibrate(model, NEWS)).partial_fit(NEWS)
     assert model.calibration_.stale
@@ -265,22 +268,7 @@ def test_a_calibration_of_labels_is_dropped_where_a_label_is_new():
     assert model.calibration_ is None
 
 
-def test_values_of_sigmoids_are_checked():
-    good = Calibration(link="labels", sigmoids=((1.0, 0.0),))
-    assert Calibration.from_dict(good.to_dict()) == good
-    for pairs in (5, [1.0], [[1.0]], [["1", 0.0]], [[1.0, True]]):
-        with pytest.raises(ParameterError):
-            Calibration.from_dict({**good.to_dict(), "sigmoids": pairs})
-    bad = [
-        {"sigmoids": ()}, {"sigmoids": ((0.0, 0.0),)}, {"sigmoids": ((1.0,),)},
-        {"sigmoids": ((1.0, np.nan),)}, {"sigmoids": ((1.0, 0.0),), "temperature": 2.0},
-        {"sigmoids": [[1.0, 0.0]]}, {"sigmoids": ((1.0, 0.0),), "link": "softmax"}]
-    for values in bad:
-        with pytest.raises(ParameterError):
-            Calibration(**{"link": "labels", **values})
-
-
-def test_a_model_calibrated_and_with_thresholds_keeps_the_decision():
+def test_a_decision_stays_beside_a_calibration_and_is_stale_after_an_update():
     model = TextClassifier().fit(NEWS)
     decision = textnb.choose_class_thresholds(
         textnb.cross_validate(model, NEWS), by="f1", at_most=2)
@@ -288,79 +276,78 @@ def test_a_model_calibrated_and_with_thresholds_keeps_the_decision():
     assert model.decision_ == decision
     assert model.predict(TESTED)["predicted"].list.len().max() == 2
     assert textnb.evaluate(model, TESTED).macro_f1 > 0.3
+    model.partial_fit(NEWS)
+    for rows in (["word1"], TESTED):
+        with pytest.warns(TextnbWarning, match="decision is stale"):
+            model.predict(rows)
 
 
-@pytest.mark.parametrize("ask", [
-    lambda scored: scored.not_judged, lambda scored: scored.odds,
-    lambda scored: scored.log_odds("a"), lambda scored: scored.log_probability(),
-    lambda scored: scored.calibrated(Calibration(2.0, 0.0, 10, "rows given as held out"))])
-def test_what_is_of_one_label_refuses_scores_of_lists(ask):
-    with pytest.raises(ParameterError):
-        ask(held())
+def test_values_of_sigmoids_are_checked():
+    good = Calibration(link="labels", sigmoids=((1.0, 0.0),))
+    assert Calibration.from_dict(good.to_dict()) == good
+    for pairs in (5, [1.0], [[1.0]], [["1", 0.0]], [[1.0, True]]):
+        with pytest.raises(ParameterError):
+            Calibration.from_dict({**good.to_dict(), "sigmoids": pairs})
+    for values in (
+            {"sigmoids": ()}, {"sigmoids": ((0.0, 0.0),)}, {"sigmoids": ((1.0,),)},
+            {"sigmoids": ((1.0, np.nan),)}, {"sigmoids": ((1.0, 0.0),), "temperature": 2.0},
+            {"sigmoids": [[1.0, 0.0]]}, {"sigmoids": ((1.0, 0.0),), "link": "softmax"}):
+        with pytest.raises(ParameterError):
+            Calibration(**{"link": "labels", **values})
 
 
-def test_what_is_of_lists_refuses_scores_of_one_label():
-    one = HeldOut(np.array(["a", "b"]), np.zeros((3, 2)), np.zeros(3, dtype=np.int64), np.ones(3),
-                  "by hand")
-    for ask in (one.chosen, one.measure):
-        with pytest.raises(ParameterError, match="one label each"):
-            ask()
-    with pytest.raises(ParameterError, match="unknown value 'c'"):
-        one.log_odds("c")
+def test_words_for_a_threshold_next_to_zero():
+    assert [*decision_words(Decision({"ham": 5e-324, "spam": 0.0}, "spam"))] == [
+        "'spam' where its log-odds are at least 0", "'ham' where its log-odds are above 0"]
 
 
-def test_labels_of_which_none_is_known_have_a_repr():
-    rows = pl.DataFrame({"text": ["aa", "bb"], "label": [["a"], ["b"]]})
-    model = textnb.TextClassifier().fit(rows)
-    held = textnb.held_out(model, rows.with_columns(label=pl.Series([["new"], ["new"]])))
-    assert "micro F1 0.0000" in repr(held)
-    with pytest.raises(DataError, match="knows none of the labels, such as 'new'"):
-        held.evaluate()
-    assert repr(textnb.held_out(model, rows).take(np.array([], dtype=np.int64))).startswith(
-        "HeldOut(0 documents, 2 labels,")
+# Refusals
 
 
-def test_labels_are_predicted_by_the_thresholds_of_the_models_that_scored_them():
-    model = TextClassifier(NBLinear()).fit(NEWS)
-    assert model.decision_ is not None
-    held = textnb.held_out(model, TESTED)
-    assert measures(held.evaluate()) == measures(textnb.evaluate(model, TESTED))
-    assert not np.array_equal(held.predicted, held.scores > 0)
-    assert np.array_equal(held.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), held.scores > 0)
-    folds = textnb.cross_validate(model, NEWS, folds=3)
-    assert folds.folds is not None
-    for fold in range(3):
-        inside = pl.Series(folds.folds == fold)
-        alone = textnb.held_out(TextClassifier(NBLinear()).fit(NEWS.filter(~inside)),
-                                NEWS.filter(inside))
-        assert np.array_equal(folds.predicted[folds.folds == fold], alone.predicted)
+SCORED, CALIBRATION = held(), textnb.fit_calibration(held())
+ONE_EACH = HeldOut(np.array(["a", "b"]), np.zeros((3, 2)), np.zeros(3, dtype=np.int64), np.ones(3),
+                   "by hand")
+SINGLE = TextClassifier().fit(["aa", "bb"], ["a", "b"])
+LISTED = TextClassifier().fit(NEWS)
 
 
-def test_a_calibration_of_labels_changes_no_prediction():
-    model = TextClassifier(MultinomialNB()).fit(NEWS)
-    calibration = textnb.calibrate(model, NEWS)
-    held = textnb.held_out(model, TESTED)
-    calibrated = held.calibrated(calibration)
-    assert np.array_equal(held.predicted, calibrated.predicted)
-    assert calibrated.log_loss < held.log_loss
-    # Its order of the labels is that of the model's probabilities.
-    model.set_calibration(calibration)
-    assert measures(calibrated.evaluate()) == measures(textnb.evaluate(model, TESTED))
+@pytest.mark.parametrize(("settings", "message"), [
+    ({}, "give one of by, min_precision and costs; got none"),
+    ({"by": "f1", "costs": (1, 1)}, "got by and costs"),
+    ({"by": "accuracy"}, "by"),
+    ({"by": "f1", "method": "empirical"}, "goes with costs"),
+    ({"costs": (1, 1), "method": "magic"}, "method"),
+    ({"costs": (1, -1)}, "costs"),
+    ({"min_precision": 1.0}, "min_precision"),
+    ({"by": "f1", "at_most": 0}, "at_most"),
+    ({"by": "f1", "calibration": Calibration(2.0)}, "calibration has 0 sigmoids of labels"),
+    ({"costs": (1.0, 1.0), "method": "theoretical", "calibration": Calibration(2.0)},
+     "calibration has 0 sigmoids of labels")], ids=str)
+def test_goals_that_are_none_are_named(settings, message):
+    with pytest.raises(ParameterError, match=message):
+        textnb.choose_class_thresholds(SCORED, **settings)
 
 
-@pytest.mark.parametrize("link", ["softmax", "sigmoid", "bogus"])
-def test_labels_have_one_link(link: str):
-    with pytest.raises(ParameterError, match="link"):
-        textnb.fit_calibration(held(), link=link)
-    assert textnb.fit_calibration(held(), link="labels") == textnb.fit_calibration(held())
-
-
-def test_a_calibration_of_other_documents_is_refused():
-    rows = pl.DataFrame({"text": ["aa", "bb"] * 20, "label": ["a", "b"] * 20})
-    single = textnb.cross_validate(TextClassifier(), rows)
-    with pytest.raises(ParameterError, match="calibration has 3 sigmoids of labels"):
-        textnb.choose_class_thresholds(
-            single, min_precision=0.5, calibration=textnb.fit_calibration(held()))
-    for goal in ({"by": "f1"}, {"costs": (1.0, 1.0), "method": "theoretical"}):
-        with pytest.raises(ParameterError, match="calibration has 0 sigmoids of labels"):
-            textnb.choose_class_thresholds(held(), calibration=Calibration(2.0), **goal)
+@pytest.mark.parametrize(("call", "message"), [
+    *((lambda settings=settings: textnb.choose_class_thresholds(
+        ONE_EACH, min_precision=0.9, **settings), f"{next(iter(settings))} is for lists of labels")
+      for settings in ({"by": "f1"}, {"costs": (1, 1)}, {"at_least": 1}, {"at_most": 2})),
+    (lambda: textnb.choose_class_thresholds(
+        ONE_EACH, min_precision=0.5, calibration=CALIBRATION),
+     "calibration has 3 sigmoids of labels"),
+    (lambda: textnb.choose_threshold(SCORED, "a", max_false_positive_rate=0.1),
+     "choose_class_thresholds"),
+    (lambda: textnb.fit_calibration(ONE_EACH, link="labels"), "for lists of labels"),
+    *((lambda link=link: textnb.fit_calibration(SCORED, link=link), "link")
+      for link in ("softmax", "sigmoid", "bogus")),
+    (lambda: LISTED.set_calibration(Calibration(2.0)), "5 labels"),
+    (lambda: LISTED.set_calibration(CALIBRATION), "5 labels"),
+    (lambda: SINGLE.set_calibration(CALIBRATION), "3 sigmoids of labels"),
+    (lambda: SCORED.not_judged, "one label"), (lambda: SCORED.odds, "one label"),
+    (lambda: SCORED.log_odds("a"), "one label"), (lambda: SCORED.log_probability(), "one label"),
+    (lambda: SCORED.calibrated(Calibration(2.0)), "labels"),
+    (ONE_EACH.chosen, "one label each"), (ONE_EACH.measure, "one label each"),
+    (lambda: ONE_EACH.log_odds("c"), "unknown value 'c'")])
+def test_what_is_for_the_other_kind_of_labels_says_so(call, message):
+    with pytest.raises(ParameterError, match=message):
+        call()

@@ -1,34 +1,28 @@
 """Lists of labels, each document left out: the scores of fitting again, and the choice of l."""
 
-import random
-
 import numpy as np
 import polars as pl
 import pytest
 
 import textnb
+from tests.classifier import topics
+from tests.classifier.topics import TOPICS
 from tests.oracles.label_leave_one_out import refitted_log_odds
 from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, TextClassifier
 from textnb.bayes.choice import GRID
 
-TOPICS = ["corn", "money", "trade"]
+LABELS = sorted(["alone", *TOPICS, "usual"])
+USUAL = LABELS.index("usual")
 
 
-def news(rows):
-    draw = random.Random(rows)
-    texts, topics = [], []
-    for _ in range(rows):
-        own = draw.sample(TOPICS, draw.choice([0, 1, 1, 2, 3]))
-        texts.append(" ".join(f"word{int(draw.gammavariate(2 + len(own), 2))}"
-                              for _ in range(draw.randrange(8))))
-        topics.append(own)
-    # A topic of one document, and one that all documents but the last have.
-    topics[0] = [*topics[0], "alone"]
-    topics = [[*own, "usual"] for own in topics[:-1]] + topics[-1:]
-    return pl.DataFrame({"text": texts, "label": topics})
+def with_rare_and_usual(frame):
+    """One document has the label "alone" too, and all but the last have "usual"."""
+    lists = frame["label"].to_list()
+    lists = [[*lists[0], "alone"], *lists[1:]]
+    return frame.with_columns(label=pl.Series([[*own, "usual"] for own in lists[:-1]] + lists[-1:]))
 
 
-NEWS = news(36)
+NEWS = with_rare_and_usual(topics.NEWS[:36])
 
 
 @pytest.mark.parametrize("model", [
@@ -43,14 +37,14 @@ NEWS = news(36)
 ], ids=str)
 def test_scores_are_those_of_fitting_again_without_the_document(model):
     left_out = textnb.leave_one_out(model.fit(NEWS), NEWS)
-    assert left_out.classes.tolist() == ["alone", *TOPICS, "usual"]
+    assert left_out.classes.tolist() == LABELS
     assert left_out.actual.tolist() == [
         [label in own for label in left_out.classes] for own in NEWS["label"].to_list()]
     expected = refitted_log_odds(model, NEWS)
     np.testing.assert_allclose(left_out.scores, expected, rtol=1e-9, atol=1e-9)
     assert np.isneginf(left_out.scores[0, 0])
-    # The rest of a label stays, also where no document is in it.
-    assert np.isposinf(left_out.scores[-1, -1]) == (
+    # The rest of a label stays, even if no document is in it.
+    assert np.isposinf(left_out.scores[-1, USUAL]) == (
         not isinstance(model.estimator, ComplementNB) and model.estimator.fit_prior)
     assert "leave-one-out" in repr(left_out)
 
@@ -80,14 +74,13 @@ def test_the_path_of_l_is_that_by_which_fit_chooses():
 
 def test_the_least_loss_of_the_sum_over_labels_is_found():
     chosen = TextClassifier(MultinomialNB(l="auto")).fit(NEWS).fitted_.chosen_l
-    actual = np.array([[label in own for label in ["alone", *TOPICS, "usual"]]
-                       for own in NEWS["label"].to_list()])
+    actual = np.array([[label in own for label in LABELS] for own in NEWS["label"].to_list()])
     least = {}
     for l in GRID:
         odds = refitted_log_odds(TextClassifier(MultinomialNB(l=l)), NEWS)
         margins = np.where(actual, odds, -odds)
         # Of the two labels that are impossible without a document, the pair is in no loss.
-        margins[0, 0], margins[-1, -1] = np.inf, np.inf
+        margins[0, 0], margins[-1, USUAL] = np.inf, np.inf
         sums = [np.logaddexp(0, -margins / t).sum(axis=1) for t in np.exp(np.arange(-3, 5, 0.01))]
         best = min(sums, key=lambda each: float(each.mean()))
         least[l] = float(best.mean()), float(best.std() / np.sqrt(len(best)))

@@ -5,111 +5,90 @@ import polars as pl
 import pytest
 from scipy.special import logsumexp
 
-from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitted
+from tests.classifier.models import NEWS, both_corpora, every_model, fitted
 from textnb import BernoulliNB, TextClassifier
-from textnb.errors import ParameterError
 from textnb.scoring.columns import best_columns
 from textnb.text import expression_table
 
+# A vocabulary that is given knows few of the words.
+pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 
-class TestScores:
-    @every_model
-    @both_corpora
-    def test_they_are_the_estimators_to_the_bit(self, name, train):
-        model = fitted(name, train)
-        rows = model.transform(train)
-        expected = model.estimator_.predict_joint_log_proba(rows)
-        answered = model.predict(train, scores=True, probability=True)
-        scores = answered["scores"].struct.unnest()
-        assert scores.columns == [str(label) for label in model.classes_]
-        assert np.array_equal(scores.to_numpy(), expected)
-        assert np.array_equal(model.predict_joint_log_proba(train), expected)
-        labels = model.estimator_.predict(rows)
-        assert answered["predicted"].to_list() == labels.tolist()
-        probability = model.estimator_.predict_proba(rows)
-        assert np.array_equal(model.predict_proba(train), probability)
-        posterior = expected - logsumexp(expected, axis=1, keepdims=True)
-        assert np.allclose(model.predict_log_proba(train), posterior, rtol=1e-11, atol=1e-12)
-        assert answered["probability"].to_list() == probability.max(axis=1).tolist()
-        assert np.allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
 
-    @pytest.mark.sweep(1)
-    @every_model
-    def test_they_do_not_depend_on_batches(self, name, monkeypatch):
-        model, frame = fitted(name, NEWS), NEWS[:60]
-        everything = {"probability": True, "scores": True, "explain": 3}
-        whole = model.predict(frame, **everything)
-        scores = model.predict_joint_log_proba(frame)
-        # Words that are no terms are forgotten after each batch.
-        monkeypatch.setattr(expression_table, "_POOL_BYTES", 1)
-        for size in (1, 7, 50):
-            slices = list(frame.iter_slices(size))
-            assert pl.concat(model.predict(part, **everything) for part in slices).equals(whole)
-            lazy = model.predict(pl.concat([part.lazy() for part in slices]), **everything)
-            assert lazy.collect().equals(whole)
-            parts = [model.predict_joint_log_proba(part) for part in slices]
-            assert np.array_equal(np.concatenate(parts), scores)
+@every_model
+@both_corpora
+def test_scores_are_the_estimators_to_the_bit(name, train):
+    model = fitted(name, train)
+    rows = model.transform(train)
+    expected = model.estimator_.predict_joint_log_proba(rows)
+    answered = model.predict(train, scores=True, probability=True)
+    scores = answered["scores"].struct.unnest()
+    assert scores.columns == [str(label) for label in model.classes_]
+    assert np.array_equal(scores.to_numpy(), expected)
+    assert np.array_equal(model.predict_joint_log_proba(train), expected)
+    labels = model.estimator_.predict(rows)
+    assert answered["predicted"].to_list() == labels.tolist()
+    probability = model.estimator_.predict_proba(rows)
+    assert np.array_equal(model.predict_proba(train), probability)
+    posterior = expected - logsumexp(expected, axis=1, keepdims=True)
+    assert np.allclose(model.predict_log_proba(train), posterior, rtol=1e-11, atol=1e-12)
+    assert answered["probability"].to_list() == probability.max(axis=1).tolist()
+    assert np.allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
 
-    @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-    def test_the_same_in_every_engine(self, engine, news):
-        everything = {"probability": True, "scores": True, "explain": 2}
-        sport = pl.col("predicted") == "sport"
-        lazy = news.predict(NEWS.lazy(), **everything).filter(sport).with_columns(n=pl.len())
-        whole = news.predict(NEWS, **everything).filter(sport).with_columns(n=pl.len())
-        assert 0 < whole.height < NEWS.height
-        assert lazy.collect(engine=engine).equals(whole)
 
-    def test_two_models_in_one_query(self):
-        """The engine may share what two parts of a query have in common: not the models."""
-        one = TextClassifier().fit(NEWS)
-        two = TextClassifier(BernoulliNB(l=0.01)).fit(NEWS.with_columns(pl.col("label").reverse()))
-        first, second = one.predict(NEWS)["predicted"], two.predict(NEWS)["predicted"]
-        assert not first.equals(second)
-        lazy = NEWS.lazy()
-        chained = two.predict(one.predict(lazy).rename({"predicted": "first"})).collect()
-        assert chained["first"].to_list() == first.to_list()
-        assert chained["predicted"].equals(second)
-        joined = one.predict(lazy).join(
-            two.predict(lazy), on="id", suffix="_two", maintain_order="left").collect()
-        assert joined["predicted"].equals(first)
-        assert joined["predicted_two"].to_list() == second.to_list()
-        stacked = pl.concat([one.predict(lazy), two.predict(lazy)]).collect()
-        assert stacked["predicted"].equals(pl.concat([first, second]))
+@pytest.mark.sweep(1)
+@every_model
+def test_answers_do_not_depend_on_batches(name, monkeypatch):
+    model, frame = fitted(name, NEWS), NEWS[:60]
+    everything = {"probability": True, "scores": True, "explain": 3}
+    whole = model.predict(frame, **everything)
+    # Words that are no terms are forgotten after each batch.
+    monkeypatch.setattr(expression_table, "_POOL_BYTES", 1)
+    for size in (1, 7, 50):
+        slices = list(frame.iter_slices(size))
+        assert pl.concat(model.predict(part, **everything) for part in slices).equals(whole)
+        lazy = model.predict(pl.concat([part.lazy() for part in slices]), **everything)
+        assert lazy.collect().equals(whole)
 
-    def test_the_same_in_every_form_of_input(self, tmp_path, news):
-        NEWS.write_parquet(tmp_path / "news.parquet")
-        texts = NEWS["text"].to_list()
-        expected = news.predict_proba(NEWS)
-        for rows in (NEWS.lazy(), tmp_path / "news.parquet", texts, np.array(texts, dtype=object),
-                     NEWS["text"]):
-            assert np.array_equal(news.predict_proba(rows), expected)
-            assert news.transform(rows).shape == (NEWS.height, len(news.vocabulary_))
-        labels = news.predict(texts)
-        assert isinstance(labels, np.ndarray)
-        assert labels.tolist() == news.predict(NEWS)["predicted"].to_list()
 
-    def test_a_tie_goes_to_the_first_class(self):
-        train = pl.DataFrame({"text": ["aa", "bb"], "label": ["y", "x"]})
-        assert TextClassifier().fit(train).predict(["aa bb", "", "bb", "aa"]).tolist() == [
-            "x", "x", "x", "y"]
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_answers_are_the_same_in_every_engine(engine, news):
+    everything = {"probability": True, "scores": True, "explain": 2}
+    sport = pl.col("predicted") == "sport"
+    lazy = news.predict(NEWS.lazy(), **everything).filter(sport).with_columns(n=pl.len())
+    whole = news.predict(NEWS, **everything).filter(sport).with_columns(n=pl.len())
+    assert 0 < whole.height < NEWS.height
+    assert lazy.collect(engine=engine).equals(whole)
 
-    def test_accuracy(self, news):
-        right = news.predict(NEWS)["predicted"] == NEWS["label"]
-        for rows in (NEWS, NEWS.lazy()):
-            assert news.score(rows) == pytest.approx(right.mean(), abs=1e-15)
-        assert news.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
-        with pytest.raises(ParameterError, match="y is needed"):
-            news.score(["some text"])
 
-    def test_columns_can_not_be_added_to_a_list(self, spam):
-        for settings in ({"probability": True}, {"scores": True}, {"explain": 1}):
-            with pytest.raises(ParameterError, match="add columns: pass a frame"):
-                spam.predict(["word1"], **settings)
+def test_two_models_in_one_query():
+    """The engine may share what two parts of a query have in common: not the models."""
+    one = TextClassifier().fit(NEWS)
+    two = TextClassifier(BernoulliNB(l=0.01)).fit(NEWS.with_columns(pl.col("label").reverse()))
+    first, second = one.predict(NEWS)["predicted"], two.predict(NEWS)["predicted"]
+    assert not first.equals(second)
+    lazy = NEWS.lazy()
+    chained = two.predict(one.predict(lazy).rename({"predicted": "first"})).collect()
+    assert chained["first"].to_list() == first.to_list()
+    assert chained["predicted"].equals(second)
+    joined = one.predict(lazy).join(
+        two.predict(lazy), on="id", suffix="_two", maintain_order="left").collect()
+    assert joined["predicted"].equals(first)
+    assert joined["predicted_two"].to_list() == second.to_list()
+    stacked = pl.concat([one.predict(lazy), two.predict(lazy)]).collect()
+    assert stacked["predicted"].equals(pl.concat([first, second]))
 
-    @pytest.mark.parametrize("explain", [-1, 1.5, "3", None])
-    def test_how_many_terms_to_explain(self, explain):
-        with pytest.raises(ParameterError, match="explain must be a number of terms"):
-            TextClassifier().fit(SPAM).predict(SPAM, explain=explain or "none")
+
+def test_a_tie_goes_to_the_first_class():
+    train = pl.DataFrame({"text": ["aa", "bb"], "label": ["y", "x"]})
+    assert TextClassifier().fit(train).predict(["aa bb", "", "bb", "aa"]).tolist() == [
+        "x", "x", "x", "y"]
+
+
+def test_accuracy(news):
+    right = news.predict(NEWS)["predicted"] == NEWS["label"]
+    for rows in (NEWS, NEWS.lazy()):
+        assert news.score(rows) == pytest.approx(right.mean(), abs=1e-15)
+    assert news.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
 
 
 @pytest.mark.parametrize("values", [2, 50, 10**9])
@@ -122,9 +101,3 @@ def test_the_best_columns_are_those_of_a_stable_sort(values, k):
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(best_columns(scores, k), expected)
     assert best_columns(scores[:0], k).shape == (0, min(k, 300))
-
-
-def test_labels_that_end_with_a_nul_are_labels_of_their_own():
-    texts, labels = ["good", "bad"], ["a\0", "a"]
-    model = TextClassifier().fit(texts * 5, labels * 5)
-    assert model.score(texts, labels) == 1.0

@@ -3,61 +3,81 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 from tests.classifier.models import SPAM, assert_same_model
-from textnb import BernoulliNB, MultinomialNB, TextClassifier
-from textnb.errors import ParameterError
+from textnb import BernoulliNB, MultinomialNB, ParameterError, TextClassifier
 from textnb.learning.settings import mail_recipe
 
 
-class TestParameters:
-    def test_priors(self):
-        given = TextClassifier(MultinomialNB(class_prior=[0.9, 0.1])).fit(SPAM)
-        assert given.predict_proba([""]).tolist() == [pytest.approx([0.9, 0.1])]
-        uniform = TextClassifier(MultinomialNB(fit_prior=False)).fit(SPAM[:9])
-        assert uniform.predict_proba([""]).tolist() == [pytest.approx([0.5, 0.5])]
+def test_priors():
+    given = TextClassifier(MultinomialNB(class_prior=[0.9, 0.1])).fit(SPAM)
+    assert given.predict_proba([""]).tolist() == [pytest.approx([0.9, 0.1])]
+    uniform = TextClassifier(MultinomialNB(fit_prior=False)).fit(SPAM[:9])
+    assert uniform.predict_proba([""]).tolist() == [pytest.approx([0.5, 0.5])]
 
-    def test_a_given_vocabulary(self):
-        train = pl.DataFrame({"text": ["bb aa a", "cc a a", None], "label": ["x", "y", "x"]})
-        model = TextClassifier(vocabulary=["zz", "cc", "aa"]).fit(train)
-        assert model.vocabulary_ == ["aa", "cc", "zz"]
-        assert model.estimator_.feature_count_.tolist() == [[1, 0, 0], [0, 1, 0]]
-        assert model.transform(["zz cc zz bb"]).toarray().tolist() == [[0, 1, 2]]
 
-    def test_a_given_vocabulary_of_the_same_terms_gives_the_same_model(self):
-        free = TextClassifier().fit(SPAM)
-        held = TextClassifier(vocabulary=free.vocabulary_[::-1]).fit(SPAM)
-        assert_same_model(held, free)
+def test_a_given_vocabulary():
+    train = pl.DataFrame({"text": ["bb aa a", "cc a a", None], "label": ["x", "y", "x"]})
+    model = TextClassifier(vocabulary=["zz", "cc", "aa"]).fit(train)
+    assert model.vocabulary_ == ["aa", "cc", "zz"]
+    assert model.estimator_.feature_count_.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert model.transform(["zz cc zz bb"]).toarray().tolist() == [[0, 1, 2]]
 
-    @pytest.mark.parametrize("settings", [{"min_df": 2}, {"max_df": 0.5}, {"max_features": 3}])
-    def test_a_given_vocabulary_is_not_limited(self, settings):
-        with pytest.raises(ParameterError, match="a given vocabulary is not limited"):
-            TextClassifier(vocabulary=["aa"], **settings).fit(SPAM)
 
-    def test_binary_counts_documents(self):
-        train = pl.DataFrame({"text": ["aa aa bb", "aa"], "label": ["x", "y"]})
-        model = TextClassifier(binary=True).fit(train)
-        assert model.estimator_.feature_count_.tolist() == [[1, 1], [1, 0]]
-        assert model.transform(train).toarray().tolist() == [[1, 1], [1, 0]]
-        assert model.predict_proba(["aa aa aa"]).tolist() == model.predict_proba(["aa"]).tolist()
+def test_a_given_vocabulary_of_the_same_terms_gives_the_same_model(spam):
+    assert_same_model(TextClassifier(vocabulary=spam.vocabulary_[::-1]).fit(SPAM), spam)
 
-    def test_bernoulli_needs_a_threshold(self):
-        with pytest.raises(ParameterError, match="binarize=None"):
-            TextClassifier(BernoulliNB(binarize=None)).fit(SPAM)
-        model = TextClassifier(BernoulliNB(binarize=None), binary=True).fit(SPAM)
-        expected = TextClassifier(BernoulliNB()).fit(SPAM)
-        assert np.array_equal(model.predict_proba(SPAM), expected.predict_proba(SPAM))
 
-    def test_counts_are_integers(self, spam):
-        counts = spam.transform(SPAM)
-        assert counts.data.dtype == np.int64
-        assert counts.indices.dtype == np.int32
-        assert spam.estimator_.feature_count_.dtype == np.int64
-        assert np.array_equal(
-            [counts[SPAM["label"].to_numpy() == label].sum(axis=0) for label in spam.classes_],
-            spam.estimator_.feature_count_)
+def test_binary_counts_documents():
+    train = pl.DataFrame({"text": ["aa aa bb", "aa"], "label": ["x", "y"]})
+    model = TextClassifier(binary=True).fit(train)
+    assert model.estimator_.feature_count_.tolist() == [[1, 1], [1, 0]]
+    assert model.transform(train).toarray().tolist() == [[1, 1], [1, 0]]
+    assert model.predict_proba(["aa aa aa"]).tolist() == model.predict_proba(["aa"]).tolist()
 
-    def test_a_setting_of_texts_or_models_replaces_the_recipe_for_mail(self):
-        assert mail_recipe(["label"])["model"] == "nblinear"
-        for name in ("min_df", "lowercase", "power", "kind", "text"):
-            assert mail_recipe(["label", name]) == {}
+
+def test_bernoulli_of_binary_counts_needs_no_threshold():
+    model = TextClassifier(BernoulliNB(binarize=None), binary=True).fit(SPAM)
+    expected = TextClassifier(BernoulliNB()).fit(SPAM)
+    assert np.array_equal(model.predict_proba(SPAM), expected.predict_proba(SPAM))
+
+
+def test_counts_are_integers(spam):
+    counts = spam.transform(SPAM)
+    assert counts.data.dtype == np.int64
+    assert counts.indices.dtype == np.int32
+    assert spam.estimator_.feature_count_.dtype == np.int64
+    assert np.array_equal(
+        [counts[SPAM["label"].to_numpy() == label].sum(axis=0) for label in spam.classes_],
+        spam.estimator_.feature_count_)
+
+
+def test_a_setting_of_texts_or_models_replaces_the_recipe_for_mail():
+    assert mail_recipe(["label"])["model"] == "nblinear"
+    for name in ("min_df", "lowercase", "power", "kind", "text"):
+        assert mail_recipe(["label", name]) == {}
+
+
+def test_settings_of_the_model_by_default():
+    model = TextClassifier()
+    assert model.estimator is None
+    assert model.set_params(estimator__l=0.1).estimator.l == 0.1
+    assert TextClassifier().estimator is None
+    other = TextClassifier(MultinomialNB(l=2.0)).set_params(estimator=None, estimator__l=0.5)
+    assert other.estimator.l == 0.5
+    search = GridSearchCV(TextClassifier(), {"estimator__l": [0.1, 1.0]}, cv=2)
+    search.fit(["good film", "bad film", "good one", "bad one"], ["pos", "neg", "pos", "neg"])
+    assert search.best_params_["estimator__l"] in (0.1, 1.0)
+
+
+def test_sizes_are_words_or_numbers(tmp_path):
+    words, number = (TextClassifier(memory_limit=limit).fit(["one word", "two words"], ["x", "y"])
+                     for limit in ("1.5M", 3 << 19))
+    words.save(tmp_path / "words")
+    number.save(tmp_path / "number")
+    assert (tmp_path / "words").read_bytes() == (tmp_path / "number").read_bytes()
+    assert words.get_params()["memory_limit"] == "1.5M"
+    for wrong in ("5X", "", "1K"):
+        with pytest.raises(ParameterError, match="memory_limit must be"):
+            TextClassifier(memory_limit=wrong).fit(["a word"], ["x"])

@@ -135,8 +135,8 @@ def _weight(i: int, k: int) -> float:
 def differences(stored: Mapping[str, Any], value: Any, tolerance: float) -> list[str]:
     """Each difference of an answer from the record, in words; none if they are the same."""
     exact, numbers = flatten(value)
-    found = _compare_exact(stored["exact"], exact)
-    return [*found, *_compare_numbers(stored.get("numbers", {"values": []}), numbers, tolerance)]
+    lines = _compare_exact(stored["exact"], exact)
+    return [*lines, *_compare_numbers(stored.get("numbers", {"values": []}), numbers, tolerance)]
 
 
 def _compare_exact(stored: Any, exact: Any) -> list[str]:
@@ -164,18 +164,18 @@ def _compare_numbers(
     if n != len(numbers):
         return [f"was {n:,} numbers, is {len(numbers):,}"]
     places = range(n) if "n" not in stored else _places(n)
-    found = [f"number {place} of {n}: {_words(float(was), numbers[place])}"
+    lines = [f"number {place} of {n}: {_words(float(was), numbers[place])}"
              for place, was in zip(places, stored["values"], strict=True)
              if not _close(float(was), numbers[place], tolerance)]
     if stored.get("special", _hash(_text(_special(numbers)))) != _hash(_text(_special(numbers))):
-        found.append(f"other numbers are not finite; now {_special(numbers)[:10]}")
+        lines.append(f"other numbers are not finite; now {_special(numbers)[:10]}")
     for k, (was, size) in enumerate(stored.get("sums", [])):
         now = _sum(numbers, k)[0]
         # An error of each number by the tolerance, all of one sign.
         if not abs(now - was) <= tolerance * (size + n):
-            found.append(f"a weighted sum of {n:,} numbers: {_words(was, now)}; the sizes of its "
+            lines.append(f"a weighted sum of {n:,} numbers: {_words(was, now)}; the sizes of its "
                          f"parts add up to {size:.3g}")
-    return found
+    return lines
 
 
 def _close(was: float, now: float, tolerance: float) -> bool:

@@ -38,8 +38,12 @@ class Sample:
     tokenizer: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def labels(self) -> list[Any]:
-        return self.train[self.label].to_list()
+    def learned(self) -> pl.DataFrame:
+        return self.train.drop("weight")
+
+    @property
+    def of_lists(self) -> bool:
+        return self.train.schema[self.label] == pl.List(pl.String)
 
 
 class Chance:
@@ -121,15 +125,18 @@ def _documents(
     return documents
 
 
-def _split(frame: pl.DataFrame, test: int, odd: bool = True, **columns: Any) -> dict[str, Any]:
-    weights = [[0.5, 1.0, 2.0, 0.25, 3.0][i % 5] for i in range(frame.height)]
-    frame = frame.with_columns(pl.Series("weight", weights))
-    last = frame[-test:].drop("weight")
+def _sample(
+    rows: list[Any], test: int, schema: Any = ("text", "label"), odd: bool = True, **columns: Any
+) -> Sample:
+    """The last rows are to answer, before texts that are hard to split; the others have weights."""
+    frame = pl.DataFrame(rows, schema, orient="row")
+    train, last = frame[:-test], frame[-test:]
     if odd:
-        first = last["label"][0]
-        last = last.vstack(pl.DataFrame(
-            {"text": ODD, "label": [first] * len(ODD)}, schema=last.schema))
-    return {"train": frame[:-test], "test": last, **columns}
+        more = pl.DataFrame({"text": ODD, "label": [last["label"][0]] * len(ODD)},
+                            schema=last.schema)
+        last = last.vstack(more)
+    weights = [[0.5, 1.0, 2.0, 0.25, 3.0][i % 5] for i in range(train.height)]
+    return Sample(train.with_columns(weight=pl.Series(weights)), last, **columns)
 
 
 def _shout(chance: Chance, text: str) -> str:
@@ -143,29 +150,28 @@ def _shout(chance: Chance, text: str) -> str:
 @cache
 def sms() -> Sample:
     rows = _documents(1, latin(11, 150), ["ham", "spam"], 76, (3, 14), change=_shout)
-    return Sample(**_split(pl.DataFrame(rows, ["text", "label"], orient="row"), 16))
+    return _sample(rows, 16)
 
 
 @cache
 def news() -> Sample:
     labels = ["business", "politics", "science", "sport", "weather"]
     rows = _documents(2, latin(12, 260), labels, 66, (20, 60))
-    return Sample(**_split(pl.DataFrame(rows, ["text", "label"], orient="row"), 12))
+    return _sample(rows, 12)
 
 
 @cache
 def chinese() -> Sample:
     rows = _documents(3, han(13, 90), [0, 1], 56, (4, 16), between="")
     rows = [(text[:9] + "，" + text[9:] + "。", label) for text, label in rows]
-    return Sample(**_split(pl.DataFrame(rows, ["text", "label"], orient="row"), 12))
+    return _sample(rows, 12)
 
 
 @cache
 def bengali_news() -> Sample:
     labels = ["খেলা", "রাজনীতি", "বিনোদন"]
     rows = _documents(4, bengali(14, 160), labels, 56, (6, 24))
-    frame = pl.DataFrame(rows, ["text", "label"], orient="row")
-    return Sample(**_split(frame.with_columns(pl.col("label").cast(pl.Enum(labels))), 12))
+    return _sample(rows, 12, {"text": pl.String, "label": pl.Enum(labels)})
 
 
 @cache
@@ -178,8 +184,7 @@ def topics() -> Sample:
         mine = [k for k in range(len(labels)) if chance.share([0.15, 0.3, 0.25, 0.5, 0.2][k])]
         text = _text(chance, [by_label[k] for k in mine] or [words], words, 8 + chance.below(20))
         rows.append((text, [labels[k] for k in mine]))
-    return Sample(**_split(pl.DataFrame(rows, {"text": pl.String, "label": pl.List(pl.String)},
-                                        orient="row"), 14))
+    return _sample(rows, 14, {"text": pl.String, "label": pl.List(pl.String)})
 
 
 @cache
@@ -188,12 +193,10 @@ def tokens() -> Sample:
     chance, words = Chance(6), [*latin(16, 110), "New York", "", "Ünïcode"]
     rows = _documents(6, words, [False, True], 60, (4, 16), between="\t")
     lists = [(text.split("\t"), label) for text, label in rows]
-    frame = pl.DataFrame(lists, {"text": pl.List(pl.String), "label": pl.Boolean}, orient="row")
-    parts = _split(frame, 12, odd=False)
-    odd = pl.DataFrame({"text": [[], [""], [chance.pick(words).upper()] * 3],
-                        "label": [True, False, True]}, schema=parts["test"].schema)
-    return Sample(**{**parts, "test": parts["test"].vstack(odd)},
-                  tokenizer=(("token_columns", ("text",)),))
+    odd = [([], True), ([""], False), ([chance.pick(words).upper()] * 3, True)]
+    return _sample([*lists, *odd], 12 + len(odd),
+                   {"text": pl.List(pl.String), "label": pl.Boolean}, odd=False,
+                   tokenizer=(("token_columns", ("text",)),))
 
 
 @cache
@@ -203,7 +206,7 @@ def big() -> Sample:
     rows = [(" ".join(chance.skewed(words) + (f"x{chance.below(40000)}" if chance.share(0.7)
                                               else "") for _ in range(120)),
              chance.pick(["a", "b", "c"])) for _ in range(260)]
-    return Sample(**_split(pl.DataFrame(rows, ["text", "label"], orient="row"), 10, odd=False))
+    return _sample(rows, 10, odd=False)
 
 
 @cache
@@ -213,7 +216,7 @@ def many() -> Sample:
     rows = [(" ".join([f"t{24 * i + j}" for j in range(24)]
                       + [words[(i % 600) // 2], chance.skewed(words)]), f"class {i % 600:03}")
             for i in range(1210)]
-    return Sample(**_split(pl.DataFrame(rows, ["text", "label"], orient="row"), 10, odd=False))
+    return _sample(rows, 10, odd=False)
 
 
 @cache
@@ -223,10 +226,8 @@ def fields() -> Sample:
     bodies = dict(enumerate(_documents(9, latin(11, 120), ["ham", "spam"], 60, (3, 12))))
     rows = [(subject, None if i % 11 == 3 else bodies[i][0], bodies[i][1])
             for i, (subject, _) in enumerate(subjects)]
-    frame = pl.DataFrame(rows, {"subject": pl.String, "body": pl.String, "label": pl.String},
-                         orient="row")
-    parts = _split(frame, 12, odd=False)
-    return Sample(**parts, text=["subject", "body"], tokenizer=(("field_prefix", ("subject",)),))
+    return _sample(rows, 12, ("subject", "body", "label"), odd=False, text=["subject", "body"],
+                   tokenizer=(("field_prefix", ("subject",)),))
 
 
 @cache
@@ -239,8 +240,7 @@ def table() -> Sample:
         x = [base[0] + 1.5 * k, base[1] * (1 + 0.5 * k) + 0.4 * base[0],
              base[2] - k + 0.3 * base[1], 10 * base[3] + 100 + 6 * k]
         rows.append((*x, chance.below(4 + 3 * k), (chance.below(3) + k) % 3, "pqr"[k]))
-    frame = pl.DataFrame(rows, ["a", "b", "c", "d", "n", "cat", "label"], orient="row")
-    return Sample(**_split(frame, 14, odd=False))
+    return _sample(rows, 14, ("a", "b", "c", "d", "n", "cat", "label"), odd=False)
 
 
 @cache

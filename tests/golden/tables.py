@@ -93,11 +93,11 @@ def _form(model: Any) -> Answers:
 
 
 def _learn_table(model: TableClassifier) -> TableClassifier:
-    return model.fit(samples.table().train.drop("weight"))
+    return model.fit(samples.table().learned)
 
 
 def _learn_table_in_parts(model: TableClassifier) -> TableClassifier:
-    rows = samples.table().train.drop("weight")
+    rows = samples.table().learned
     return model.partial_fit(rows[:48]).partial_fit(rows[48:49]).partial_fit(rows[49:])
 
 

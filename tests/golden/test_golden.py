@@ -42,13 +42,13 @@ def _of_files(cell: Cell) -> dict[str, Any]:
 
 def check(record: dict[str, Any], answers: Answers, cell: Cell) -> None:
     """Fail with a line for each difference."""
-    found = [f"{name} (to {cell.tolerance(name):g}): {line}"
+    lines = [f"{name} (to {cell.tolerance(name):g}): {line}"
              for name in record.keys() & answers.keys()
              for line in differences(record[name], answers[name], cell.tolerance(name))]
-    found += [f"{name}: no longer there" for name in record.keys() - answers.keys()]
-    found += [f"{name}: not in the record" for name in answers.keys() - record.keys()]
-    if found:
-        pytest.fail("the answers are not those of the record:\n" + "\n".join(sorted(found)),
+    lines += [f"{name}: no longer there" for name in record.keys() - answers.keys()]
+    lines += [f"{name}: not in the record" for name in answers.keys() - record.keys()]
+    if lines:
+        pytest.fail("the answers are not those of the record:\n" + "\n".join(sorted(lines)),
                     pytrace=False)
 
 

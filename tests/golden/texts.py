@@ -84,7 +84,7 @@ Fit = Callable[[TextClassifier, Sample], TextClassifier]
 
 
 def _at_once(model: TextClassifier, sample: Sample) -> TextClassifier:
-    return model.fit(sample.train.drop("weight"))
+    return model.fit(sample.learned)
 
 
 def _weighted(model: TextClassifier, sample: Sample) -> TextClassifier:
@@ -92,37 +92,33 @@ def _weighted(model: TextClassifier, sample: Sample) -> TextClassifier:
 
 
 def _in_parts(model: TextClassifier, sample: Sample) -> TextClassifier:
-    rows, classes = sample.train.drop("weight"), None
-    if sample.train.schema[sample.label] != pl.List(pl.String):
-        classes = sample.train[sample.label].unique().sort().to_list()
-    else:
-        classes = rows[sample.label].explode().drop_nulls().unique().sort().to_list()
-    model.partial_fit(rows[:13], classes=classes)
+    rows, labels = sample.learned, sample.train[sample.label]
+    if sample.of_lists:
+        labels = labels.explode().drop_nulls()
+    model.partial_fit(rows[:13], classes=labels.unique().sort().to_list())
     return model.partial_fit(rows[13:14]).partial_fit(rows[14:])
 
 
 def _merged(model: TextClassifier, sample: Sample) -> TextClassifier:
-    rows = sample.train.drop("weight")
-    other = TextClassifier(**model.get_params(deep=False)).fit(rows[20:])
-    return model.fit(rows[:20]) + other
+    other = TextClassifier(**model.get_params(deep=False)).fit(sample.learned[20:])
+    return model.fit(sample.learned[:20]) + other
 
 
 def _forgotten(model: TextClassifier, sample: Sample) -> TextClassifier:
-    rows = sample.train.drop("weight")
-    return model.fit(rows).forget(rows[5:17])
+    return model.fit(sample.learned).forget(sample.learned[5:17])
 
 
 def _with_sample(model: TextClassifier, sample: Sample) -> TextClassifier:
-    rows = sample.train.drop("weight")
+    rows = sample.learned
     return model.fit(rows[:40], keep_sample=15).partial_fit(rows[40:]).forget(rows[3:6])
 
 
 def _calibrated(model: TextClassifier, sample: Sample) -> TextClassifier:
     """With a temperature, and thresholds from scores of documents that were held out."""
-    rows = sample.train.drop("weight")
+    rows = sample.learned
     model.fit(rows)
     model.set_calibration(textnb.calibrate(model, rows))
-    if sample.train.schema[sample.label] == pl.List(pl.String):
+    if sample.of_lists:
         return model
     held = textnb.cross_validate(model, rows, folds=4)
     return model.set_decision(textnb.choose_threshold(
@@ -218,7 +214,7 @@ def _text_cell(
         sample = KINDS[kind]()
         return fit(classifier(sample, model, tokens, limits, parameters), sample)
 
-    return Cell(*key, make, answer or (lambda found: text_answers(KINDS[kind]())(found)),
+    return Cell(*key, make, answer or (lambda fitted: text_answers(KINDS[kind]())(fitted)),
                 slow=slow, stored=key in STORED)
 
 
@@ -243,38 +239,37 @@ def text_cells() -> Iterator[Cell]:
 
 
 def _sklearn_tokens(model: TextClassifier, sample: Sample) -> TextClassifier:
-    return model.set_params(tokenizer=Tokenizer.sklearn()).fit(sample.train.drop("weight"))
+    return model.set_params(tokenizer=Tokenizer.sklearn()).fit(sample.learned)
 
 
 def _limited(model: str) -> Cell:
     """A model that leaves the rarest terms out, as they need more than the memory limit."""
     def make() -> Any:
-        sample = samples.big()
-        return classifier(sample, model, {}, {"memory_limit": "1M"}, {}).fit(
-            sample.train.drop("weight"))
+        return _at_once(classifier(samples.big(), model, {}, {"memory_limit": "1M"}, {}),
+                        samples.big())
 
     return Cell("big", model, "memory_limit", make,
-                lambda found: text_answers(samples.big(), learned=False)(found),
+                lambda fitted: text_answers(samples.big(), learned=False)(fitted),
                 slow=model != "multinomial")
 
 
 def _of_many(model: str) -> Cell:
     """A model whose weights are so many that only some are stored: they are not made dense here."""
-    def ask(found: TextClassifier) -> Answers:
+    def ask(fitted: TextClassifier) -> Answers:
         rows = samples.many().test
-        return {"classes": found.classes_, "terms": found.vocabulary_,
-                "joint": found.predict_joint_log_proba(rows),
-                "best": found.predict(rows, explain=4, top=3).drop(rows.columns),
-                "top": found.top(3, "class 007"),
-                "leave one out": textnb.leave_one_out(found, samples.many().train).scores[:20]}
+        return {"classes": fitted.classes_, "terms": fitted.vocabulary_,
+                "joint": fitted.predict_joint_log_proba(rows),
+                "best": fitted.predict(rows, explain=4, top=3).drop(rows.columns),
+                "top": fitted.top(3, "class 007"),
+                "leave one out": textnb.leave_one_out(fitted, samples.many().train).scores[:20]}
 
     return _text_cell("many", model, "plain", PLAIN, slow=model != "complement", answer=ask)
 
 
 def _folds(kind: str, model: str) -> Cell:
     """Scores of cross-validation, whose models are never seen."""
-    def ask(found: TextClassifier) -> Answers:
-        held = textnb.cross_validate(found, KINDS[kind]().train.drop("weight"), folds=3, seed=1)
+    def ask(fitted: TextClassifier) -> Answers:
+        held = textnb.cross_validate(fitted, KINDS[kind]().learned, folds=3, seed=1)
         return {"scores": held.scores}
 
     return Cell(kind, model, "folds", lambda: classifier(
@@ -303,7 +298,7 @@ def _mail_cell(model: str, parameters: Mapping[str, Any], columns: list[str] | N
 
     key = ("mail", model, "plain" if columns is None else "columns")
     return Cell(*key, lambda: _at_once(classifier(sample(), model, {}, {}, parameters), sample()),
-                lambda found: text_answers(sample())(found), stored=key in STORED)
+                lambda fitted: text_answers(sample())(fitted), stored=key in STORED)
 
 
 def mail_cells() -> Iterator[Cell]:

@@ -5,24 +5,20 @@ counts, learns and judges has one path for them. What has to know the difference
 place that is not should be done without, or say why.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "textnb"
+PACKAGE = Path(__file__).parents[2] / "textnb"
 PLACES = {
-    "what labels are, in memory": "bayes.labels bayes.counts text.counts text.limited "
-                                  "learning.documents learning.fitted",
+    "what labels are, in memory":
+        "bayes.labels bayes.counts text.counts text.limited learning.documents learning.fitted",
     "in a file": "storage.document storage.textmodel export.archive",
     "from scores to probabilities and answers, which is what the link is":
-        "bayes.forms bayes.calibration bayes.decision scoring.columns scoring.scorer "
-        "scoring.texts "
+        "bayes.forms bayes.calibration bayes.decision scoring.columns scoring.scorer scoring.texts "
         "evaluation.calibration",
     "weights of each label against its rest":
         "bayes.linear bayes.ratio bayes.ratio_scales bayes.sparse_forms models.bernoulli "
-        "models.complement models.counts models.multinomial learning.leave_one_out "
-        "scoring.explain",
+        "models.complement models.counts models.multinomial learning.leave_one_out scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
         "evaluation.comparison evaluation.labelled evaluation.online report.cards report.data "
@@ -33,10 +29,10 @@ PLACES = {
         "selection.splits selection.search selection.trials evaluation.folds "
         "evaluation.leave_one_out",
     "the answers of exports":
-        "export.bundle export.golden export.reduce export.verify export.write "
-        "export.targets.base export.targets.c export.targets.data "
-        "export.targets.embedded export.targets.onnx_graph export.targets.onnx_nodes "
-        "export.targets.python export.targets.sql export.targets.sql_answers",
+        "export.bundle export.golden export.reduce export.verify export.write export.targets.base "
+        "export.targets.c export.targets.data export.targets.embedded export.targets.onnx_graph "
+        "export.targets.onnx_nodes export.targets.python export.targets.sql "
+        "export.targets.sql_answers",
     "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",
     "words for people, and refusals":
         "classifiers.text cli.calibrate cli.evidence cli.predict cli.summary cli.tune "
@@ -46,7 +42,7 @@ PLACES = {
 NAMES = {"is_multilabel", "of_lists", "_of_lists"}
 
 
-def asks(node: ast.AST) -> bool:
+def asks(node):
     """Whether code compares a link, or reads one of the names for it."""
     if isinstance(node, ast.Compare):
         return any(isinstance(own, ast.Constant) and own.value in ("softmax", "sigmoid")
@@ -57,7 +53,7 @@ def asks(node: ast.AST) -> bool:
     return name in NAMES and isinstance(getattr(node, "ctx", None), ast.Load)
 
 
-def test_the_places_that_ask_for_the_kind_of_labels_are_known() -> None:
+def test_the_places_that_ask_for_the_kind_of_labels_are_known():
     asking = {".".join(path.relative_to(PACKAGE).with_suffix("").parts)
               for path in PACKAGE.rglob("*.py")
               if any(map(asks, ast.walk(ast.parse(path.read_text("utf-8")))))}

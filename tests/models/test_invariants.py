@@ -20,8 +20,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import textnb
+from tests.classifier.models import MODELS
 from tests.tiers import examples
 from textnb import (
     BernoulliNB,
@@ -30,70 +32,38 @@ from textnb import (
     Counts,
     DataError,
     MultinomialNB,
-    ParameterError,
     TextClassifier,
-    Tokenizer,
 )
 from textnb.frames.batches import batches
 
 # Words at random, in many models few of them: that little is known is as it should be here.
 pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FEATURES, CATEGORIES = 12, 6
-
-# Every estimator whose statistic is counts, by what it is called here; made with a given l.
-MATRIX_MODELS = {
-    "multinomial": lambda l: MultinomialNB(l=l),
-    "bernoulli": lambda l: BernoulliNB(l=l),
-    "bernoulli above 1": lambda l: BernoulliNB(l=l, binarize=1),
-    "balanced": lambda l: MultinomialNB(l=l, class_weight="balanced"),
-    "bernoulli balanced": lambda l: BernoulliNB(l=l, class_weight="balanced"),
-    "complement": lambda l: ComplementNB(l=l),
-    "complement norm": lambda l: ComplementNB(l=l, norm=True),
-    "categorical": lambda l: CategoricalNB(l=l, min_categories=CATEGORIES),
-}
-LIMITS = {"min_df": 0.02, "max_df": 0.5, "max_features": 25}
-TEXT_MODELS = {
-    **{kind: lambda l, make=make: TextClassifier(make(l))
-       for kind, make in MATRIX_MODELS.items() if kind != "categorical"},
-    "binary": lambda l: TextClassifier(MultinomialNB(l=l), binary=True),
-    "bernoulli, binary": lambda l: TextClassifier(BernoulliNB(l=l), binary=True, min_df=2),
-    "limited": lambda l: TextClassifier(MultinomialNB(l=l), **LIMITS),
-    "limited bernoulli": lambda l: TextClassifier(BernoulliNB(l=l), **LIMITS),
-    "bigrams": lambda l: TextClassifier(
-        MultinomialNB(l=l), tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=0.01),
-    # Its tokens are counted by expressions, and not by the kernel.
-    "accents": lambda l: TextClassifier(
-        BernoulliNB(l=l), tokenizer=Tokenizer(strip_accents="unicode"), min_df=2),
-    "given vocabulary": lambda l: TextClassifier(
-        ComplementNB(l=l * np.array([1, 4, 2])), vocabulary=["word3", "absent", "हिन्दी"]),
-}
-L = 0.3
 EACH_L = 0.05 * np.arange(1, FEATURES + 1)
 CLASSES = ["eggs", "ham", "spam", "tofu"]
 
-
-@dataclass(frozen=True)
-class Matrix:
-    """Rows of counts and their labels, cut as a frame is."""
-
-    counts: sp.csr_array
-    labels: np.ndarray
-
-    def __getitem__(self, at):
-        return Matrix(self.counts[at], self.labels[at])
-
-    def __len__(self):
-        return len(self.labels)
+# Every estimator whose statistic is counts, by what it is called here.
+MATRIX_MODELS = {
+    "multinomial": MultinomialNB(),
+    "bernoulli": BernoulliNB(),
+    "bernoulli above 1": BernoulliNB(binarize=1),
+    "balanced": MultinomialNB(class_weight="balanced"),
+    "bernoulli balanced": BernoulliNB(class_weight="balanced"),
+    "complement": ComplementNB(),
+    "complement norm": ComplementNB(norm=True),
+    "categorical": CategoricalNB(min_categories=CATEGORIES),
+}
 
 
 def matrix():
+    """Rows of counts, two of them without any, and their labels."""
     rng = np.random.default_rng(0)
     rows = np.minimum(rng.poisson(rng.gamma(0.5, 1.5, size=FEATURES), size=(150, FEATURES)),
                       CATEGORIES - 1)
     rows[[3, 60]] = 0
-    return Matrix(sp.csr_array(rows), np.array(["ham", "spam", "eggs", "tofu"])[
-        rng.integers(0, 4, 150)])
+    labels = np.array(["ham", "spam", "eggs", "tofu"])[rng.integers(0, 4, 150)]
+    return pl.DataFrame({"counts": rows.astype(np.int64), "label": labels})
 
 
 def documents(n=150, seed=0):
@@ -123,38 +93,36 @@ LISTS = with_lists(TEXTS)
 
 @dataclass(frozen=True)
 class Case:
-    """A model, made with so many times its smoothing, and the rows that it learns from."""
+    """A model and the rows that it learns from."""
 
     model: Any
-    l: Any
-    rows: Any
+    rows: pl.DataFrame
 
     def make(self, times=1):
-        return self.model(times * self.l)
+        """Anew, with so many times its smoothing."""
+        name = "l" if self.rows is MATRIX else "estimator__l"
+        return clone(self.model).set_params(**{name: times * self.model.get_params()[name]})
 
     def fit(self, rows, times=1):
         return self.make(times).fit(*given_to(rows))
 
 
 def given_to(rows):
-    return (rows.counts, rows.labels) if isinstance(rows, Matrix) else (rows,)
+    """What ``fit`` takes: a table, or a matrix and its labels."""
+    if not isinstance(rows, pl.DataFrame) or "counts" not in rows.columns:
+        return (rows,)
+    return sp.csr_array(rows["counts"].to_numpy()), np.array(rows["label"].to_list())
 
 
 def scores(model, rows):
     return model.predict_joint_log_proba(given_to(rows)[0])
 
 
-def together(*parts):
-    if isinstance(parts[0], Matrix):
-        return Matrix(sp.vstack([part.counts for part in parts], format="csr"),
-                      np.concatenate([part.labels for part in parts]))
-    return pl.concat(parts)
-
-
-ON_MATRICES = {f"{kind}, {name}": Case(make, l, MATRIX) for kind, make in MATRIX_MODELS.items()
-               for name, l in (("one l", L), ("an l of each feature", EACH_L))}
-ON_TEXTS = {f"texts, {kind}": Case(make, L, TEXTS) for kind, make in TEXT_MODELS.items()}
-ON_LISTS = {f"lists, {kind}": Case(make, L, LISTS) for kind, make in TEXT_MODELS.items()}
+ON_MATRICES = {f"{kind}, {name}": Case(clone(model).set_params(l=l), MATRIX)
+               for kind, model in MATRIX_MODELS.items()
+               for name, l in (("one l", 0.3), ("an l of each feature", EACH_L))}
+ON_TEXTS = {f"texts, {kind}": Case(model, TEXTS) for kind, model in MODELS.items()}
+ON_LISTS = {f"lists, {kind}": Case(model, LISTS) for kind, model in MODELS.items()}
 CASES = {**ON_MATRICES, **ON_TEXTS, **ON_LISTS}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_text_case = pytest.mark.parametrize(
@@ -165,26 +133,26 @@ one_label_each = pytest.mark.parametrize("case", ON_TEXTS.values(), ids=ON_TEXTS
 def weights(model):
     """What scores."""
     form = model.linear_form()
-    found = {"weights": form.weights, "intercept": form.intercept}
+    parts = {"weights": form.weights, "intercept": form.intercept}
     if isinstance(model, TextClassifier):
         if model.fitted_.is_multilabel:
-            return found
+            return parts
         model = model.estimator_
     log_prob = model.feature_log_prob_
-    return {**found, "class_log_prior_": model.class_log_prior_, "feature_log_prob_": np.hstack(
+    return {**parts, "class_log_prior_": model.class_log_prior_, "feature_log_prob_": np.hstack(
         log_prob) if isinstance(log_prob, list) else log_prob}
 
 
 def bits(model):
     """All that was learned: counts, and what scores."""
     statistics = model.statistics_
-    found = {"classes_": model.classes_, "counts": statistics.feature_count,
+    parts = {"classes_": model.classes_, "counts": statistics.feature_count,
              "class_count_": statistics.class_count, **weights(model)}
     if not isinstance(model, TextClassifier):
-        return {**found, "feature_count_": model.feature_count_}
+        return {**parts, "feature_count_": model.feature_count_}
     counts = {name: getattr(statistics, name)
               for name in ("document_frequency", "occurrences", "total")}
-    return {**found, "vocabulary_": np.array(model.vocabulary_),
+    return {**parts, "vocabulary_": np.array(model.vocabulary_),
             "terms": np.array(statistics.terms), "rows": np.array(statistics.documents),
             **{name: values for name, values in counts.items() if values is not None}}
 
@@ -196,23 +164,12 @@ def assert_identical(actual, expected):
         assert np.array_equal(actual[name], values), name
 
 
-def digest(learned):
-    whole = hashlib.sha256()
-    for name, values in learned.items():
-        whole.update(f"{name} {values.shape} ".encode())
-        whole.update("\n".join(values.tolist()).encode() if values.dtype.kind in "OU"
-                     else f"{values.dtype.str} ".encode() + np.ascontiguousarray(values).tobytes())
-    return whole.hexdigest()
-
-
-def permuted(learned, names, order):
-    """The same with its classes called by other names, in another order."""
-    axis = {"weights": 1, "counts": 0, "class_count_": 0, "feature_count_": 0,
-            "class_log_prior_": 0, "feature_log_prob_": 0, "intercept": 0}
-    moved = {name: np.take(values, order, axis=axis[name]) if name in axis else values
-             for name, values in learned.items()}
-    kind = learned["classes_"].dtype if isinstance(names[0], str) else np.int64
-    return {**moved, "classes_": np.array(names, dtype="O" if kind == "O" else None)}
+def relabelled(rows, change):
+    """With each label changed by an expression, in lists too, of which two may become one."""
+    if isinstance(rows.schema["label"], pl.List):
+        changed = change(pl.element()).unique(maintain_order=True)
+        return rows.with_columns(label=pl.col("label").list.eval(changed))
+    return rows.with_columns(label=change(pl.col("label")))
 
 
 # The order of rows changes nothing
@@ -234,23 +191,12 @@ def test_the_order_of_rows_changes_nothing(case, seed):
 @pytest.mark.parametrize("size", [7, 100, 1])
 def test_learning_in_pieces_changes_nothing(case, size):
     rows = case.rows
-    if size == 1 and not isinstance(rows, Matrix):
-        rows = rows.filter(pl.col("text").str.contains(r"\w\w"))
     # Enough at first for some term to be within the limits of the limited models.
-    labels = CLASSES if isinstance(rows, Matrix) else CLASSES[:3]
+    labels = CLASSES if rows is MATRIX else CLASSES[:3]
     model = case.make().partial_fit(*given_to(rows[:20]), classes=labels)
     for start in range(20, len(rows), size):
         model.partial_fit(*given_to(rows[start:start + size]))
     assert_identical(bits(model), bits(case.fit(rows)))
-
-
-@every_text_case
-def test_learning_a_document_without_words_is_learning(case):
-    wordless = pl.DataFrame({"text": ["", "!?", None]}).with_columns(case.rows[8:11]["label"])
-    model = case.fit(case.rows)
-    for piece in wordless.iter_slices(1):
-        model.partial_fit(piece)
-    assert_identical(bits(model), bits(case.fit(pl.concat([case.rows, wordless]))))
 
 
 def batches_of(rows, max_bytes, monkeypatch):
@@ -276,18 +222,6 @@ def test_the_size_of_a_batch_changes_nothing(case, rows, max_bytes, lazy, monkey
     assert np.array_equal(scores(again, TEXTS), scores(model, TEXTS))
 
 
-@pytest.mark.parametrize(("rows", "max_bytes"), [(1, 1 << 20), (7, 1 << 20), (100, 64), (8192, 1)])
-@pytest.mark.parametrize("lazy", [False, True], ids=["frame", "lazy"])
-def test_batches_are_the_frame_in_order(rows, max_bytes, lazy):
-    pieces = list(batches(TEXTS.lazy() if lazy else TEXTS, ["text"], rows=rows,
-                          max_bytes=max_bytes))
-    assert pl.concat(pieces).equals(TEXTS)
-    assert max(piece.height for piece in pieces) <= rows
-    for piece in pieces:
-        spent = int(piece["text"].str.len_bytes().fill_null(0).cast(pl.Int64).sum())
-        assert piece.height == 1 or spent <= max_bytes
-
-
 @every_case
 def test_scoring_in_pieces_changes_nothing(case, monkeypatch):
     model = case.fit(case.rows)
@@ -298,21 +232,22 @@ def test_scoring_in_pieces_changes_nothing(case, monkeypatch):
     assert np.array_equal(scores(model, case.rows), whole)
 
 
-# Where rows are kept changes nothing
+# The source of rows changes nothing
 
 
-@one_label_each
+@every_text_case
 def test_where_the_documents_come_from_changes_nothing(case, tmp_path):
-    expected = bits(case.fit(TEXTS))
-    TEXTS.write_parquet(tmp_path / "texts.parquet")
-    chunks = pl.concat([TEXTS[:1], TEXTS[1:99], TEXTS[99:]], rechunk=False)
+    rows, expected = case.rows, bits(case.fit(case.rows))
+    rows.write_parquet(tmp_path / "texts.parquet")
+    chunks = pl.concat([rows[:1], rows[1:99], rows[99:]], rechunk=False)
     assert chunks.n_chunks() == 3
-    for source in (TEXTS.lazy(), tmp_path / "texts.parquet", chunks,
-                   TEXTS.with_columns(pl.col("label").cast(pl.Categorical)),
-                   TEXTS.with_columns(pl.col("label").cast(pl.Enum(["spam", "ham", "eggs"])))):
+    for source in (rows.lazy(), tmp_path / "texts.parquet", chunks,
+                   relabelled(rows, lambda label: label.cast(pl.Categorical)),
+                   relabelled(rows, lambda label: label.cast(pl.Enum(["spam", "ham", "eggs"])))):
         assert_identical(bits(case.fit(source)), expected)
-    listed = case.make().fit(TEXTS["text"].to_list(), TEXTS["label"].to_list())
-    assert_identical(bits(listed), expected)
+    for texts, labels in ((rows["text"], rows["label"]),
+                          (rows["text"].to_list(), rows["label"].to_list())):
+        assert_identical(bits(case.make().fit(texts, labels)), expected)
 
 
 @one_label_each
@@ -331,25 +266,27 @@ def test_learning_from_texts_is_learning_from_their_counts(case):
 
 def fingerprints():
     """SHA-256 of everything learned, by model, on enough documents for several batches."""
-    frame, found = documents(20_000, seed=1), {}
+    frame, digests = documents(20_000, seed=1), {}
     for name, case in {**ON_MATRICES, **ON_TEXTS}.items():
         model = case.fit(frame.lazy() if name in ON_TEXTS else case.rows)
-        found[name] = digest(bits(model) | {"scores": scores(model, case.rows)})
-    return found
+        learned = bits(model) | {"scores": scores(model, case.rows)}
+        # Numbers as text have all their digits.
+        text = str({key: values.tolist() for key, values in learned.items()})
+        digests[name] = hashlib.sha256(text.encode()).hexdigest()
+    return digests
 
 
 @pytest.mark.slow
 def test_the_number_of_threads_changes_nothing():
-    script = "import json, tests.test_invariants as t; print(json.dumps(t.fingerprints()))"
-    found = []
-    for threads in ("1", "2"):
-        environment = {**os.environ, "POLARS_MAX_THREADS": threads, "OMP_NUM_THREADS": threads,
-                       "OPENBLAS_NUM_THREADS": threads, "PYTHONHASHSEED": threads}
-        run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment,
-                             capture_output=True, text=True, check=True)
-        found.append(json.loads(run.stdout))
-    assert len(set(found[0].values())) == len(ON_MATRICES) + len(ON_TEXTS)
-    assert found[0] == found[1]
+    script = ("import json, tests.models.test_invariants as t; "
+              "print(json.dumps(t.fingerprints()))")
+    one, two = (json.loads(subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "POLARS_MAX_THREADS": threads, "OMP_NUM_THREADS": threads,
+             "OPENBLAS_NUM_THREADS": threads, "PYTHONHASHSEED": threads}).stdout)
+        for threads in ("1", "2"))
+    assert len(set(one.values())) == len(ON_MATRICES) + len(ON_TEXTS)
+    assert one == two
 
 
 # A corpus learned twice with twice the smoothing changes no weight
@@ -358,7 +295,7 @@ def test_the_number_of_threads_changes_nothing():
 @every_case
 def test_every_row_twice_with_twice_the_smoothing_changes_no_weight(case):
     model = case.fit(case.rows)
-    twice = case.fit(together(case.rows, case.rows), times=2)
+    twice = case.fit(pl.concat([case.rows, case.rows]), times=2)
     assert np.array_equal(bits(twice)["counts"], 2 * bits(model)["counts"])
     assert_identical(weights(twice), weights(model))
     assert np.array_equal(scores(twice, case.rows), scores(model, case.rows))
@@ -367,25 +304,22 @@ def test_every_row_twice_with_twice_the_smoothing_changes_no_weight(case):
 # The names of classes change nothing but the order of columns
 
 
-NEW_NAMES = {"eggs": "z", "ham": "longer than before", "spam": "a", "tofu": "ß"}
-
-
 @every_case
-@pytest.mark.parametrize("names", [NEW_NAMES, dict(zip(CLASSES, [3, -1, 7, 0], strict=True))],
+@pytest.mark.parametrize("names", [["z", "longer than before", "a", "ß"], [3, -1, 7, 0]],
                          ids=["str", "int"])
 def test_the_names_of_classes_only_order_the_columns(case, names):
-    if isinstance(case.rows, Matrix):
-        rows = Matrix(case.rows.counts, np.array([names[label] for label in case.rows.labels]))
-    else:
-        label = pl.element() if case.rows is LISTS else pl.col("label")
-        label = label.replace_strict(names)
-        rows = case.rows.with_columns(
-            label=pl.col("label").list.eval(label) if case.rows is LISTS else label)
+    new_names = dict(zip(CLASSES, names, strict=True))
+    rows = relabelled(case.rows, lambda label: label.replace_strict(new_names))
     model, renamed = case.fit(case.rows), case.fit(rows)
-    old_names = {new: old for old, new in names.items()}
-    order = [CLASSES.index(old_names[new]) for new in renamed.classes_.tolist()]
-    assert order != sorted(order)
-    assert_identical(bits(renamed), permuted(bits(model), renamed.classes_.tolist(), order))
+    order = np.argsort([new_names[label] for label in model.classes_])
+    assert order.tolist() != sorted(order)
+    assert renamed.classes_.tolist() == [new_names[label] for label in model.classes_[order]]
+    expected = bits(model) | {"classes_": renamed.classes_}
+    for name in ("counts", "class_count_", "feature_count_", "class_log_prior_",
+                 "feature_log_prob_", "intercept"):
+        if name in expected:
+            expected[name] = expected[name][order]
+    assert_identical(bits(renamed), expected | {"weights": expected["weights"][:, order]})
     assert np.array_equal(scores(renamed, rows), scores(model, case.rows)[:, order])
 
 
@@ -397,28 +331,16 @@ def test_the_names_of_classes_only_order_the_columns(case, names):
 def test_halves_merged_are_the_whole(case, cut):
     one, other = case.fit(case.rows[:cut]), case.fit(case.rows[cut:])
     before, whole = (bits(one), bits(other)), bits(case.fit(case.rows))
-    if isinstance(one, TextClassifier):
+    if case.rows is MATRIX:
+        statistics = one.statistics_ + other.statistics_
+        assert_identical(bits(case.fit(case.rows[:cut]).fit_statistics(statistics)), whole)
+    else:
         assert_identical(bits(one + other), whole)
         assert_identical(bits(other + one), whole)
         counted = case.make().count(case.rows[:cut]) + case.make().count(case.rows[cut:])
         assert_identical(bits(case.make().fit_statistics(counted)), whole)
-    else:
-        statistics = one.statistics_ + other.statistics_
-        assert_identical(bits(case.fit(case.rows[:cut]).fit_statistics(statistics)), whole)
     assert_identical(bits(one), before[0])
     assert_identical(bits(other), before[1])
-
-
-def test_models_of_other_smoothing_do_not_add():
-    """Arrays of which a printout shows the ends alone."""
-    terms = [f"term{i:05d}" for i in range(2000)]
-    other = np.ones(2000)
-    other[1000] = 9.0
-    one, same, two = (TextClassifier(MultinomialNB(l=l), vocabulary=terms).fit(
-        ["term00001", "term01000"], ["a", "b"]) for l in (np.ones(2000), np.ones(2000), other))
-    with pytest.raises(ParameterError, match="models differ in estimator"):
-        one + two
-    assert (one + same).estimator_.class_count_.tolist() == [2, 2]
 
 
 # Learned and forgotten is never learned
@@ -427,22 +349,21 @@ def test_models_of_other_smoothing_do_not_add():
 @every_case
 def test_what_is_learned_and_forgotten_leaves_nothing(case):
     model, part, rest = case.fit(case.rows), case.rows[:100], case.fit(case.rows[100:])
-    if isinstance(model, TextClassifier):
-        model.forget(part)
-    else:
+    if case.rows is MATRIX:
         model.fit_statistics(model.statistics_ - case.fit(part).statistics_)
+    else:
+        model.forget(part)
     assert_identical(bits(model), bits(rest))
-    if case.rows is TEXTS:
-        more = pl.DataFrame({"text": ["never seen before", "नया शब्द"], "label": ["new", "ham"]})
-        model.partial_fit(more, classes=["new"]).forget(more)
-        assert_identical(bits(model), bits(rest))
 
 
 @every_text_case
-def test_a_document_without_words_can_be_forgotten(case):
-    assert case.rows["text"][17] == "!?"
-    rest = pl.concat([case.rows[:17], case.rows[18:]])
-    assert_identical(bits(case.fit(case.rows).forget(case.rows[17:18])), bits(case.fit(rest)))
+def test_terms_and_labels_that_are_forgotten_leave(case):
+    more = pl.DataFrame({"text": ["never seen before", "नया शब्द", ""],
+                         "label": [["new"], ["ham"], ["eggs"]]})
+    more = more if case.rows is LISTS else more.explode("label")
+    model = case.fit(case.rows).partial_fit(more, classes=["new"])
+    assert "new" in model.classes_
+    assert_identical(bits(model.forget(more)), bits(case.fit(case.rows)))
 
 
 @every_text_case
@@ -454,7 +375,6 @@ def test_what_was_never_learned_is_not_forgotten_and_nothing_changes(case):
         strange = strange if case.rows is LISTS else strange.explode("label")
         with pytest.raises(DataError, match="can't forget"):
             model.forget(strange)
-        assert_identical(bits(model), before)
     with pytest.raises(DataError, match="can't forget"):
         model.forget(case.rows[:101])
     with pytest.raises(DataError, match="every document would be forgotten"):
@@ -478,15 +398,12 @@ NUMBERS = {"eggs": 7, "ham": -3, "spam": 10}
 
 
 @every_text_case
-@pytest.mark.parametrize("labels", [
+@pytest.mark.parametrize("change", [
     lambda label: label, lambda label: label.replace_strict(NUMBERS),
     lambda label: label.replace_strict(NUMBERS, return_dtype=pl.Int8),
     lambda label: label == "spam"], ids=["str", "int", "int8", "bool"])
-def test_a_saved_and_loaded_model_is_the_same(case, labels, tmp_path):
-    # Two labels of a list may become one.
-    label = pl.col("label").list.eval(labels(pl.element()).unique(
-        maintain_order=True)) if case.rows is LISTS else labels(pl.col("label"))
-    frame = case.rows.with_columns(label=label)
+def test_a_saved_and_loaded_model_is_the_same(case, change, tmp_path):
+    frame = relabelled(case.rows, change)
     model = case.fit(frame)
     model.save(tmp_path / "model.textnb")
     again = textnb.load(tmp_path / "model.textnb")
@@ -521,13 +438,12 @@ searched = settings(derandomize=True, deadline=None, max_examples=examples(100),
 
 
 @st.composite
-def statistics(draw, n_features=3):
+def statistics(draw):
     classes = sorted(draw(st.sets(st.sampled_from(LABELS), min_size=1, max_size=4)))
     rows = draw(st.lists(counts, min_size=len(classes), max_size=len(classes)))
-    cells = draw(st.lists(counts, min_size=len(classes) * n_features,
-                          max_size=len(classes) * n_features))
+    cells = draw(st.lists(counts, min_size=len(classes) * 3, max_size=len(classes) * 3))
     return Counts.from_table(np.array(classes), np.array(rows, dtype=np.int64),
-                           np.array(cells, dtype=np.int64).reshape(len(classes), n_features))
+                             np.array(cells, dtype=np.int64).reshape(len(classes), 3))
 
 
 def as_dict(statistics):
@@ -537,8 +453,8 @@ def as_dict(statistics):
 
 
 @searched
-@given(statistics(), statistics())
-def test_a_sum_of_statistics_is_the_sum_of_each_count(a, b):
+@given(statistics(), statistics(), statistics())
+def test_a_sum_of_statistics_is_the_sum_of_each_count(a, b, c):
     none = (0, [0, 0, 0])
     mine, theirs = as_dict(a), as_dict(b)
     expected = {}
@@ -548,6 +464,8 @@ def test_a_sum_of_statistics_is_the_sum_of_each_count(a, b):
                            [m + n for m, n in zip(left[1], right[1], strict=True)])
     assert as_dict(a + b) == expected
     assert list(as_dict(a + b)) == list(expected)
+    assert (a + b).equals(b + a)
+    assert ((a + b) + c).equals(a + (b + c))
 
 
 @searched
@@ -556,23 +474,6 @@ def test_what_is_added_and_subtracted_leaves_what_was(a, b):
     rest = as_dict((a + b) - b)
     assert {label: rest.pop(label) for label in as_dict(a)} == as_dict(a)
     assert all(left == (0, [0, 0, 0]) for left in rest.values())
-
-
-@searched
-@given(statistics(), statistics())
-def test_addition_commutes(a, b):
-    assert (a + b).equals(b + a)
-
-
-@searched
-@given(statistics(), statistics(), statistics())
-def test_addition_associates(a, b, c):
-    assert ((a + b) + c).equals(a + (b + c))
-
-
-@searched
-@given(statistics())
-def test_no_rows_add_nothing(a):
     nothing = Counts.from_table(a.classes, 0 * a.class_count, 0 * a.feature_count)
     assert (a + nothing).equals(a)
     assert (a - nothing).equals(a)
@@ -611,9 +512,9 @@ texts = st.lists(st.tuples(st.text("ab अ", max_size=12), st.sampled_from(["x",
 
 @settings(searched, max_examples=examples(40))
 @given(texts, texts)
-def test_any_documents_learned_and_forgotten_leave_nothing(kept, passing):
-    kept_frame, passing_frame = (
-        pl.DataFrame(rows, schema=["text", "label"], orient="row") for rows in (kept, passing))
-    model = TextClassifier(MultinomialNB()).fit(pl.concat([passing_frame, kept_frame]))
-    assert_identical(bits(model.forget(passing_frame)),
-                     bits(TextClassifier(MultinomialNB()).fit(kept_frame)))
+def test_any_documents_learned_and_forgotten_leave_nothing(others, forgotten):
+    others, forgotten = (
+        pl.DataFrame(rows, schema=["text", "label"], orient="row") for rows in (others, forgotten))
+    model = TextClassifier(MultinomialNB()).fit(pl.concat([forgotten, others]))
+    assert_identical(bits(model.forget(forgotten)),
+                     bits(TextClassifier(MultinomialNB()).fit(others)))
