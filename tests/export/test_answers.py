@@ -24,7 +24,6 @@ from textnb import (
     ModelFileError,
     MultinomialNB,
     NBLinear,
-    ParameterError,
     TextClassifier,
     describe_model,
     export_model,
@@ -318,24 +317,6 @@ def test_a_bundle_of_a_time_without_these_answers_is_read(tmp_path: Path) -> Non
     assert found.answers == ("scores",)
 
 
-@pytest.mark.parametrize(("name", "value", "message"), [
-    *((name, value, "is not a sound textnb bundle") for name, value in [
-        ("calibration", 3), ("calibration", {}), ("calibration", []),
-        ("calibration", {**CALIBRATION.to_dict(), "temperature": 0}),
-        ("calibration", {**CALIBRATION.to_dict(), "temperature": "1"}),
-        ("decision", "pos"), ("decision", {}),
-        ("decision", {**DECISION.to_dict(), "thresholds": [{"label": "pos", "log_odds": 1.0}]}),
-        ("decision", {**DECISION.to_dict(), "thresholds": [{"label": "neg", "log_odds": "often"},
-                                                           {"label": "pos", "log_odds": 1.0}]}),
-        ("decision", {**DECISION.to_dict(), "thresholds": [{"label": ["neg"], "log_odds": 1.0}]}),
-        ("decision", {**DECISION.to_dict(), "positive": "smap"})]),
-    ("calibration", {**CALIBRATION.to_dict(), "temperature": 3.1}, "gives another probability")])
-def test_what_is_read_is_checked(name: str, value: Any, message: str, tmp_path: Path) -> None:
-    folder = export_model(chosen(), tmp_path / "out", "python").path
-    with pytest.raises(ModelFileError, match=message):
-        verify_export(with_form(folder, {**form_of(folder), name: value}))
-
-
 def test_the_card_of_a_model_tells_them() -> None:
     card = describe_model(chosen())
     assert card["calibration"] == CALIBRATION.to_dict()
@@ -369,28 +350,3 @@ def test_fewer_terms_keep_the_thresholds_of_lists(tmp_path: Path) -> None:
     assert decision["stale"] == "terms were left out"
     assert {row["label"]: row["log_odds"] for row in decision["thresholds"]}["corn"] == 0.5
     assert verify_export(folder, TEXTS).passed
-
-
-def all_documents_have(label: str) -> TextClassifier:
-    return TextClassifier(MultinomialNB(l=0.1)).fit(["a film", "a bank"], [[label, "y"], [label]])
-
-
-@pytest.mark.parametrize(("model", "settings", "error", "message"), [
-    (classifier, {"to": "csv", "answers": "probability"}, ExportError,
-     "csv: it answers with scores, and not with prob"),
-    (lambda: TextClassifier().fit(ROWS), {"to": "python", "answers": "decision"}, ExportError,
-     "the model has no decision"),
-    (classifier, {"to": "python", "answers": "decision", "top": 2}, ExportError, "no decision"),
-    (classifier, {"to": "python", "answers": "probability", "top": 2}, ExportError,
-     "held with all terms"),
-    (classifier, {"to": "python", "answers": "chances"}, ParameterError, "answers"),
-    (topics, {"to": "liblinear"}, ExportError, "liblinear: it answers with one class"),
-    (topics, {"to": "python", "positive": "corn"}, ParameterError, "positive is for one label"),
-    (lambda: all_documents_have("x"), {"to": "json"}, ExportError,
-     "every document has the label 'x'")])
-def test_answers_that_a_target_or_a_model_has_not_are_refused(
-    model: Any, settings: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(error, match=message):
-        export_model(model(), tmp_path / "out", **settings)
-    assert not list(tmp_path.iterdir())

@@ -10,15 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-import textnb
 from tests.classifier.test_multilabel import NEWS, TESTED
 from textnb import (
     BernoulliNB,
-    ExportError,
     MultinomialNB,
     NBLinear,
-    ParameterError,
-    TableClassifier,
     TextClassifier,
 )
 from textnb.export.bundle import bundle_of
@@ -77,14 +73,3 @@ def test_the_file_has_the_rounded_weights(to: str, tmp_path: Path) -> None:
     plain = export_model(model, tmp_path / "plain", to)
     assert plain.precision is None
     assert "precision" not in (tmp_path / "plain" / "form.json").read_text("utf-8")
-
-
-def test_what_has_no_precision(tmp_path: Path) -> None:
-    model = TextClassifier().fit(ONE)
-    with pytest.raises(ParameterError, match="precision"):
-        export_model(model, tmp_path / "a", "json", precision="float16")  # type: ignore[arg-type]
-    table = TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(pl.DataFrame(
-        {"x": [0.0, 1.0, 3.0, 4.5], "y": [1.0, 0.0, 2.5, 3.0], "label": ["a", "a", "b", "b"]}))
-    with pytest.raises(ExportError, match="weights of features"):
-        export_model(table, tmp_path / "a", "json", precision="int8")
-    assert not list(tmp_path.iterdir())
