@@ -34,10 +34,7 @@ def answered(to: str, bundle: Bundle, rows: TargetRows, folder: Path) -> TargetA
         pytest.skip(f"{to}: {error}")
 
 
-def agree(
-    to: str, bundle: Bundle, rows: TargetRows | pl.DataFrame, folder: Path,
-    tolerance: float | None = None,
-) -> TargetAnswers:
+def agree(to, bundle, rows, folder, tolerance=None):
     """Run a target with all answers that it can give, and compare them with the form's.
 
     Labels may differ where rounding decides, but are those of the engine's own scores.
@@ -66,10 +63,7 @@ def agree(
     return found
 
 
-def plain(
-    terms: list[str], weights: Any, labels: list[Any], above: float | None = None,
-    positive: Any = None, reads: Any = "terms",
-) -> Bundle:
+def plain(terms, weights, labels, above=None, positive=None, reads="terms"):
     """A bundle of given numbers, without training; the first row of weights are the intercepts."""
     classes = np.empty(len(labels), dtype=object)
     classes[:] = labels

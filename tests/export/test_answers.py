@@ -75,9 +75,7 @@ def classifier(name: str = "growing") -> TextClassifier:
     return model.set_decision(Decision({label: thresholds[label] for label in sorted(classes)}))
 
 
-def topics(
-    thresholds: dict[str, float] | None = None, at_least: int = 0, at_most: int | None = None
-) -> TextClassifier:
+def topics(thresholds=None, at_least=0, at_most=None):
     """A model of lists of labels, with a calibration."""
     model = TextClassifier(MultinomialNB(l=0.1)).fit(
         TEXTS.with_columns(label=pl.Series(LISTS)))
@@ -106,9 +104,7 @@ def with_form(folder: Path, form: dict[str, Any]) -> Path:
 @pytest.mark.filterwarnings("ignore:.*only one class")
 @pytest.mark.parametrize("name", OF_CLASSES)
 @pytest.mark.parametrize("to", ANSWERING)
-def test_probabilities_and_decisions_are_those_of_the_model(
-    to: str, name: str, tmp_path: Path
-) -> None:
+def test_probabilities_and_decisions_are_those_of_the_model(to, name, tmp_path):
     model = classifier(name)
     path = exported(model, tmp_path / "out", to, positive=OF_CLASSES[name][3], answers="decision")
     for found in (checked(path), checked(path, ROWS)):
@@ -128,9 +124,7 @@ def test_probabilities_and_decisions_are_those_of_the_model(
 @pytest.mark.sweep(24, 100)
 @pytest.mark.parametrize("name", OF_LABELS)
 @pytest.mark.parametrize("to", OF_LISTS)
-def test_labels_above_their_thresholds_and_ranks_are_those_of_the_model(
-    to: str, name: str, tmp_path: Path
-) -> None:
+def test_labels_above_their_thresholds_and_ranks_are_those_of_the_model(to, name, tmp_path):
     thresholds, least, most = OF_LABELS[name]
     model = topics(thresholds, least, most)
     if (least or most) and "ranks" not in TARGETS[to].decides:
@@ -325,9 +319,7 @@ def test_the_card_of_a_model_tells_them() -> None:
     assert (card["calibration"], card["decision"]) == (None, None)
 
 
-def test_a_bundle_of_lists_has_a_version_that_earlier_readers_refuse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bundle_of_lists_has_a_version_that_earlier_readers_refuse(tmp_path, monkeypatch):
     of_classes = form_of(export_model(TextClassifier().fit(ROWS), tmp_path / "one", "parquet").path)
     assert of_classes["version"] == 1
     assert "multilabel" not in of_classes

@@ -46,9 +46,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize(("model", "rows"), [(plain, NEWS), (dense, POINTS)])
 @pytest.mark.parametrize("to", TARGETS)
-def test_golden_rows_and_those_of_the_caller_verify(
-    to: str, model: Any, rows: pl.DataFrame, tmp_path: Path
-) -> None:
+def test_golden_rows_and_those_of_the_caller_verify(to, model, rows, tmp_path):
     positive = True if to == "liblinear" and model is dense else None
     path = exported(model(), tmp_path / "out", to, positive=positive)
     found = checked(path)
@@ -70,9 +68,7 @@ def test_rows_in_every_form_that_predict_takes(tmp_path: Path) -> None:
         assert (found.rows, found.passed) == (len(texts), True)
 
 
-def test_golden_documents_hold_what_tokenizers_stumble_on_and_no_training_text(
-    tmp_path: Path,
-) -> None:
+def test_golden_documents_hold_what_tokenizers_stumble_on_and_no_training_text(tmp_path):
     texts = ["a secret sentence of training", "another one of those"]
     export_model(TextClassifier().fit(texts, ["x", "y"]), tmp_path / "out", "json")
     table = pl.read_parquet(tmp_path / "out" / "golden.parquet")
@@ -204,9 +200,7 @@ def files_of_mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("spam.py", "python", "it is a folder"), ("absent/out", "json", "no folder"),
     (".", "json", "current folder"), ("-", "json", "standard output"),
     ("out.csv", "json", "another target's file"), ("out.onnx", "json", "another target's file")])
-def test_nothing_but_a_bundle_is_replaced(
-    name: str, to: str, message: str, files_of_mine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_but_a_bundle_is_replaced(name, to, message, files_of_mine, monkeypatch):
     monkeypatch.chdir(files_of_mine / "bundle" if name == "." else files_of_mine)
     before = contents(files_of_mine)
     with pytest.raises(TextnbError, match=message):
@@ -232,9 +226,7 @@ def test_a_killed_export_is_put_right_by_the_next(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("after", [False, True])
-def test_an_interrupt_between_two_renames_loses_nothing(
-    at: int, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_between_two_renames_loses_nothing(at, after, tmp_path, monkeypatch):
     export_model(plain(), tmp_path / "out", "json")
     genuine, calls = os.rename, 0
 
@@ -255,9 +247,7 @@ def test_an_interrupt_between_two_renames_loses_nothing(
 
 
 @pytest.mark.parametrize("name", ["out", "new", "new.zip"])
-def test_an_export_that_is_interrupted_leaves_what_was_there(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_that_is_interrupted_leaves_what_was_there(name, tmp_path, monkeypatch):
     export_model(plain(), tmp_path / "out", "json")
     before = contents(tmp_path)
 

@@ -108,9 +108,7 @@ def hostile(number: int) -> list[bytes]:
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("embedded", [True, False])
-def test_it_compiles_without_a_warning(
-    compiler: str, embedded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_compiles_without_a_warning(compiler, embedded, tmp_path, monkeypatch):
     monkeypatch.setattr(c, "_EMBEDDED", 1 << 20 if embedded else 0)
     agree("c", bundle_of(trained(["x", "y", "z"])), frame_of([*TEXTS, *LONG]), tmp_path)
     assert (tmp_path / "model.bin").exists() is not embedded
@@ -121,9 +119,7 @@ def test_it_compiles_without_a_warning(
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("reads", ["text", "terms", "features"])
 @pytest.mark.parametrize("positive", [None, True])
-def test_each_input_in_memory_that_is_watched(
-    cc: str, reads: Any, positive: Any, tmp_path: Path
-) -> None:
+def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
     if reads == "features":
         y = [True, False, True, True, False, False]
         frame = pl.DataFrame({"a": [1e6, 2.5, 4.0, 1.5, 0.0, -1e6],
@@ -156,9 +152,7 @@ def test_bytes_that_are_no_utf_8(cc: str, plan: str, number: int, tmp_path: Path
 @pytest.mark.sweep(2, 8)
 @pytest.mark.parametrize("inputs", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plan", ["stop words", "kept", "nfkc", "char_wb prefixes"])
-def test_damaged_models_read_nothing_beyond(
-    compiler: str, plan: str, inputs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, monkeypatch):
     model = learned_by_plan(plan, MultinomialNB())
     if plan != "kept":
         # With every part that a model may have.
@@ -205,9 +199,7 @@ def test_a_bundle_is_verified_and_one_file_is_refused(cc: str, tmp_path: Path) -
     assert not (tmp_path / "model.c").exists()
 
 
-def test_a_changed_number_is_found(
-    cc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_number_is_found(cc, tmp_path, monkeypatch):
     monkeypatch.setattr(c, "_EMBEDDED", 0)
     bundle = bundle_in(tmp_path)
     data = (tmp_path / "model.bin").read_bytes()
@@ -256,9 +248,7 @@ def test_rust_links_it(cc: str, tmp_path: Path) -> None:
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("classes", [3, 4, 9])
-def test_weights_by_cells_and_by_rows_are_the_same_bits(
-    cc: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_by_cells_and_by_rows_are_the_same_bits(cc, classes, tmp_path, monkeypatch):
     rng = random.Random(classes)
     written = [" ".join(rng.choice("abcdefg") * 2 + str(rng.randrange(k, 40 + 9 * k))
                         for _ in range(30)) for k in range(classes) for _ in range(12)]

@@ -191,9 +191,7 @@ def test_a_line_that_can_not_be_scored_loses_no_earlier_answer(
 @pytest.mark.parametrize("columns", [["text"], ["text", "other"]])
 @pytest.mark.parametrize("tokenizer", [*PLANS.values(), *NOT_PORTABLE])
 @pytest.mark.parametrize("prefix", [False, True])
-def test_generated_expressions_are_those_of_the_tokenizer(
-    tokenizer: Tokenizer, columns: list[str], prefix: bool
-) -> None:
+def test_generated_expressions_are_those_of_the_tokenizer(tokenizer, columns, prefix):
     chosen = Tokenizer(**{**tokenizer.to_dict(), "field_prefix": ["text"] if prefix else False})
     source = source_of(chosen.plan(), columns)
     assert source.isascii()
@@ -206,9 +204,7 @@ def test_generated_expressions_are_those_of_the_tokenizer(
 
 
 @pytest.mark.parametrize("tokenizer", NOT_PORTABLE)
-def test_polars_takes_any_tokenizer_and_several_columns(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_polars_takes_any_tokenizer_and_several_columns(tokenizer, tmp_path):
     frame = frame_of(["ab-bc film", "ax-by film", *TEXTS], [0, 1, 2]).with_columns(
         other=pl.col("text").reverse())
     chosen = Tokenizer(**{**tokenizer.to_dict(), "field_prefix": ["other"]})

@@ -193,9 +193,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
         lambda t: t.with_columns(label=pl.lit("nobody")),
         lambda t: t.with_columns(tokens=pl.lit("x")),
         lambda t: t.drop("tokens"), lambda t: t.drop("text")])])
-def test_hostile_tables_are_refused(
-    bundle: Path, file: str, change: Change, message: str
-) -> None:
+def test_hostile_tables_are_refused(bundle, file, change, message):
     change(pl.read_parquet(bundle / file)).write_parquet(bundle / file)
     with pytest.raises(ModelFileError, match=message):
         verify_export(resealed(bundle))
@@ -276,9 +274,7 @@ def test_every_truncation_is_seen(archive: Path) -> None:
     *((name, b"x", re.escape(repr(name)))
       for name in ("../outside", "/tmp/textnb-outside", "a/b", "..")),
     ("model.txt", b"0" * (64 << 20), r"SHA256SUMS does not name model\.txt")])
-def test_no_other_member_of_an_archive_is_unpacked(
-    archive: Path, name: str, content: bytes, message: str, tmp_path: Path
-) -> None:
+def test_no_other_member_of_an_archive_is_unpacked(archive, name, content, message, tmp_path):
     with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr(name, content)
     with pytest.raises(ModelFileError, match=message):
@@ -322,9 +318,7 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
     *((to, *rest) for to in ("sql-sqlite", "sql-duckdb") for rest in [
         (ENDLESS, "the engine failed: .*(?i:interrupt)"), ("SELECT 1;", "the engine failed"),
         ("this is no SQL", "the engine failed")])])
-def test_an_engine_that_misbehaves_is_stopped_and_named(
-    to: str, code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_misbehaves_is_stopped_and_named(to, code, message, tmp_path, monkeypatch):
     if to == "sql-duckdb":
         pytest.importorskip("duckdb")
     if code == ENDLESS or "sleep" in code:

@@ -60,9 +60,7 @@ def trained(plan: str, form: str = "classes") -> TextClassifier:
 @pytest.mark.sweep(48, 160)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("to", SPLITTING)
-def test_texts_get_the_models_answers_or_the_plan_is_refused(
-    to: str, plan: str, tmp_path: Path
-) -> None:
+def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path):
     bundle = bundle_of(trained(plan), "text")
     refusal = REFUSALS.get(to, {}).get(plan)
     if refusal is not None:
@@ -106,9 +104,7 @@ def test_golden_rows_of_other_forms(to: str, plan: str, form: str, tmp_path: Pat
 
 @pytest.mark.parametrize("tokenizer", NOT_PORTABLE)
 @pytest.mark.parametrize("to", [to for to in SPLITTING if to != "polars"])
-def test_a_pattern_of_more_than_one_class_is_refused(
-    to: str, tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_pattern_of_more_than_one_class_is_refused(to, tokenizer, tmp_path):
     model = TextClassifier(tokenizer=tokenizer).fit(["ab-bc film", "ax-by film"], ["x", "y"])
     with pytest.raises(ExportError, match=f"{to}.*not a run of one class.*--input terms"):
         export_model(model, tmp_path / "out", to, reads="text")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -55,10 +54,7 @@ class Squared(Step):
     place = 2
 
 
-def with_map(
-    steps: tuple[type[Step], ...], labels: tuple[str, ...] = ("pos", "neg", "so"),
-    tokenizer: Tokenizer = Tokenizer(),
-) -> TextClassifier:
+def with_map(steps, labels=("pos", "neg", "so"), tokenizer=Tokenizer()):
     """A model whose form has a feature map."""
     model = TextClassifier(MultinomialNB(l=0.5), tokenizer=tokenizer).fit(
         FRAME.filter(pl.col("label").is_in(labels)))
@@ -75,9 +71,7 @@ def with_map(
 @pytest.mark.parametrize("labels", [("pos", "neg"), ("pos", "neg", "so")], ids=["two", "three"])
 @pytest.mark.parametrize(("to", "reads"), INPUTS)
 @pytest.mark.parametrize("name", MAPS)
-def test_a_target_scores_as_the_form_does_or_refuses(
-    to: str, reads: Any, name: str, labels: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_target_scores_as_the_form_does_or_refuses(to, reads, name, labels, tmp_path):
     # ONNX splits at one character alone.
     model = with_map(MAPS[name], labels, SPACED if to == "onnx" else Tokenizer())
     positive = model.classes_[1] if len(labels) == 2 else None
@@ -116,9 +110,7 @@ def test_a_step_from_outside_is_refused_by_every_target(to: str, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_target_is_not_asked_for_what_it_does_not_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_is_not_asked_for_what_it_does_not_name(tmp_path, monkeypatch):
     model, path = with_map((Length,)), tmp_path / "out"
     export_model(model, path, "json")
     monkeypatch.setattr(type(TARGETS["json"]), "steps", (Presence,))

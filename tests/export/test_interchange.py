@@ -109,9 +109,7 @@ def test_a_long_document_does_not_widen_the_others(tmp_path: Path) -> None:
     (replace(SPACED, strip_accents="unicode"), ("text",), "strip_accents="),
     (replace(SPACED, field_prefix=True), ("text",), "field_prefix=True"),
     (SPACED, ("subject", "body"), r"several text columns \(subject, body\)")])
-def test_what_onnx_cannot_split(
-    tokenizer: Tokenizer, columns: tuple[str, ...], reason: str, tmp_path: Path
-) -> None:
+def test_what_onnx_cannot_split(tokenizer, columns, reason, tmp_path):
     bundle = replace(plain(["t"], np.ones((2, 3)), ["a", "b", "c"], reads="text"),
                      tokenizer=tokenizer, columns=columns)
     with pytest.raises(ExportError, match=rf"^{reason}.*--input terms.*\[\^ \]\+"):
@@ -130,9 +128,7 @@ def test_the_separator_is_in_no_term() -> None:
         onnx_graph.unused_character((*used, "".join(private)))
 
 
-def test_too_large_a_model_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_a_model_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_graph, "MAX_BYTES", 100)
     bundle = plain(["t" * 60], np.ones((2, 3)), ["a", "b", "c"])
     with pytest.raises(ExportError, match=r"less than 2 GiB; keep fewer terms"):

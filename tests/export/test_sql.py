@@ -118,9 +118,7 @@ def test_what_postgres_can_not_hold(postgres: str, tmp_path: Path) -> None:
 # Engines
 
 
-def test_an_engine_that_is_not_installed_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_engine_that_is_not_installed_is_named(monkeypatch, tmp_path):
     bundle = bundle_of_animals()
     rows = rows_of(bundle, frame_of(["cat"]))
     for module in ("duckdb", "psycopg", "chdb"):
@@ -134,9 +132,7 @@ def test_an_engine_that_is_not_installed_is_named(
             TARGETS[to].run(bundle, tmp_path / "model.sql", rows)
 
 
-def test_a_server_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_server_that_is_not_there_is_named(monkeypatch, tmp_path):
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'textnb[postgres]'")
     bundle = bundle_of_animals()
     rows = rows_of(bundle, frame_of(["cat"]))
@@ -152,9 +148,7 @@ def test_a_server_that_is_not_there_is_named(
     "ATTACH '{file}' AS other; CREATE TABLE other.t (x INTEGER);", "VACUUM INTO '{file}';",
     "COPY (SELECT 1) TO '{file}';"])
 @pytest.mark.parametrize(("to", "package"), [("sql-duckdb", "duckdb"), ("sql-sqlite", "sqlite3")])
-def test_a_script_of_another_reaches_no_file(
-    to: str, package: str, statement: str, tmp_path: Path
-) -> None:
+def test_a_script_of_another_reaches_no_file(to, package, statement, tmp_path):
     pytest.importorskip(package)
     bundle, file = bundle_of_animals(), tmp_path / "made"
     path = script_of(to, bundle, tmp_path)
@@ -218,9 +212,7 @@ def holds(connection: Any, bundle: Bundle) -> bool:
 
 
 @pytest.mark.parametrize("client", ["psql", "driver"])
-def test_clients_of_postgres_run_the_script_twice(
-    client: str, postgres: str, hostile_bundle: Bundle, tmp_path: Path
-) -> None:
+def test_clients_of_postgres_run_the_script_twice(client, postgres, hostile_bundle, tmp_path):
     """Nothing of psql's own is in it, and rows of any content are literals."""
     path = script_of("sql-postgres", hostile_bundle, tmp_path)
     script = path.read_text("utf-8")
@@ -260,9 +252,7 @@ def test_a_script_that_fails_leaves_what_was_there(postgres: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("positive", [None, "spam"])
-def test_golden_rows_by_psql_and_by_a_driver(
-    postgres: str, positive: str | None, tmp_path: Path
-) -> None:
+def test_golden_rows_by_psql_and_by_a_driver(postgres, positive, tmp_path):
     """The same answers to the golden documents, to the bit."""
     model = TextClassifier().fit(
         ["cheap pills, O'Brien", "see you at noon", "naïve; café \\ 100 %"], ["spam", "ham", "ham"])
@@ -318,9 +308,7 @@ def test_scores_of_two_classes_as_one(tmp_path: Path) -> None:
 
 
 @each
-def test_a_null_feature_has_no_answer(
-    to: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_null_feature_has_no_answer(to, monkeypatch, tmp_path):
     def tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
         return {name: table.with_columns(cs.float().fill_nan(None))
                 for name, table in user_tables(bundle, rows).items()}

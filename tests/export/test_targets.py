@@ -60,9 +60,7 @@ NO_NUL = ("csv", "sql-postgres")
     ("strings", None), ("integers", None), ("bools", None), ("bools", True), ("bools", False)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("to", "reads"), INPUTS)
-def test_texts_and_tokens_get_the_models_answers(
-    to: str, reads: Any, estimator: str, labels: str, positive: Any, tmp_path: Path
-) -> None:
+def test_texts_and_tokens_get_the_models_answers(to, reads, estimator, labels, positive, tmp_path):
     if to == "onnx" and reads == "text":
         tokenizer = SPACED
     else:
@@ -102,9 +100,7 @@ def test_a_tie_goes_to_the_first_class_and_to_the_negative(to: str, tmp_path: Pa
 @pytest.mark.sweep(14)
 @pytest.mark.parametrize("above", [None, 0.0, 0.5, 1.0, 2.5])
 @every_target
-def test_presence_is_a_count_above_the_threshold(
-    to: str, above: float | None, tmp_path: Path
-) -> None:
+def test_presence_is_a_count_above_the_threshold(to, above, tmp_path):
     bundle = plain(["a", "b", "c"], [[0, 1, 2], [1, 2, -4], [8, 16, 3], [5, 64, -7]], [1, 2, 3],
                    above)
     tokens = [["a"] * i + ["b"] * j + ["?"] * 4 for i in range(5) for j in range(3)]
@@ -144,9 +140,7 @@ FEATURES: dict[str, tuple[Any, list[str], str]] = {
 @pytest.mark.parametrize("is_far", [False, True])
 @pytest.mark.parametrize("name", FEATURES)
 @every_target
-def test_rows_of_features_get_the_models_answers(
-    to: str, name: str, is_far: bool, tmp_path: Path
-) -> None:
+def test_rows_of_features_get_the_models_answers(to, name, is_far, tmp_path):
     """Far from zero, digits are kept where the center is subtracted first."""
     estimator, names, classes = FEATURES[name]
     subtracts = isinstance(TARGETS[to], Program)
@@ -279,9 +273,7 @@ def split(corpus: Callable[[str], pl.LazyFrame]) -> Callable[..., Any]:
 @pytest.mark.sweep(0, 50)
 @pytest.mark.parametrize("name", CORPORA)
 @every_target
-def test_the_test_split_of_a_corpus(
-    to: str, name: str, split: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_test_split_of_a_corpus(to, name, split, tmp_path):
     changes: dict[str, Any] = {}
     if "label" in CORPORA[name][1]:
         if to == "liblinear":
@@ -297,9 +289,7 @@ def test_the_test_split_of_a_corpus(
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (test.height, [], [])
 
 
-def test_w_and_b_are_above_zero_exactly_where_the_positive_class_wins(
-    corpus: Callable[[str], pl.LazyFrame]
-) -> None:
+def test_w_and_b_are_above_zero_exactly_where_the_positive_class_wins(corpus):
     frame = corpus("sms_spam").collect()
     train, test = frame[::2], frame[1::2]
     for estimator in (MultinomialNB(), BernoulliNB(), ComplementNB()):
