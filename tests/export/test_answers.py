@@ -13,22 +13,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from tests.export.run import checked, exported, read, resealed, run_bundle
 from tests.export.tables import ANSWERING, HOSTILE, SPACED
-from textnb import (
-    BernoulliNB,
-    Calibration,
-    ComplementNB,
-    Decision,
-    ExportError,
-    ModelFileError,
-    MultinomialNB,
-    NBLinear,
-    TextClassifier,
-    describe_model,
-    export_model,
-    verify_export,
-)
+from textnb import Calibration, Decision, MultinomialNB, TextClassifier, export_model, verify_export
 from textnb.bayes.features import Length
 from textnb.export import archive
 from textnb.export.targets.known import TARGETS
@@ -128,7 +116,7 @@ def test_labels_above_their_thresholds_and_ranks_are_those_of_the_model(to, name
     thresholds, least, most = OF_LABELS[name]
     model = topics(thresholds, least, most)
     if (least or most) and "ranks" not in TARGETS[to].decides:
-        with pytest.raises(ExportError, match=rf"{to}: .*also ranks labels \(at_"):
+        with pytest.raises(textnb.ExportError, match=rf"{to}: .*also ranks labels \(at_"):
             export_model(model, tmp_path / "out", to)
         assert not (tmp_path / "out").exists()
         return
@@ -146,7 +134,7 @@ def test_labels_above_their_thresholds_and_ranks_are_those_of_the_model(to, name
 
 @pytest.mark.sweep(10, 40)
 @pytest.mark.parametrize("estimator", [
-    MultinomialNB(l=0.1), BernoulliNB(l=0.1), ComplementNB(), NBLinear()],
+    MultinomialNB(l=0.1), textnb.BernoulliNB(l=0.1), textnb.ComplementNB(), textnb.NBLinear()],
     ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("labels", [
     ["corn", "grain", "wheat"], HOSTILE, [7, -3, 2**40], [False, True]],
@@ -157,8 +145,8 @@ def test_lists_of_any_labels(to: str, labels: list[Any], estimator: Any, tmp_pat
     lists = [[label, labels[n // 2]] if n // 2 < n - 1 else [label]
              for n, label in enumerate(labels)] + [[], labels]
     model = TextClassifier(estimator).fit(texts, lists)
-    if to in SIMPLE and isinstance(estimator, NBLinear):
-        with pytest.raises(ExportError, match="step"):
+    if to in SIMPLE and isinstance(estimator, textnb.NBLinear):
+        with pytest.raises(textnb.ExportError, match="step"):
             export_model(model, tmp_path / "out", to)
         return
     path = exported(model, tmp_path / "out", to)
@@ -205,7 +193,7 @@ def test_a_program_refuses_answers_that_it_lacks(to: str, tmp_path: Path) -> Non
     command = [{"python": sys.executable, "javascript": "node"}[to],
                str(path / f"model{TARGETS[to].suffix}")]
     for given in (["--answers", "scores,decision"], ["--top", "x"], ["--chances"]):
-        with pytest.raises(ExportError, match="the engine failed"):
+        with pytest.raises(textnb.ExportError, match="the engine failed"):
             run_program([*command, *given])
 
 
@@ -312,10 +300,10 @@ def test_a_bundle_of_a_time_without_these_answers_is_read(tmp_path: Path) -> Non
 
 
 def test_the_card_of_a_model_tells_them() -> None:
-    card = describe_model(chosen())
+    card = textnb.describe_model(chosen())
     assert card["calibration"] == CALIBRATION.to_dict()
     assert card["decision"] == DECISION.to_dict()
-    card = describe_model(TextClassifier().fit(ROWS))
+    card = textnb.describe_model(TextClassifier().fit(ROWS))
     assert (card["calibration"], card["decision"]) == (None, None)
 
 
@@ -332,7 +320,7 @@ def test_a_bundle_of_lists_has_a_version_that_earlier_readers_refuse(tmp_path, m
     assert golden.schema["labels"] == pl.List(pl.String)
     assert "label" not in golden.columns
     monkeypatch.setattr(archive, "VERSION", 2)
-    with pytest.raises(ModelFileError, match="format version 3; this textnb reads up to 2"):
+    with pytest.raises(textnb.ModelFileError, match="format version 3; this textnb reads up to 2"):
         verify_export(folder)
 
 

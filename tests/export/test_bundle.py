@@ -12,19 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from tests.export.run import checked, exported
 from tests.export.test_errors import NEWS, plain
-from textnb import (
-    ExportError,
-    LinearDiscriminantAnalysis,
-    ModelFileError,
-    TableClassifier,
-    TextClassifier,
-    TextnbError,
-    Tokenizer,
-    export_model,
-    verify_export,
-)
+from textnb import TableClassifier, TextClassifier, Tokenizer, export_model, verify_export
 from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
 from textnb.export.targets.known import TARGETS
@@ -34,7 +25,7 @@ POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 
 
 
 def dense() -> TableClassifier:
-    return TableClassifier(LinearDiscriminantAnalysis()).fit(POINTS)
+    return TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -160,7 +151,7 @@ def test_an_archive_a_folder_and_a_single_file_verify_alike(tmp_path: Path) -> N
     export_model(model, tmp_path / "out", "json")
     assert verify_export(tmp_path / "out").target == "json"
     (tmp_path / "weights.csv").write_text("else")
-    with pytest.raises(ModelFileError, match=r"not the file of its bundle"):
+    with pytest.raises(textnb.ModelFileError, match=r"not the file of its bundle"):
         verify_export(tmp_path / "weights.csv")
 
 
@@ -203,7 +194,7 @@ def files_of_mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_nothing_but_a_bundle_is_replaced(name, to, message, files_of_mine, monkeypatch):
     monkeypatch.chdir(files_of_mine / "bundle" if name == "." else files_of_mine)
     before = contents(files_of_mine)
-    with pytest.raises(TextnbError, match=message):
+    with pytest.raises(textnb.TextnbError, match=message):
         export_model(plain(), name, to)
     assert contents(files_of_mine) == before
 
@@ -218,7 +209,7 @@ def test_a_killed_export_is_put_right_by_the_next(tmp_path: Path) -> None:
     # As between the two renames.
     (tmp_path / "out").rename(tmp_path / ".out.textnb-old")
     (tmp_path / ".out.textnb-run").mkdir()
-    with pytest.raises(ExportError):
+    with pytest.raises(textnb.ExportError):
         export_model(plain(labels=["x", "y"]), tmp_path / "out", "liblinear")
     export_model(plain(), tmp_path / "out", "json")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

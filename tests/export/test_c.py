@@ -17,23 +17,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+import textnb
 from tests.docs.test_pages import ROOT, blocks
 from tests.export.run import agree
 from tests.export.tables import HOSTILE, LONG, PLANS, TEXTS, frame_of, learned_by_plan, trained
 from tests.tiers import examples
-from textnb import (
-    Calibration,
-    ComplementNB,
-    Decision,
-    ExportError,
-    LinearDiscriminantAnalysis,
-    MultinomialNB,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-    verify_export,
-)
+from textnb import Decision, ExportError, MultinomialNB, TextClassifier, export_model, verify_export
 from textnb.bayes.forms import Floats
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import probabilities, rows_of, vectors
@@ -124,10 +113,11 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
         y = [True, False, True, True, False, False]
         frame = pl.DataFrame({"a": [1e6, 2.5, 4.0, 1.5, 0.0, -1e6],
                               "b": [3.0, 0.5, -1.0, 7.0, 1.0, 2.0], "label": y})
-        bundle = bundle_of(TableClassifier(LinearDiscriminantAnalysis()).fit(frame), None, positive)
+        model = textnb.TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(frame)
+        bundle = bundle_of(model, positive=positive)
         rows = TargetRows(vectors(bundle))
     else:
-        model = trained([True, False], ComplementNB(), tokenizer=Tokenizer(ngram_range=(1, 3)))
+        model = trained([True, False], textnb.ComplementNB(), tokenizer=PLANS["triples"])
         bundle = bundle_of(model, reads, positive)
         rows = rows_of(bundle, frame_of([*TEXTS, *LONG]))
     C().write(bundle, tmp_path / "model.c")
@@ -157,7 +147,7 @@ def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, mo
     if plan != "kept":
         # With every part that a model may have.
         monkeypatch.setattr(c, "_SMALLER", 9.0)
-        model.set_calibration(Calibration(3.0, 0.5))
+        model.set_calibration(textnb.Calibration(3.0, 0.5))
         model.set_decision(Decision({"a": 0.5, "b": -1.0, "c": math.inf}))
     C().write(bundle_of(model), tmp_path / "model.c")
     run(compiler, "-std=c99", *CHECKED, f"-DRANDOM_INPUTS={inputs}", "-I", tmp_path, FUZZ,

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from tests.export.run import agree
 from tests.export.tables import (
     HOSTILE,
@@ -28,14 +29,7 @@ from tests.export.tables import (
     frame_of,
     trained,
 )
-from textnb import (
-    ExportError,
-    LinearDiscriminantAnalysis,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-)
+from textnb import ExportError, TableClassifier, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing
@@ -148,7 +142,7 @@ def test_rows_of_features_are_lists_or_have_names(to: str, tmp_path: Path) -> No
     names = [*HOSTILE[:5], "a b", "'\"\\"]
     y = np.arange(60) % 3
     frame = pl.DataFrame(np.random.default_rng(3).normal(size=(60, 7)) + y[:, None], schema=names)
-    model = TableClassifier(LinearDiscriminantAnalysis()).fit(frame.with_columns(label=y))
+    model = TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(frame.with_columns(label=y))
     path = written(to, bundle_of(model), tmp_path)
     row = list(frame.row(0))
     named = dict(zip(names, row, strict=True))
@@ -231,7 +225,7 @@ def test_polars_stays_lazy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["scores", "predicted"])
 def test_a_feature_that_polars_would_mistake_is_refused(name: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({name: [1.0, 2.0, 7.0, 8.0], "label": ["a", "a", "b", "b"]})
-    model = TableClassifier(LinearDiscriminantAnalysis(), features=[name]).fit(frame)
+    model = TableClassifier(textnb.LinearDiscriminantAnalysis(), features=[name]).fit(frame)
     with pytest.raises(ExportError, match="rename it and train again"):
         export_model(model, tmp_path / "out", "polars")
 

@@ -15,25 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+import textnb
 from tests.export.run import resealed
-from textnb import (
-    Calibration,
-    Decision,
-    ExportError,
-    GaussianNB,
-    LinearDiscriminantAnalysis,
-    ModelFileError,
-    MultinomialNB,
-    ParameterError,
-    QuadraticDiscriminantAnalysis,
-    SchemaError,
-    SourceError,
-    TableClassifier,
-    TextClassifier,
-    TfidfComplementNB,
-    export_model,
-    verify_export,
-)
+from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, verify_export
 from textnb.export.targets import program
 
 NEWS = pl.DataFrame({
@@ -41,8 +25,8 @@ NEWS = pl.DataFrame({
              "bank shares and the rate", "new film opens", "the film of the cup final"],
     "label": ["sport", "sport", "money", "money", "arts", "arts"]})
 TABLE = pl.DataFrame({"a": [1.0, 2.0, 4.0, 8.0], "label": ["x", "x", "y", "y"]})
-DECISION = Decision({"arts": -2.5, "money": 0.5, "sport": 2.5}, None, {"documents": 59})
-CALIBRATION = Calibration(1.5, 0.25, 4, "leave-one-out")
+DECISION = textnb.Decision({"arts": -2.5, "money": 0.5, "sport": 2.5}, None, {"documents": 59})
+CALIBRATION = textnb.Calibration(1.5, 0.25, 4, "leave-one-out")
 
 
 def plain(estimator: Any = None, labels: Any = None) -> TextClassifier:
@@ -58,23 +42,23 @@ def lists() -> TextClassifier:
     return plain(labels=[["x", "y"], ["y"], [], ["x"]])
 
 
-def table(estimator: Any) -> TableClassifier:
-    return TableClassifier(estimator).fit(TABLE)
+def table(estimator: Any) -> textnb.TableClassifier:
+    return textnb.TableClassifier(estimator).fit(TABLE)
 
 
 # Exports: a model, what is asked for, and the error.
 REFUSED: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = [
     (plain, {"to": "jsn"}, ParameterError, "unknown value 'jsn' - did you mean 'json'"),
-    (lambda: plain(MultinomialNB(l=0)), {"to": "json"}, ExportError,
+    (lambda: plain(textnb.MultinomialNB(l=0)), {"to": "json"}, ExportError,
      "weights are infinite .*train with l > 0"),
     (plain, {"to": "json", "reads": "text"}, ExportError, "is given the tokens, not texts"),
-    (lambda: table(QuadraticDiscriminantAnalysis()), {"to": "json"}, ExportError,
+    (lambda: table(textnb.QuadraticDiscriminantAnalysis()), {"to": "json"}, ExportError,
      "is not linear; what can be exported"),
-    (lambda: table(GaussianNB(shared_variance=True)), {"to": "json", "top": 1}, ParameterError,
-     "features can't be pruned"),
+    (lambda: table(textnb.GaussianNB(shared_variance=True)), {"to": "json", "top": 1},
+     ParameterError, "features can't be pruned"),
     (plain, {"to": "json", "precision": "float16"}, ParameterError, "precision"),
-    (lambda: table(LinearDiscriminantAnalysis()), {"to": "json", "precision": "int8"}, ExportError,
-     "weights of features"),
+    (lambda: table(textnb.LinearDiscriminantAnalysis()), {"to": "json", "precision": "int8"},
+     ExportError, "weights of features"),
     (plain, {"to": "parquet", "positive": "sport"}, ParameterError, "two classes"),
     *((lambda: plain(labels=[1, 0]), {"to": "json", "positive": other}, ParameterError,
        "positive: unknown value") for other in (True, 1.0, "1")),
@@ -98,7 +82,7 @@ def test_what_can_not_be_exported_says_why_and_leaves_nothing(
     model: Any, settings: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=message):
-        export_model(model(), tmp_path / "out", **settings)
+        textnb.export_model(model(), tmp_path / "out", **settings)
     assert not list(tmp_path.iterdir())
 
 
@@ -110,8 +94,8 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A bundle with nothing but weights, one with all answers, and one with a feature map."""
     folder = tmp_path_factory.mktemp("bundles")
     models = {"plain": (plain(), "json"), "chosen": (chosen(), "python"),
-              "mapped": (plain(TfidfComplementNB()), "json")}
-    return {name: export_model(model, folder / name, to).path
+              "mapped": (plain(textnb.TfidfComplementNB()), "json")}
+    return {name: textnb.export_model(model, folder / name, to).path
             for name, (model, to) in models.items()}
 
 
@@ -242,12 +226,12 @@ def test_every_file_of_a_bundle_is_named_and_plain(bundle: Path) -> None:
     os.mkfifo(bundle / "model.pipe")
     with pytest.raises(ModelFileError, match=r"model\.pipe is not a plain file"):
         verify_export(bundle)
-    with pytest.raises(SourceError, match="a device or a pipe"):
+    with pytest.raises(textnb.SourceError, match="a device or a pipe"):
         verify_export(bundle / "model.pipe")
 
 
 def test_a_missing_bundle_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no such bundle"):
+    with pytest.raises(textnb.SourceError, match="no such bundle"):
         verify_export(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelFileError, match="SHA256SUMS"):
@@ -259,7 +243,7 @@ def test_a_missing_bundle_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    return export_model(plain(), tmp_path / "out.zip", "json").path
+    return textnb.export_model(plain(), tmp_path / "out.zip", "json").path
 
 
 def test_every_truncation_is_seen(archive: Path) -> None:
@@ -295,9 +279,9 @@ def test_sizes_are_bounded_before_memory_is_taken(archive: Path) -> None:
 
 def test_rows_without_the_columns_are_refused(bundles: dict[str, Path]) -> None:
     for rows in (NEWS.rename({"text": "body"}), NEWS.lazy().rename({"text": "body"})):
-        with pytest.raises(SchemaError, match=r"no column 'text'.*: rename yours"):
+        with pytest.raises(textnb.SchemaError, match=r"no column 'text'.*: rename yours"):
             verify_export(bundles["plain"], rows)
-    with pytest.raises(SchemaError, match="must be String"):
+    with pytest.raises(textnb.SchemaError, match="must be String"):
         verify_export(bundles["plain"], NEWS.with_columns(text=pl.lit(1)))
 
 
@@ -325,7 +309,7 @@ def test_an_engine_that_misbehaves_is_stopped_and_named(to, code, message, tmp_p
         # The others end by themselves, and on a busy machine a start alone may take a second.
         monkeypatch.setattr(program, "SECONDS", 1.0)
     monkeypatch.setattr(program, "MAX_BYTES", 1_000_000)
-    path = export_model(plain(), tmp_path / "out", to).path
+    path = textnb.export_model(plain(), tmp_path / "out", to).path
     next(path.glob("model.*")).write_text(code)
     with pytest.raises(ExportError, match=message):
         verify_export(resealed(path))

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import textnb
 from tests.docs.test_pages import ROOT
 from tests.export import reader
 from tests.export.run import agree, checked
@@ -26,15 +27,7 @@ from tests.export.tables import (
     learned_by_plan,
     random_texts,
 )
-from textnb import (
-    BernoulliNB,
-    ExportError,
-    MultinomialNB,
-    TextClassifier,
-    TfidfComplementNB,
-    Tokenizer,
-    export_model,
-)
+from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
 from textnb.export.characters import Form, decomposition
 from textnb.export.golden import _KEPT, _WRITTEN
@@ -47,7 +40,7 @@ REFUSALS: dict[str, dict[str, str]] = {
     "sql-clickhouse": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION, "sql-postgres": NO_COMPOSITION,
     "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 FORMS = {"classes": MultinomialNB(l=0.1), "presence": BernoulliNB(l=0.1),
-         "feature map": TfidfComplementNB(), "lists of labels": MultinomialNB(l=0.1)}
+         "feature map": textnb.TfidfComplementNB(), "lists of labels": MultinomialNB(l=0.1)}
 TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
                   "1." * 300 + "a" * 300 + "++"]
 

@@ -9,16 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from tests.export.run import checked, exported, read
 from tests.export.tables import INPUTS, SPACED
-from textnb import (
-    ExportError,
-    MultinomialNB,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-    verify_export,
-)
+from textnb import ExportError, TextClassifier, Tokenizer, export_model, verify_export
 from textnb.bayes.features import (
     Center,
     FeatureMap,
@@ -56,7 +50,7 @@ class Squared(Step):
 
 def with_map(steps, labels=("pos", "neg", "so"), tokenizer=Tokenizer()):
     """A model whose form has a feature map."""
-    model = TextClassifier(MultinomialNB(l=0.5), tokenizer=tokenizer).fit(
+    model = TextClassifier(textnb.MultinomialNB(l=0.5), tokenizer=tokenizer).fit(
         FRAME.filter(pl.col("label").is_in(labels)))
     fitted = model.fitted_
     # A term may weigh nothing.

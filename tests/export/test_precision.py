@@ -11,12 +11,7 @@ import polars as pl
 import pytest
 
 from tests.classifier.test_multilabel import NEWS, TESTED
-from textnb import (
-    BernoulliNB,
-    MultinomialNB,
-    NBLinear,
-    TextClassifier,
-)
+from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier
 from textnb.export.bundle import bundle_of
 from textnb.export.reduce import round_weights, spread, token_errors
 from textnb.export.verify import verify_export

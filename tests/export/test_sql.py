@@ -22,18 +22,10 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 
+import textnb
 from tests.export.run import agree, answered
 from tests.export.tables import HOSTILE, SQL, frame_of
-from textnb import (
-    ExportError,
-    LinearDiscriminantAnalysis,
-    LinearForm,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-    verify_export,
-)
+from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing, TargetRows
@@ -57,7 +49,7 @@ def dense(*names: str) -> tuple[Bundle, TargetRows]:
     values[20:40, 0] -= 9
     frame = pl.DataFrame(values, schema=list(names)).with_columns(
         _=pl.Series(np.repeat(LABELS, 20)))
-    model = TableClassifier(LinearDiscriminantAnalysis(), label="_").fit(frame)
+    model = TableClassifier(textnb.LinearDiscriminantAnalysis(), label="_").fit(frame)
     return bundle_of(model), TargetRows(values)
 
 
@@ -257,7 +249,7 @@ def test_golden_rows_by_psql_and_by_a_driver(postgres, positive, tmp_path):
     model = TextClassifier().fit(
         ["cheap pills, O'Brien", "see you at noon", "naïve; café \\ 100 %"], ["spam", "ham", "ham"])
     export_model(model, tmp_path / "bundle", "sql-postgres", positive=positive)
-    assert verify_export(tmp_path / "bundle").passed
+    assert textnb.verify_export(tmp_path / "bundle").passed
     golden = pl.read_parquet(tmp_path / "bundle" / "golden.parquet")
     script = tmp_path / "bundle" / "model.sql"
     answers = []
@@ -315,8 +307,8 @@ def test_a_null_feature_has_no_answer(to, monkeypatch, tmp_path):
 
     x = np.array([[0.0, 1.0], [1.0, 0.5], [4.0, 5.0], [5.0, 5.5], [8.0, 1.0], [9.0, 1.5]])
     frame = pl.DataFrame(x, schema=["height", "width"]).with_columns(y=pl.Series([*"aabbcc"]))
-    bundle = replace(bundle_of(TableClassifier(LinearDiscriminantAnalysis(), label="y").fit(frame)),
-                     answers=("scores", "probability"))
+    model = TableClassifier(textnb.LinearDiscriminantAnalysis(), label="y").fit(frame)
+    bundle = replace(bundle_of(model), answers=("scores", "probability"))
     monkeypatch.setattr(f"{type(TARGETS[to]).__module__}.user_tables", tables)
     x[[1, 3], [0, 1]] = np.nan
     answers = answered(to, bundle, TargetRows(x), tmp_path)

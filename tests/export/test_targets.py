@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import textnb
 from tests.export.run import agree, checked, exported, plain, rows_of_tokens
 from tests.export.tables import (
     ESTIMATORS,
@@ -29,19 +30,7 @@ from tests.export.tables import (
     trained,
 )
 from tests.tiers import examples
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    ExportError,
-    GaussianNB,
-    LinearDiscriminantAnalysis,
-    MultinomialNB,
-    NBLinear,
-    NearestCentroid,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-)
+from textnb import BernoulliNB, LinearDiscriminantAnalysis, MultinomialNB, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import vectors
 from textnb.export.targets.base import Program, TargetRows
@@ -69,7 +58,7 @@ def test_texts_and_tokens_get_the_models_answers(to, reads, estimator, labels, p
     model = trained(LABELS[labels], tokenizer=tokenizer, **ESTIMATORS[estimator])
     bundle = bundle_of(model, reads, positive)
     if to == "liblinear" and labels == "bools" and positive is None:
-        with pytest.raises(ExportError, match=r"one weight per term.*--positive True"):
+        with pytest.raises(textnb.ExportError, match=r"one weight per term.*--positive True"):
             TARGETS[to].write(bundle, tmp_path / "model.model")
         return
     found = agree(to, bundle, frame_of([*TEXTS, *LONG[:5], "unheard of"]), tmp_path)
@@ -129,8 +118,8 @@ LDA = LinearDiscriminantAnalysis(shrinkage=0.5)
 FEATURES: dict[str, tuple[Any, list[str], str]] = {
     "lda": (LinearDiscriminantAnalysis(), ["width", 'the "height"', "1", "select"], "xyz"),
     "two classes": (LDA, [*HOSTILE[:5], "a b", "'\"\\"], "xy"),
-    "gaussian": (GaussianNB(shared_variance=True), ["q\"; --", "y y"], "xyz"),
-    "centroid": (NearestCentroid(), ["s0", "s1", "position"], "xyz"),
+    "gaussian": (textnb.GaussianNB(shared_variance=True), ["q\"; --", "y y"], "xyz"),
+    "centroid": (textnb.NearestCentroid(), ["s0", "s1", "position"], "xyz"),
     "names of columns of views": (LDA, ["x1", "x2", "x0", "label", "documents"], "xyz"),
     "presence": (BernoulliNB(binarize=1.0), ["a", "b"], "xyz"),
     "hundreds": (LDA, [f"f{i}" for i in range(784)], "xyz")}
@@ -146,7 +135,7 @@ def test_rows_of_features_get_the_models_answers(to, name, is_far, tmp_path):
     subtracts = isinstance(TARGETS[to], Program)
     center = (1e6 if subtracts else 1e3) * is_far
     frame = table_of(names, center, classes)
-    model = TableClassifier(estimator, features=names, label="y").fit(frame)
+    model = textnb.TableClassifier(estimator, features=names, label="y").fit(frame)
     X = frame.select(names).to_numpy()
     tolerance = None if subtracts or not is_far else 1e-7
     positives = {"xyz": [None], "xy": [None, "y"]}[classes]
@@ -241,11 +230,12 @@ def test_long_documents(to: str, tmp_path: Path) -> None:
 # Terms of few documents say little, and make scripts ten times as long.
 CORPORA: dict[str, tuple[Any, dict[str, Any]]] = {
     "sms_spam": (BernoulliNB(), {"tokenizer": Tokenizer(ngram_range=(1, 2))}),
-    "20newsgroups": (MultinomialNB(), {"min_df": 5}), "imdb": (ComplementNB(), {"min_df": 5}),
+    "20newsgroups": (MultinomialNB(), {"min_df": 5}),
+    "imdb": (textnb.ComplementNB(), {"min_df": 5}),
     "zh_hotel": (MultinomialNB(), {"min_df": 3, "tokenizer": PLANS["char 1-2"]}),
     "indicnews_bengali": (MultinomialNB(), {"min_df": 5}),
-    "reuters_modapte90": (NBLinear(), {"min_df": 20, "label": "labels"}),
-    "goemotions": (NBLinear(), {"min_df": 20, "label": "labels"})}
+    "reuters_modapte90": (textnb.NBLinear(), {"min_df": 20, "label": "labels"}),
+    "goemotions": (textnb.NBLinear(), {"min_df": 20, "label": "labels"})}
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +282,7 @@ def test_the_test_split_of_a_corpus(to, name, split, tmp_path):
 def test_w_and_b_are_above_zero_exactly_where_the_positive_class_wins(corpus):
     frame = corpus("sms_spam").collect()
     train, test = frame[::2], frame[1::2]
-    for estimator in (MultinomialNB(), BernoulliNB(), ComplementNB()):
+    for estimator in (MultinomialNB(), BernoulliNB(), textnb.ComplementNB()):
         model = TextClassifier(estimator).fit(train)
         w, b = model.linear_form().binary("spam")
         x = model.transform(test)
