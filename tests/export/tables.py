@@ -137,7 +137,7 @@ COLUMNS = {plan: ["title"] if plan == "one column's prefix" else ["field", "body
 NOT_PORTABLE = [
     Tokenizer(pattern=r"[^,'\"]+"), Tokenizer(pattern=r"[^,\n]+", ngram_range=(1, 3)),
     Tokenizer(pattern=r"[^\s\x00]+", stop_words=("GOOD", "\\back\\"), ngram_range=(2, 2)),
-    Tokenizer(pattern=r"a\w+|b\w+"), Tokenizer(pattern="[a-z]+-?[a-z]+")]
+    Tokenizer(pattern=r"a\w+|b\w+"), Tokenizer(pattern=r"terms|\w+-\w+")]
 # What ONNX can split by itself.
 SPACED = Tokenizer(pattern=r"[^ ]+", lowercase=False)
 

@@ -18,17 +18,9 @@ import polars as pl
 import pytest
 
 import textnb
+from tests.export import tables
 from tests.export.run import agree
-from tests.export.tables import (
-    HOSTILE,
-    LABELS,
-    NOT_PORTABLE,
-    PLANS,
-    TEXTS,
-    WITH_NUL,
-    frame_of,
-    trained,
-)
+from tests.export.tables import HOSTILE, LABELS, NOT_PORTABLE, PLANS, TEXTS, frame_of, trained
 from textnb import ExportError, TableClassifier, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
@@ -72,7 +64,7 @@ def of_script(function: str, path: Path, values: list[Any]) -> list[Any]:
 
 @each
 def test_source_is_inert_and_needs_nothing(to: str, tmp_path: Path) -> None:
-    names = HOSTILE + WITH_NUL
+    names = HOSTILE + tables.WITH_NUL
     frame = pl.DataFrame({"text": names, "label": names})
     model = TextClassifier(tokenizer=Tokenizer(pattern="(?s).+", lowercase=False)).fit(frame)
     source = written(to, bundle_of(model, "terms"), tmp_path).read_text("ascii")
@@ -120,17 +112,14 @@ def test_functions_of_texts_and_tokens(labels: str, reads: Any, tmp_path: Path) 
     python = module(written("python", bundle, tmp_path))
     polars = module(written("polars", bundle, tmp_path))
     if reads == "text":
-        functions = python.scores, python.predict, python.scores_terms, polars.score
+        score, predict, table = python.scores, python.predict, polars.score
         given = rows.documents.to_series()
         assert [python.tokens(text) for text in given] == rows.tokens.to_list()
     else:
-        functions = (python.scores_terms, python.predict_terms, python.scores_terms,
-                     polars.score_terms)
+        score, predict, table = python.scores_terms, python.predict_terms, polars.score_terms
         given = rows.tokens.alias("tokens")
-    score, predict, score_terms, table = functions
     values = given.to_list()
     assert (np.array([score(value) for value in values]) == scores).all()
-    assert (np.array([score_terms(tokens) for tokens in rows.tokens.to_list()]) == scores).all()
     assert [predict(value) for value in values] == chosen
     answers = table(given.to_frame())
     np.testing.assert_allclose(answers["scores"].struct.unnest().to_numpy(), scores, rtol=1e-9)

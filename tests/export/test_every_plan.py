@@ -13,20 +13,9 @@ import pytest
 
 import textnb
 from tests.docs.test_pages import ROOT
-from tests.export import reader
+from tests.export import reader, tables
 from tests.export.run import agree, checked
-from tests.export.tables import (
-    COLUMNS,
-    LONG,
-    NOT_PORTABLE,
-    PLANS,
-    SPLITTING,
-    TEXTS,
-    frame_of,
-    frame_of_plan,
-    learned_by_plan,
-    random_texts,
-)
+from tests.export.tables import LONG, PLANS, SPLITTING, TEXTS, frame_of, frame_of_plan, random_texts
 from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
 from textnb.export.characters import Form, decomposition
@@ -47,7 +36,7 @@ TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEX
 
 @cache
 def trained(plan: str, form: str = "classes") -> TextClassifier:
-    return learned_by_plan(plan, FORMS[form], lists=form == "lists of labels")
+    return tables.learned_by_plan(plan, FORMS[form], lists=form == "lists of labels")
 
 
 @pytest.mark.sweep(48, 160)
@@ -95,7 +84,7 @@ def test_golden_rows_of_other_forms(to: str, plan: str, form: str, tmp_path: Pat
     assert checked(path, frame_of_plan(plan, random_texts(100))).passed
 
 
-@pytest.mark.parametrize("tokenizer", NOT_PORTABLE)
+@pytest.mark.parametrize("tokenizer", tables.NOT_PORTABLE)
 @pytest.mark.parametrize("to", [to for to in SPLITTING if to != "polars"])
 def test_a_pattern_of_more_than_one_class_is_refused(to, tokenizer, tmp_path):
     model = TextClassifier(tokenizer=tokenizer).fit(["ab-bc film", "ax-by film"], ["x", "y"])
@@ -112,7 +101,7 @@ def test_a_reader_of_the_page_makes_the_models_terms(plan: str, tmp_path: Path) 
     golden = pl.read_parquet(folder / "golden.parquet")
     names = [name for name in golden.columns if name.startswith("text")]
     rows = golden.filter(pl.int_range(pl.len()) != len(_WRITTEN) - 1)
-    assert described.get("columns", ["text"]) == COLUMNS.get(plan, ["text"])
+    assert described.get("columns", ["text"]) == tables.COLUMNS.get(plan, ["text"])
     for *texts, tokens in rows.select(*names, "tokens").iter_rows():
         assert sorted(reader.terms(described, texts)) == sorted(tokens)
 

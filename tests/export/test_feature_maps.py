@@ -13,15 +13,7 @@ import textnb
 from tests.export.run import checked, exported, read
 from tests.export.tables import INPUTS, SPACED
 from textnb import ExportError, TextClassifier, Tokenizer, export_model, verify_export
-from textnb.bayes.features import (
-    Center,
-    FeatureMap,
-    Idf,
-    Length,
-    Presence,
-    Step,
-    Sublinear,
-)
+from textnb.bayes.features import Center, FeatureMap, Idf, Length, Presence, Step, Sublinear
 from textnb.export import archive, reduce
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.targets.base import EVERY

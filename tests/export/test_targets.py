@@ -13,22 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import textnb
+from tests.export import tables
 from tests.export.run import agree, checked, exported, plain, rows_of_tokens
-from tests.export.tables import (
-    ESTIMATORS,
-    HOSTILE,
-    INPUTS,
-    LABELS,
-    LONG,
-    NOT_PORTABLE,
-    PLANS,
-    SPACED,
-    SPLITTING,
-    TEXTS,
-    WITH_NUL,
-    frame_of,
-    trained,
-)
+from tests.export.tables import ESTIMATORS, HOSTILE, LONG, PLANS, SPACED, SPLITTING, TEXTS, frame_of
 from tests.tiers import examples
 from textnb import BernoulliNB, LinearDiscriminantAnalysis, MultinomialNB, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
@@ -48,26 +35,26 @@ NO_NUL = ("csv", "sql-postgres")
 @pytest.mark.parametrize(("labels", "positive"), [
     ("strings", None), ("integers", None), ("bools", None), ("bools", True), ("bools", False)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("to", "reads"), INPUTS)
+@pytest.mark.parametrize(("to", "reads"), tables.INPUTS)
 def test_texts_and_tokens_get_the_models_answers(to, reads, estimator, labels, positive, tmp_path):
     if to == "onnx" and reads == "text":
         tokenizer = SPACED
     else:
         # A target that is given the tokens need not split texts.
-        tokenizer = PLANS["pairs"] if reads == "text" else NOT_PORTABLE[2]
-    model = trained(LABELS[labels], tokenizer=tokenizer, **ESTIMATORS[estimator])
+        tokenizer = PLANS["pairs"] if reads == "text" else tables.NOT_PORTABLE[2]
+    model = tables.trained(tables.LABELS[labels], tokenizer=tokenizer, **ESTIMATORS[estimator])
     bundle = bundle_of(model, reads, positive)
     if to == "liblinear" and labels == "bools" and positive is None:
         with pytest.raises(textnb.ExportError, match=r"one weight per term.*--positive True"):
             TARGETS[to].write(bundle, tmp_path / "model.model")
         return
     found = agree(to, bundle, frame_of([*TEXTS, *LONG[:5], "unheard of"]), tmp_path)
-    assert found.scores.shape[1] == (len(LABELS[labels]) if positive is None else 1)
+    assert found.scores.shape[1] == (len(tables.LABELS[labels]) if positive is None else 1)
 
 
 @pytest.mark.sweep(14)
 @pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize(("to", "reads"), INPUTS)
+@pytest.mark.parametrize(("to", "reads"), tables.INPUTS)
 def test_no_row_and_one_row(to: str, reads: Any, rows: int, tmp_path: Path) -> None:
     model = TextClassifier(tokenizer=SPACED if to == "onnx" else Tokenizer()).fit(
         ["cat sat", "dog ran", "cow ate"], ["x", "y", "z"])
@@ -161,7 +148,7 @@ def test_presence_of_features_is_a_number_above_the_threshold(to: str, tmp_path:
 
 @every_target
 def test_hostile_terms_and_labels(to: str, tmp_path: Path) -> None:
-    names = HOSTILE if to in NO_NUL else HOSTILE + WITH_NUL
+    names = HOSTILE if to in NO_NUL else HOSTILE + tables.WITH_NUL
     frame = pl.DataFrame({"text": names, "label": names})
     tokenizer = Tokenizer(pattern=r"(?s:.+)", lowercase=False)
     bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(frame), "terms")
@@ -170,7 +157,7 @@ def test_hostile_terms_and_labels(to: str, tmp_path: Path) -> None:
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
-names_of = st.one_of(words, st.sampled_from([*HOSTILE, *WITH_NUL]))
+names_of = st.one_of(words, st.sampled_from([*HOSTILE, *tables.WITH_NUL]))
 of_examples = settings(
     max_examples=examples(20), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -251,9 +238,9 @@ def split(corpus: Callable[[str], pl.LazyFrame]) -> Callable[..., Any]:
                 frame = frame.with_columns(split=pl.when(pl.int_range(pl.len()) % 4 == 3).then(
                     pl.lit("test")).otherwise(pl.lit("train")))
             estimator, given = CORPORA[name]
-            settings = {"estimator": estimator, **given, **changes}
+            chosen = {"estimator": estimator, **given, **changes}
             test = frame.filter(split="test").select("text")
-            model = TextClassifier(**settings).fit(frame.filter(split="train"))
+            model = TextClassifier(**chosen).fit(frame.filter(split="train"))
             models[key] = model, test[:4000]
         return models[key]
 
