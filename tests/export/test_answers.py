@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import runpy
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ OF_LABELS: dict[str, tuple[dict[str, float], int, int | None]] = {
 OF_LISTS = [name for name, target in TARGETS.items() if "labels" in target.decides]
 # Targets that have no steps of feature maps, whatever the answer is.
 SIMPLE = [name for name in OF_LISTS if Length not in TARGETS[name].steps]
-programs = pytest.mark.parametrize("to", ["python", "javascript"])
+programs = pytest.mark.parametrize("to", ["python", pytest.param(
+    "javascript", marks=pytest.mark.skipif(shutil.which("node") is None, reason="needs Node"))])
 
 
 def classifier(name: str = "growing") -> TextClassifier:
