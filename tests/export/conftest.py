@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.fixture
-def engine(to: str, request: pytest.FixtureRequest) -> None:
-    """A server, where the target needs one."""
-    if to == "sql-postgres":
+@pytest.fixture(autouse=True)
+def engine(request: pytest.FixtureRequest) -> None:
+    """A server, where a test's target needs one."""
+    given = getattr(request.node, "callspec", None)
+    if given is not None and given.params.get("to") == "sql-postgres":
         request.getfixturevalue("postgres")

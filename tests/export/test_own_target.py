@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textnb import (
-    ExportError,
-    ModelFileError,
-    ParameterError,
-    TextClassifier,
-    export_model,
-    verify_export,
-)
+import textnb
+from textnb import ExportError, ModelFileError, TextClassifier, export_model, verify_export
 from textnb.export.bundle import Bundle
 from textnb.export.targets import known
 from textnb.export.targets.base import Target, TargetAnswers, TargetRows
@@ -106,5 +100,5 @@ def changed(**attributes: Any) -> Lines:
     (changed(reads=()), "some of text, terms, features"),
 ], ids=["name", "letters", "suffix", "steps", "class", "reads", "none"])
 def test_what_is_no_target_is_refused(target: Any, reason: str) -> None:
-    with pytest.raises(ParameterError, match=reason):
+    with pytest.raises(textnb.ParameterError, match=reason):
         register_target(target)
