@@ -224,7 +224,7 @@ def test_columns_that_hold_no_numbers_are_told(run, cells):
     assert "2 features (x1, flag)" in ran.err
     ran = run("train", "u.csv", "--model", "gaussian", "--features", "x1,x2", "-o", "u.textnb")
     assert "'x2' is null in row 1 (counted from 0)" in ran.checked(1).err
-    assert "what is no number is null" in ran.err
+    assert "a value that is not a number is null" in ran.err
     assert files_in(Path()) == ["t.csv", "t.textnb", "u.csv"]
 
 

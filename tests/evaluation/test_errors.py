@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.classifier.test_multilabel import NEWS as LISTS
-from tests.classifier.test_multilabel import TESTED as OTHER_LISTS
+from tests.classifier.topics import NEWS as LISTS
+from tests.classifier.topics import TESTED as OTHER_LISTS
 from tests.evaluation.documents import FEW, FRAME, TRAIN, by_hand, two
 from textnb import DataError, MultinomialNB, ParameterError, SchemaError, TextClassifier
 from textnb.errors import SourceError, VocabularyError

@@ -14,7 +14,7 @@ from sklearn import metrics
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import textnb
-from tests.classifier.test_multilabel import NEWS, TESTED, TOPICS
+from tests.classifier.topics import NEWS, TESTED, TOPICS
 from tests.tiers import examples
 from textnb import Decision, MultinomialNB, TextClassifier, evaluate, roc
 from textnb.evaluation import evaluate as evaluate_module

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tests.classifier.test_multilabel import NEWS as LISTS
+from tests.classifier.topics import NEWS as LISTS
 from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier, held_out, validate_online
 from textnb.evaluation.decisions import decide_by_fit
 from textnb.evaluation.online import _miss_rate

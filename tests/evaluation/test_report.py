@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.classifier.test_multilabel import NEWS, TESTED, TOPICS
+from tests.classifier.topics import NEWS, TESTED, TOPICS
 from tests.cli.conftest import files_in
 from tests.evaluation import report_page
 from tests.evaluation.report_page import FILMS, joined, parsed, rows_of, text_of, tiles_of

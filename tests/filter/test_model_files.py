@@ -12,8 +12,15 @@ import pytest
 import textnb
 from tests.filter.models import LINEAR, MESSAGES, ROWS, fitted, saved
 from tests.quick import judge
-from tests.storage.members import arrays_of, built, members_of, signed, with_array, with_value
-from tests.storage.test_version2 import mutated
+from tests.storage.members import (
+    arrays_of,
+    built,
+    members_of,
+    mutated,
+    signed,
+    with_array,
+    with_value,
+)
 from tests.tiers import examples
 from textnb import Calibration, Decision, MailFilter, NBLinear, NBLogisticRegression, load
 from textnb.errors import ModelFileError, SourceError, TextnbError

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from tests.classifier.test_multilabel import news
+from tests.classifier.topics import news
 from textnb import Tokenizer
 
 PAIRS = Tokenizer(ngram_range=(1, 2))

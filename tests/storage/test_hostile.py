@@ -181,7 +181,7 @@ DAMAGED = [
     ("bernoulli", "settings/min_df", "none is within min_df=4", [4]),
     ("bernoulli", "settings/max_df", "max_df=1 of 5 documents is fewer", [1]),
     *(("bernoulli", f"settings/{name}", "too large", [HUGE]) for name in ("min_df", "max_df")),
-    ("bernoulli", "settings/vocabulary", "its vocabulary is no list of terms",
+    ("bernoulli", "settings/vocabulary", "its vocabulary is not a list of terms",
      ["free", [1], [None], {"free": 0}]),
     ("bernoulli", "settings/vocabulary", "totals/counts', which is not one of its model",
      [[], ["a", "a"]]),

@@ -268,7 +268,7 @@ class TestChoice:
         if name not in BY_EXPRESSIONS:
             assert reason == ""
         elif "pattern=" in repr(TOKENIZERS[name]):
-            assert re.match(r"the pattern .* is no run of one class of characters$", reason)
+            assert re.match(r"the pattern .* is not a run of one class of characters$", reason)
         else:
             assert re.match("the kernel does not know (token_columns|segmenter)=", reason)
 
