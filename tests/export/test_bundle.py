@@ -115,7 +115,7 @@ def test_two_classes_as_one_w_and_b(tmp_path: Path) -> None:
     assert np.array_equal(weights["w"].to_numpy(), w)
     assert json.loads((tmp_path / "out" / "form.json").read_text())["intercept"] == [b]
     # A positive class may be NumPy's; features are called so.
-    export_model(dense(), tmp_path / "dense", "json", positive=dense().classes_[1])
+    export_model(dense(), tmp_path / "dense", "python", positive=dense().classes_[1])
     assert verify_export(tmp_path / "dense", POINTS).passed
     weights = pl.read_parquet(tmp_path / "dense" / "weights.parquet")
     assert weights.columns == ["feature", "w"]

@@ -53,6 +53,14 @@ def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path)
     agree(to, bundle, frame_of_plan(plan, [*TEXTS_TO_SPLIT, *random_texts(300)]), tmp_path)
 
 
+@pytest.mark.parametrize("plan", PLANS)
+def test_scripts_of_a_plan_are_written_without_an_engine(plan: str, tmp_path: Path) -> None:
+    for name in tables.SQL:
+        if plan not in REFUSALS[name]:
+            TARGETS[name].write(bundle_of(trained(plan), "text"), tmp_path / name)
+            assert (tmp_path / name).stat().st_size > 1000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [
     "char 1-2", "char 3", "char tr", "char_wb", "char_wb as is", "default", "tr", "kept"])
