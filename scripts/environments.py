@@ -24,7 +24,8 @@ FOLDER = ROOT / ".venv/environments"
 NONE, ALL, LOWEST = "none", "all", "lowest"
 # Extras of those who develop textnb: their packages are in every environment, or in none.
 DEVELOPMENT = {"test", "check", "docs"}
-EXPORTS = [f"tests/export/test_{name}.py" for name in ("sql", "targets", "bundle")]
+EXPORTS = [f"tests/export/test_{name}.py" for name in (
+    "sql", "targets", "bundle", "every_plan", "answers", "errors")]
 SOURCES = ["tests/frames/test_lake.py", "tests/frames/test_cloud.py", "tests/cli/test_sources.py"]
 # The tests that concern an extra: the files that ask for one of its packages, and what uses them.
 TESTS = {

@@ -43,7 +43,7 @@ WRONG_SETTINGS = {
         ({"max_iter": 0}, "max_iter must be"), ({"held_out": 0.9}, "held_out must be")],
     textnb.TfidfComplementNB: [
         ({"l": -1}, "l must be"), ({"l": "auto"}, "l must be .* alone choose it by 'auto'"),
-        ({"norm": True, "l": 0}, "infinite with l = 0"), ({"norm": 2}, "norm must be"),
+        ({"l": 0}, "l must be a finite number above 0"), ({"norm": 2}, "norm must be"),
         ({"tf": "log"}, "tf"), ({"idf": 2}, "idf must be"),
         ({"unit_length": 0}, "unit_length must")],
     NBLogisticRegression: [

@@ -103,7 +103,8 @@ def test_limits_that_exclude_each_other_are_refused(value: float, tmp_path: Path
 @pytest.mark.parametrize(("estimator", "name", "change"), [
     (textnb.MultinomialNB(), "totals/counts", np.zeros_like),
     (textnb.ComplementNB(norm=True), "totals/norms", np.negative),
-    (textnb.BernoulliNB(), "totals/absent", np.negative)], ids=str)
+    (textnb.BernoulliNB(), "totals/absent", np.negative)],
+    ids=["multinomial", "complement", "bernoulli"])
 def test_sums_that_can_not_be_are_refused(estimator, name, change, tmp_path):
     path = saved(tmp_path / "m.textnb", estimator)
     content = path.read_bytes()
