@@ -4,12 +4,12 @@ A test is quick unless something says otherwise:
 
 - it uses a fixture of ``SERVERS``, or has the mark ``slow``: it needs ``--all``;
 - it has the mark ``release``: it needs ``--release``;
-- it is a case of a product of parameters: quick are as many cases as it takes for each value of
-  each parameter to occur in one, and ``--all`` runs the whole product;
-- it is a case of a test with the mark ``sweep(20)``: quick are twenty cases at equal distances;
-- it is a case of a test with the mark ``sweep(20, 90)``: quick are twenty cases and ``--all`` runs
-  ninety, in which each value of each parameter and then as many pairs of values as possible
-  occur; ``--release`` runs the whole product.
+- it is a case of a product of parameters: a few cases are quick, so that each value of each
+  parameter occurs in one of them, and ``--all`` runs the whole product;
+- it is a case of a test with the mark ``sweep(20)``: every n-th case is quick, twenty in all;
+- it is a case of a test with the mark ``sweep(20, 90)``: twenty cases are quick, ``--all`` runs
+  ninety. They are chosen so that first each value of each parameter, then many pairs of values
+  occur. ``--release`` runs the whole product.
 
 A property test tries a fifth of its examples (``examples``) among the quick ones, and a hundred
 times as many before a release. A test whose id is an argument (``file.py::name``)
@@ -30,8 +30,8 @@ from hypothesis import settings
 MARKS = (
     "slow: runs with --all, not among the quick tests",
     "release: runs with --release, before a release",
-    "sweep(quick, all): so many of its cases are quick, so many run with --all, the others with "
-    "--release; without a second number all run with --all",
+    "sweep(quick, all): numbers of the cases that are quick and that run with --all; others need "
+    "--release. Without a second number, --all runs all cases",
 )
 # Fixtures that start a server, an engine or a browser, or read a real corpus.
 SERVERS = frozenset({"corpus", "postgres", "s3", "spark", "browser"})
@@ -43,7 +43,7 @@ RELEASE_TIMEOUT = 4 * 3600
 
 
 class Tier(IntEnum):
-    """A tier has the tests of those before it too."""
+    """A set of tests. Each tier includes the tiers before it."""
 
     QUICK = 0
     ALL = 1
@@ -97,7 +97,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[Tier]:
 
 
 def summary(left_out: Mapping[Tier, int]) -> str:
-    """What to say at the end of a run; nothing where no test was left out."""
+    """The line at the end of a run; empty if all tests were selected."""
     counts = [f"{left_out[tier]} of --{tier.name.lower()}"
               for tier in (Tier.ALL, Tier.RELEASE) if left_out.get(tier)]
     return f"not selected: {' and '.join(counts)}" if counts else ""
@@ -163,7 +163,7 @@ def _each_value_once(cases: Sequence[Any]) -> list[pytest.Item]:
 def _pairs_of_values(
     cases: Sequence[Any], first: Sequence[Any], number: int
 ) -> list[Any]:
-    """So many cases, some of them given, in which each value and then most pairs of them occur."""
+    """Add cases to ``first``, so that each value, then as many pairs as possible, occur."""
     values = {case: _values(case) for case in cases}
     pairs = {case: set(combinations(sorted(own), 2)) for case, own in values.items()}
     chosen = list(first)
@@ -178,11 +178,11 @@ def _pairs_of_values(
 
 
 def _values(case: Any) -> set[tuple[object, ...]]:
-    """What each ``parametrize`` gave to the case; a fixture with parameters counts as one."""
+    """The values of a case, one entry per ``parametrize`` mark or fixture with parameters."""
     params = case.callspec.params
     groups = [_names(mark.args[0]) for mark in case.iter_markers("parametrize")]
     groups += [(name,) for name in set(params).difference(*groups)]
-    # Values need not compare; those of a product are the same objects in all of its cases.
+    # By id, as values may lack ==; all cases of a product have the same objects.
     return {(names, *(id(params[name]) for name in names)) for names in groups}
 
 

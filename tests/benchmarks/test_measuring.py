@@ -1,4 +1,4 @@
-"""The tool that measures: processes, turns, corpora, and sides that do the same work."""
+"""The benchmark tool: processes, their order, corpora, and the libraries that are compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 HOLD = "import time; held = b'x' * (60 << 20); time.sleep(0.3)"
 
 
-def test_a_run_has_the_memory_of_its_whole_tree() -> None:
+def test_the_memory_of_a_run_includes_child_processes() -> None:
     child = f"import subprocess, sys; {HOLD}; subprocess.run([sys.executable, '-c', {HOLD!r}])"
     ran = process.run([sys.executable, "-c", child])
     assert "failed" not in ran
@@ -30,7 +30,7 @@ def test_a_run_has_the_memory_of_its_whole_tree() -> None:
     assert 0 < ran["cpu_seconds"] < ran["seconds"] + 1
 
 
-def test_a_process_that_ends_while_it_is_looked_at_has_no_descendants(
+def test_a_process_that_ends_during_the_search_has_no_descendants(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ended(*_: Any) -> Any:
@@ -40,7 +40,7 @@ def test_a_process_that_ends_while_it_is_looked_at_has_no_descendants(
     assert process.descendants(os.getpid()) == []
 
 
-def test_a_run_says_what_it_prints_or_why_it_failed(tmp_path: Path) -> None:
+def test_a_run_returns_its_output_or_its_error(tmp_path: Path) -> None:
     (tmp_path / "in").write_text('{"seconds": 7.5, "check": {"rows": 2}}')
     copy = "import sys; print(sys.stdin.read())"
     ran = process.run([sys.executable, "-c", copy], read=tmp_path / "in")
@@ -61,7 +61,7 @@ def test_a_function_is_called_in_a_process_of_its_own(
     assert found["check"] == {"twice": 42}
 
 
-def test_sides_take_turns_and_a_failed_one_stops() -> None:
+def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated() -> None:
     order: list[str] = []
 
     def side(name: str, result: dict[str, Any]) -> Any:
@@ -91,7 +91,7 @@ def test_repeated_text_has_a_vocabulary_that_grows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("official", [True, False])
-def test_a_corpus_is_split_by_itself_or_by_class(official: bool) -> None:
+def test_a_corpus_has_its_own_split_or_is_split_by_class(official: bool) -> None:
     frame = pl.DataFrame({"label": ["a", "a", "a", "b", "b", "b"], "text": ["t", None] * 3})
     if official:
         frame = frame.with_columns(split=pl.Series(["train", "test"] * 3))
@@ -101,7 +101,7 @@ def test_a_corpus_is_split_by_itself_or_by_class(official: bool) -> None:
     assert parts["train"]["text"].null_count() == 0
 
 
-def test_sides_of_equal_counts_find_the_same(tmp_path: Path) -> None:
+def test_sides_with_the_same_counts_return_the_same_values(tmp_path: Path) -> None:
     frame = pl.DataFrame({"label": ["a", "b"] * 20,
                           "text": [f"Ein Text {n % 7}, naïve_{n % 3} x" for n in range(40)]})
     frame.write_parquet(tmp_path / "rows.parquet")

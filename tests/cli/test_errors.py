@@ -1,4 +1,4 @@
-"""What is wrong is told in one line that names the option, the file or the row, and by a code."""
+"""An error is one line that names the option, the file or the row, and has an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PYTHON = ("predict(", "pass ", "frame.filter", "frame.drop", "=...", "partial_fi
 
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory):
-    """Tables, sound and broken, and models: what the commands below name."""
+    """A folder with the files of the commands below: valid and broken tables, and models."""
     folder = tmp_path_factory.mktemp("everything")
     MAIL.write_csv(folder / "mail.csv")
     MAIL.write_parquet(folder / "mail.parquet")
@@ -71,7 +71,7 @@ def here(everything, folder):
     return folder
 
 
-# By the words that a command begins with, others with which it is bad usage (2), and what is said.
+# The start of a command -> pairs of the words after it, and a part of the usage error (code 2).
 BAD_USAGE = {
     "train mail.parquet -o n.textnb": [
         ("--model multinomal", "unknown value 'multinomal' - did you mean 'multinomial'?; choose"),
@@ -243,7 +243,7 @@ BAD_USAGE = {
     "": [("tran", "No such command 'tran' - did you mean 'train'?"),
          ("--colour", "No such option '--colour'")],
 }
-# The same for what is wrong with data (1).
+# The same for errors in data (code 1).
 BAD_DATA = {
     "train -o n.textnb": [
         ("absent", "no such file or folder: 'absent'\n"),
@@ -327,7 +327,7 @@ def contents(folder):
 
 
 def error_of(run, folder, code, command):
-    """The error of a command, which writes nothing else, nor changes a file."""
+    """Run a command, check that it changes no file and prints only an error, and return that."""
     before = contents(folder)
     ran = run(*shlex.split(command)).checked(code)
     assert ran.out == ""

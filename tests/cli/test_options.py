@@ -1,4 +1,4 @@
-"""Options: each is read as its type says, and those of train reach the model."""
+"""Options: each is converted to its type, and those of train become settings of the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from textnb.models.known import all_models, table_models
 from textnb.runtime.settings import declared, type_of
 from textnb.workflow.options import TokenOptions
 
-# What is typed and what arrives, by the type of an option; an option takes those within its range.
+# Per type of an option: a word, and its value. Only values within the option's range are tried.
 EXAMPLES = {
     "str": [("free", "free")], "Label": [("spam", "spam")], "Place": [("a/b", "a/b")],
     "int": [("7", 7)], "float": [("0.25", 0.25)], "Size": [("3M", "3M")],
@@ -45,7 +45,7 @@ def options_of(*groups):
 
 
 def examples(field, facts):
-    """The ways to type an option, each with the value that arrives."""
+    """The words for an option, each with the value that they are converted to."""
     kind = type_of(field).removesuffix(" | None")
     if kind == "Storage":
         return [(["--read", f"{field.name}.aws_region=x"], {"aws_region": "x"})]
@@ -73,7 +73,7 @@ def spellings(field, facts, typed):
 
 
 def required(name):
-    """The arguments and options without which a verb does nothing."""
+    """The required arguments and options of a verb, each with a value."""
     return [word for group in command_of(name).groups for field, facts in declared(group)
             if field.default is MISSING
             for word in (["x"] if facts.is_argument else [name_of(field, facts), "x"])]
@@ -81,7 +81,7 @@ def required(name):
 
 @pytest.fixture
 def arriving(run, monkeypatch):
-    """What a verb's function is given of the options in some words, typed after its arguments."""
+    """Run a verb with some options, and return the values that its function is called with."""
 
     def call(name, *words):
         arrived = {}
@@ -105,12 +105,12 @@ def arriving(run, monkeypatch):
 def test_every_option_of_a_verb_is_read_as_its_type_says(name, arriving, stop_words):
     for field, facts in options_of(*command_of(name).groups):
         for words, value in examples(field, facts):
-            # With their types, and those of what they hold.
+            # repr also compares the types of the values and of their items.
             assert repr(arriving(name, *words)[field.name]) == repr(value), words
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_a_value_that_an_option_can_not_have_is_bad_usage(name, run):
+def test_an_invalid_value_of_an_option_is_a_usage_error(name, run):
     for field, facts in options_of(*command_of(name).groups):
         kind = type_of(field).removesuffix(" | None")
         wrong = ["none such"] if facts.choices else []
@@ -159,7 +159,7 @@ def test_without_settings_a_model_is_that_of_the_library(kind, run, tables):
 
 @pytest.mark.parametrize(("kind", "field", "facts"), SETTINGS, ids=[
     f"{kind}-{field.name}" for kind, field, _ in SETTINGS])
-def test_a_setting_of_a_model_reaches_it(kind, field, facts, run, tables):
+def test_set_changes_a_setting_of_the_model(kind, field, facts, run, tables):
     for words, value in examples(field, facts):
         assert repr(getattr(train(run, kind, *words).estimator, field.name)) == repr(value)
 
@@ -175,7 +175,7 @@ def test_a_setting_that_a_model_does_not_have_is_refused(kind, run, tables):
     assert not Path("m.textnb").exists()
 
 
-# How a value is typed decides its type, or there is more to an option than a setting of the model.
+# Options whose type depends on the word, or which are not one setting of the model.
 OF_TEXTS = [
     ([], {}), (["--text", "subject"], {"text": "subject"}),
     (["--text", "subject", "--text", "text"], {"text": ["subject", "text"]}),

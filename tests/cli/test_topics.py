@@ -41,7 +41,7 @@ def bytes_of(name):
     return Path(name).read_bytes()
 
 
-def test_lists_texts_and_columns_of_labels_are_learned_alike(run, files):
+def test_lists_texts_and_columns_of_labels_give_the_same_model(run, files):
     ran = run("train", "news.parquet", "-o", "lists.textnb").checked()
     assert "4 labels" in ran.err
     run("train", "news.csv", *SEPARATED, "-o", "texts.textnb").checked()
@@ -55,7 +55,7 @@ def test_lists_texts_and_columns_of_labels_are_learned_alike(run, files):
     assert ran.out == run("test", "topics.textnb", "news.csv", *SEPARATED).checked().out
 
 
-def test_updates_are_exact_and_compared(run, files):
+def test_updates_are_exact_and_diff_compares_models(run, files):
     ran = run("update", "topics.textnb", "tested.csv", *SEPARATED, "-o", "more.textnb").checked()
     assert "4 labels" in ran.err
     more = TextClassifier().fit(pl.concat([NEWS, TESTED]))
@@ -71,7 +71,7 @@ def test_updates_are_exact_and_compared(run, files):
     assert json_of(run, *two)["flipped"] == expected.flipped.to_dicts()
 
 
-def test_predictions_are_lists_and_in_csv_texts(run, files):
+def test_predictions_are_lists_and_in_csv_joined_strings(run, files):
     expected = MODEL.predict(TESTED)["predicted"]
     run("predict", "topics.textnb", "tested.ndjson", "-o", "out.parquet", "--top-k", "2").checked()
     assert pl.read_parquet("out.parquet")["predicted"].to_list() == expected.to_list()
@@ -93,7 +93,7 @@ def test_measures_are_those_of_the_library(run, files):
     assert "does not know the labels 'zinc'" in ran.err
 
 
-def test_top_explain_and_describe_are_of_each_label(run, files):
+def test_top_explain_and_describe_list_each_label(run, files):
     assert json_of(run, "top", "topics.textnb", "-k", "3") == MODEL.top(3).to_dicts()
     card = json_of(run, "describe", "topics.textnb")
     assert (card["multilabel"], card["training_rows"]) == (True, NEWS.height)
@@ -133,7 +133,7 @@ def test_thresholds_are_those_of_python(run, files, goal, settings):
     assert line in run("describe", "out.textnb").checked().out
 
 
-def test_a_precision_that_cannot_be_shown_is_told(run, files):
+def test_a_precision_that_cannot_be_shown_is_reported(run, files):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         ran = run("threshold", "topics.textnb", "tested.ndjson", "--min-precision", "0.99")
@@ -142,7 +142,7 @@ def test_a_precision_that_cannot_be_shown_is_told(run, files):
     assert textnb.load("topics.textnb").decision_.thresholds == dict.fromkeys(LABELS, float("inf"))
 
 
-def test_numbers_of_labels_without_rows_keep_the_thresholds(run, files):
+def test_min_and_max_labels_without_an_input_keep_the_thresholds(run, files):
     def thresholds():
         return textnb.load("topics.textnb").decision_.thresholds
 
@@ -193,7 +193,7 @@ def test_drift_names_labels(run, files):
     assert {*measures["labels"]["reference"]} <= {*LABELS, "(none)"}
 
 
-# The verbs that know lists of labels, and those that read no model.
+# The verbs that accept models of lists of labels, and those that read no model.
 KNOWING = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
            "export", "calibrate", "threshold", "validate", "diff", "drift"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}

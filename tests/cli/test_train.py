@@ -16,12 +16,12 @@ from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
 
-# The command notes this warning; where warnings are errors, it would have nothing to note.
+# The command prints this warning as a note. If warnings were errors, there would be no note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")
 
 
 def assert_same_file(path, model, name="python.textnb"):
-    """A command has written the bytes that Python writes for a model."""
+    """Check that a command wrote the same bytes as ``model.save``."""
     model.save(name)
     assert Path(path).read_bytes() == Path(name).read_bytes()
 
@@ -50,7 +50,7 @@ def test_standard_input_is_read_in_every_format(run, folder, format):
         assert Path("packed.textnb").read_bytes() == Path("m.textnb").read_bytes()
 
 
-def test_what_read_says_reaches_the_reader(run, folder):
+def test_options_of_read_are_used(run, folder):
     Path("rows").write_text("text;label\ngood, film;a\nbad;b\n")
     run("train", "rows", "--read", "format=csv", "--read", "separator=;", "-o", "m.textnb"
         ).checked()
@@ -82,17 +82,17 @@ def test_files_that_can_not_be_read_are_left_out_if_that_is_asked_for(run, folde
     assert pl.read_parquet("a.parquet").height == 600
 
 
-# What was chosen in training is told
+# Training reports what it chose
 
 
-def test_a_smoothing_parameter_that_is_chosen_is_told_and_kept(run, mail):
+def test_a_chosen_smoothing_parameter_is_reported_and_stored(run, mail):
     model = TextClassifier(MultinomialNB(l="auto")).fit(MAIL)
     chosen = model.estimator_.l_
     ran = run("train", mail, "-o", "auto.textnb", "--l", "auto").checked()
     assert ran.err.splitlines()[-1] == (
         f"2 classes, 12 terms, l = {chosen:g} (chosen by leave-one-out) -> auto.textnb")
     assert_same_file("auto.textnb", model)
-    # Standard input, which can be read once, is read twice.
+    # Two passes over the rows work with standard input too.
     run("train", "-", "-o", "stdin.textnb", "--l", "auto", input=MAIL.write_ndjson()).checked()
     assert Path("stdin.textnb").read_bytes() == Path("auto.textnb").read_bytes()
     card = run("describe", "auto.textnb", "--format", "json").checked().out
@@ -103,7 +103,7 @@ def test_a_smoothing_parameter_that_is_chosen_is_told_and_kept(run, mail):
     assert "there is one class: give l as a number" in ran.checked(1).err
 
 
-def test_steps_of_a_solver_and_a_temperature_are_told(run, folder):
+def test_steps_of_a_solver_and_a_temperature_are_reported(run, folder):
     rows = spam_messages(300)
     rows.write_parquet("rows.parquet")
     run("train", "rows.parquet", "-o", "r.textnb", "--model", "nblr", "--set", "tol=1").checked()
@@ -119,7 +119,7 @@ def test_steps_of_a_solver_and_a_temperature_are_told(run, folder):
     assert_same_file("warm.textnb", model.fit(rows, warm_start=True))
 
 
-def test_a_chosen_pair_of_the_discriminant_is_told(run, folder):
+def test_the_chosen_alpha_and_gamma_of_rda_are_reported(run, folder):
     rows = [(x + k * 3, (x * 7) % 5, "ab"[k]) for k in range(2) for x in range(10)]
     pl.DataFrame(rows, schema=["x", "y", "label"], orient="row").write_parquet("t.parquet")
     ran = run("train", "t.parquet", "--model", "rda", "--set", "alpha=0,0.5", "--set",
@@ -129,7 +129,7 @@ def test_a_chosen_pair_of_the_discriminant_is_told(run, folder):
     assert ran.err.splitlines()[-1] == "2 classes, 2 features (x, y) -> t.textnb"
 
 
-def test_terms_that_a_limit_of_memory_leaves_out_are_told(run, folder):
+def test_terms_that_the_memory_limit_drops_are_reported(run, folder):
     words = pl.format("often seen own{} its{}", "i", "i").alias("text")
     rows = pl.DataFrame({"i": range(6000), "label": ["a", "b"] * 3000})
     rows.select(words, "label").write_parquet("wide.parquet")
@@ -207,7 +207,7 @@ def test_feature_columns_are_chosen_in_their_order(run, cells):
     assert pl.read_parquet("out.parquet").equals(model.predict(rows, probability=True, scores=True))
 
 
-def test_a_table_in_csv_keeps_what_is_no_feature(run, cells):
+def test_columns_that_are_not_features_are_unchanged_in_csv(run, cells):
     run("train", "t.csv", "--model", "centroid", "--features", "x1", "-o", "t.textnb").checked()
     run("predict", "t.textnb", "t.csv", "-o", "out.csv").checked()
     assert Path("out.csv").read_text() == (
@@ -217,7 +217,7 @@ def test_a_table_in_csv_keeps_what_is_no_feature(run, cells):
     assert "accuracy 1.0000" in run("test", "t.textnb", "t.csv").checked().out
 
 
-def test_columns_that_hold_no_numbers_are_told(run, cells):
+def test_columns_without_numbers_are_reported(run, cells):
     Path("u.csv").write_text("x1,x2,flag,label\n1,2,true,a\n2,NA,false,a\n3,4,true,b\n5,1,true,b\n")
     ran = run("train", "u.csv", "--model", "gaussian", "-o", "t.textnb").checked()
     assert "left out, because they do not hold numbers: x2; see --features" in ran.err
@@ -228,7 +228,7 @@ def test_columns_that_hold_no_numbers_are_told(run, cells):
     assert files_in(Path()) == ["t.csv", "t.textnb", "u.csv"]
 
 
-# Of each verb with rows and an output, what stands between them.
+# The verbs that read rows and write a file -> their arguments between the verb and the rows.
 READING = {
     "train": [], "tune": [], "mail": ["--output-format", "csv"], "predict": ["m.textnb"],
     "update": ["m.textnb"], "forget": ["m.textnb"], "calibrate": ["m.textnb"],
@@ -249,5 +249,5 @@ def test_an_output_does_not_replace_what_is_read(verb, run, mail, trained):
 def test_every_verb_with_an_output_is_tried():
     with_output = {verb for verb in VERBS if any(
         "--output" in option.opts for option in command_of(verb).params)}
-    # These read models alone, and a bundle replaces no file.
+    # merge and export read only models, and an export never replaces a model file.
     assert with_output == {*READING, "merge", "export"}

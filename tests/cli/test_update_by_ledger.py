@@ -28,7 +28,7 @@ NEW = b"Message-ID: <1@a>\nSubject: New\n\nbrand new watches\n"
 
 
 class Ended(BaseException):
-    """The process ends."""
+    """Simulates the end of the process."""
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_message_is_learned_once_and_forgotten_without_its_class(run, model):
     assert model.read_bytes() == before
 
 
-def test_what_the_ledger_does_not_know_is_forgotten_by_its_class(run, model):
+def test_a_message_that_is_not_in_the_ledger_is_forgotten_with_as(run, model):
     before = model.read_bytes()
     run("update", model, "new.eml", "--as", "spam").checked()
     assert not Path("m.textnb.ledger").exists()
@@ -84,7 +84,7 @@ def test_rows_without_an_id_are_known_by_their_texts(run, model):
     ran = run("update", model, "rows.parquet", "other.parquet", "--ledger").checked()
     assert "2 documents learned\n" in ran.err
     assert "3 documents learned before" in ran.err
-    # The last row of a text says its class.
+    # If rows have the same text, the class of the last one counts.
     assert counts(model) == {"ham": 22, "spam": 20}
 
 
@@ -94,7 +94,7 @@ def test_updates_by_ledger_equal_updates_without(run, model):
     run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
     run("update", model, "rows.parquet", "--ledger").checked()
     assert model.read_bytes() == Path("plain.textnb").read_bytes()
-    # Those that the model judges rightly are not learned.
+    # Rows that the model classifies correctly are not learned.
     ran = run("update", model, "rows.parquet", "--on-error").checked()
     assert f"{rows.height} documents learned before" in ran.err
     more = spam_messages(400).rename({"text": "body"}).tail(100).filter(
@@ -107,7 +107,7 @@ def test_updates_by_ledger_equal_updates_without(run, model):
         assert len(ledger) == rows.height + wrong
 
 
-def test_the_key_is_that_of_the_server(folder):
+def test_update_and_the_server_use_the_same_key(folder):
     for label in ("ham", "spam"):
         (folder / label).mkdir()
         (folder / label / "new.eml").write_bytes(NEW)
@@ -131,7 +131,7 @@ def test_a_ledger_belongs_to_one_file(run, model):
 
 
 @pytest.mark.parametrize("name_of_message", ["new.eml", "new.mbox"])
-def test_both_are_written_or_none_wherever_it_ends(run, model, monkeypatch, name_of_message):
+def test_model_and_ledger_agree_if_the_process_ends(run, model, monkeypatch, name_of_message):
     Path("new.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
     first = model.read_bytes()
     command = ("update", model, name_of_message, "--as", "spam", "--ledger")
@@ -173,7 +173,7 @@ def test_one_message_is_learned_without_polars(model):
     shutil.copy("m.textnb", "slow.textnb")
     Path("box.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
     finished(start("update", "slow.textnb", "box.mbox", "--as", "spam", "--ledger")).checked()
-    # Some versions of filelock import sqlite3 themselves: the ledger's module is looked for.
+    # Check for the ledger's module, because some versions of filelock import sqlite3 themselves.
     code = ("import sys; from textnb.cli.main import app\n"
             "for name, *words in (['plain.textnb'], ['m.textnb', '--ledger'], ['m.textnb']):\n"
             "    try: app(['update', name, 'new.eml', '--as', 'spam', *words])\n"
@@ -193,7 +193,7 @@ def test_one_message_is_learned_without_polars(model):
     assert learned[0] == learned[1]
 
 
-def test_what_was_told_to_a_server_comes_before_one_message(run, model):
+def test_changes_of_a_server_are_applied_before_an_update(run, model):
     with Ledger(model) as ledger:
         ledger.add(b"1", "ham", b"\n\nsee you\n")
     run("update", model, "new.eml", "--as", "spam").checked()

@@ -105,6 +105,6 @@ def test_a_missing_copy_or_published_form_is_named(name, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("call", [corpora.load, corpora.available])
-def test_an_unknown_name_is_answered_with_the_known_ones(call):
+def test_an_unknown_name_raises_an_error_with_a_suggestion(call):
     with pytest.raises(ParameterError, match="'newsgroup' - did you mean 'newsgroups'"):
         call("newsgroup")

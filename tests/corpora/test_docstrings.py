@@ -72,12 +72,12 @@ def test_names_are_well_known_and_neither_private_nor_vendored(frame):
 @pytest.mark.parametrize("give_away", [
     "numpy", "scipy", "sklearn", r"scikit", "polars", "versionadded", "versionchanged",
     r"(?:^|\W)np\W", r"(?:^|\W)pl\W", r"\bnp\.", r"\bpl\.", r"\.\. *deprecated::"])
-def test_no_give_away_is_left(frame, give_away):
+def test_no_text_contains_the_name_of_its_library(frame, give_away):
     matches = frame.filter(pl.col("text").str.contains(f"(?im){give_away}"))
     assert matches["name"].to_list() == []
 
 
-def test_a_text_of_two_libraries_is_dropped_and_the_first_name_stays(monkeypatch):
+def test_texts_in_two_libraries_are_dropped_and_duplicates_get_the_first_name(monkeypatch):
     shared, own = "shared by two libraries " * 2, "known to a single library " * 2
     texts: dict[str, list[tuple[str, str]]] = {
         "numpy": [("numpy.b", own), ("numpy.a", own), ("numpy.c", shared)],
@@ -103,7 +103,7 @@ def test_the_split_follows_from_the_name(frame):
 def test_the_command_writes_the_same_bytes_under_any_hash_seed(frame, tmp_path):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     frame.write_parquet(here)
-    # Some docstrings are generated at import, so only another process can tell.
+    # Some docstrings are generated at import, so the test needs a second process.
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "corpora.docstrings", str(there)],
         cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "12345"}, capture_output=True, text=True,
@@ -139,13 +139,13 @@ def test_cleaning(docstring, expected):
 
 
 @pytest.mark.parametrize(("failure", "is_hidden"), [
-    # Of a package that the module needs, and that is absent
+    # The module needs a package that is not installed
     (ModuleNotFoundError("No module named 'torch'", name="torch"), True),
     (ImportError("Required package 'torch' not installed."), True),
-    # Of a broken installation
+    # The installation is broken
     (ModuleNotFoundError("No module named 'numpy._core'", name="numpy._core"), False),
     (RuntimeError("CPU dispatcher tracer already initialized"), False)])
-def test_a_failure_to_import_is_hidden_only_where_a_package_is_absent(
+def test_an_import_error_is_ignored_only_if_a_package_is_not_installed(
     failure, is_hidden, monkeypatch
 ):
     genuine = importlib.import_module

@@ -1,4 +1,4 @@
-"""Each loader on a tiny imitation of the published form, written here by hand."""
+"""Each loader, on tiny files in the format of the published corpus."""
 
 import bz2
 import gzip
@@ -35,7 +35,7 @@ def archive(entries: Mapping[str, bytes], mode: str = "w:gz") -> bytes:
 
 
 def header(size: int = 0, kind: bytes = tarfile.REGTYPE) -> bytes:
-    """The header of an entry alone, as a forger would write it."""
+    """An archive that has only the header of one entry, as an attacker could write it."""
     member = tarfile.TarInfo("spam/1")
     member.size, member.type, member.linkname = size, kind, "/etc/hostname"
     return gzip.compress(member.tobuf() + (b"" if size else bytes(1024)))
@@ -85,7 +85,7 @@ FILES = {"sms_spam": "sms", "spamassassin": "mail.tar.gz"}
 
 
 def publish(root: Path, name: str, changes: Files | None = None) -> Path:
-    """Write the imitation with other files, and without those whose names begin as one of None."""
+    """Write the files of a corpus. ``changes`` replace files by prefix; None removes them."""
     changes = changes or {}
     files = {file: content for file, content in PUBLISHED[name].items()
              if not file.startswith(tuple(changes))}
@@ -127,7 +127,7 @@ def test_rows_of_the_published_form(name, expected, tmp_path):
     assert rows(name, publish(tmp_path, name)) == expected
 
 
-def test_newsgroups_are_latin_1_and_go_by_path(tmp_path):
+def test_newsgroups_are_latin_1_and_sorted_by_path(tmp_path):
     frame = corpora.load("newsgroups", path=publish(tmp_path, "newsgroups")).collect()
     assert frame.height == 2 * 20 * 2
     assert frame.row(0) == (
@@ -189,7 +189,7 @@ NO_SPLIT, NO_FOLDER = "20news-bydate-test", "neither ham nor spam"
     ("imdb", {"train/pos/1_11.txt": "?"}, ["1_11.txt: expected a name such as 123_8.txt"]),
     ("imdb", {"train/pos/a_3.txt": "?"}, ["a_3.txt: expected a name such as 123_8.txt"]),
     ("imdb", {"train/pos/1_3.txt.bak": "?"}, ["1_3.txt.bak: expected a name such as 123_8.txt"]),
-    # A folder too high
+    # The path is the parent of the right folder
     ("bbc_news", {**dict.fromkeys(BBC_TOPICS), "bbc/sport/001.txt": "x"},
      ["no class folder business"]),
     ("r8", {"r8-train-no-stop.txt": "acq\tx\n"},
@@ -208,7 +208,7 @@ NO_SPLIT, NO_FOLDER = "20news-bydate-test", "neither ham nor spam"
      ["mail.tar.gz: entry 'spam/1' is a link or a device"]),
     ("spamassassin", {"mail.tar.gz": header(kind=tarfile.LNKTYPE)}, ["is a link or a device"]),
     ("spamassassin", {"mail.tar.gz": header(kind=tarfile.FIFOTYPE)}, ["is a link or a device"]),
-    # Refused unread
+    # The header alone causes the error; the content is not read
     ("spamassassin", {"mail.tar.gz": header(spamassassin.MAX_MESSAGE_BYTES + 1)},
      ["entry 'spam/1' declares 16,777,217 bytes"]),
     *(("spamassassin", {"mail.tar.gz": archive({entry: b"x"})},
@@ -257,7 +257,7 @@ class TestArchives:
         assert sorted(path.name for path in tmp_path.rglob("*")) == ["inside", "mail.tar.gz"]
 
     @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-    def test_one_that_is_cut_is_named(self, tmp_path, pack):
+    def test_a_truncated_archive_is_named(self, tmp_path, pack):
         data = pack(archive({"spam/1": bytes(range(256)) * 400}, "w:"))
         write_files(tmp_path, {"cut.tar.x": data[:len(data) // 2]})
         with pytest.raises(SourceError, match=f"{tmp_path}/cut.tar.x"):

@@ -1,4 +1,4 @@
-"""What is wrong of settings, columns, values and labels is named: by call, error and words."""
+"""Errors about settings, columns, values and labels: the call, its error, and its words."""
 
 import numpy as np
 import polars as pl
@@ -43,7 +43,7 @@ TYPES = [(kind, name, value) for kind, names in {
     for name in names for value in (None, [0.1], *NO_NUMBERS)
     if not ((value is None and name in ("shrinkage", "n_components", "search", "density"))
             or (name in ("alpha", "gamma") and value == [0.1]) or (name, value) == ("naive", True))]
-# Each is said by its name, or in these words.
+# The model, its settings, and the words that the error must contain.
 WRONG = [*((kind, {name: value}, name) for kind, name, value in TYPES), *(
     (kind, {name: value}, name) for kind, name, value in [
         (LDA, "shrinkage", 1.1), (LDA, "shrinkage", "ledoit"), (LDA, "covariance", "round"),
@@ -93,7 +93,7 @@ def fit(frame, labels=None, model=None, **settings):
 
 
 def refit_in_batches(model):
-    """Of rows that it was fitted to: it needs them all."""
+    """Call partial_fit after fit, which fails for models that need all rows at once."""
     return fit(FLOWERS.with_columns(pl.col(COLUMNS).round()), model=model).partial_fit(FLOWERS)
 
 
@@ -182,7 +182,7 @@ CALLS = [*SETTING_CALLS, *COLUMN_CALLS, *VALUE_CALLS, *LABEL_CALLS]
 
 @pytest.mark.parametrize(("call", "error", "words"), CALLS, ids=[
     f"{i}, {words[:40]}" for i, (_, _, words) in enumerate(CALLS)])
-def test_a_call_that_can_not_be_answered_is_refused_by_name(call, error, words):
+def test_an_invalid_call_raises_an_error_that_names_the_cause(call, error, words):
     with pytest.raises(error, match=words):
         call()
 
@@ -195,7 +195,7 @@ def test_a_call_that_can_not_be_answered_is_refused_by_name(call, error, words):
     (float("-inf"), "NaN or infinite")], ids=str)
 @pytest.mark.parametrize("at", [[0], [20_000, 20_001, 29_999], [8192]], ids=str)
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto")], ids=repr)
-def test_a_value_that_is_none_is_named_by_column_and_row(value, what, at, model):
+def test_a_missing_or_infinite_value_is_named_by_column_and_row(value, what, at, model):
     frame = many()
     bad = frame.with_columns(z=pl.when(pl.int_range(pl.len()).is_in(at)).then(
         pl.lit(value, dtype=pl.Float64)).otherwise("z"))
@@ -204,12 +204,12 @@ def test_a_value_that_is_none_is_named_by_column_and_row(value, what, at, model)
         with pytest.raises(DataError, match=(
                 rf"feature column 'z' is {what} in row {at[0]} \(counted from 0\)")):
             call()
-    # What the message advises.
+    # The two remedies in the error message work.
     fit(bad.filter(pl.col("z").is_finite()), model=model)
     fit(bad.with_columns(pl.when(pl.col("z").is_finite()).then("z").fill_null(0.0)), model=model)
 
 
-# The engine hands a lazy frame over in pieces, and does not say which.
+# Polars passes a lazy frame in batches without their offsets, so the row is not known.
 @pytest.mark.parametrize(("lazy", "where"), [(False, "in row 20000"), (True, "in some row")])
 def test_a_row_that_can_t_be_predicted_is_named(lazy, where):
     bad = many().with_columns(z=pl.when(pl.int_range(pl.len()) == 20_000).then(
@@ -222,7 +222,7 @@ def test_a_row_that_can_t_be_predicted_is_named(lazy, where):
     ([[1.0, 2.0], [3.0, 1.0], [2.0, None]], "feature column 'p' is .* in row 2 "),
     ([[1.0, 2.0], [3.0, 1.0], [2.0, float("nan")]], "feature column 'p' is .* in row 2 "),
     ([[1.0, 2.0], None, [2.0, 1.0]], "feature column 'p' is null in row 1 ")], ids=str)
-def test_a_value_of_an_array_that_is_none(values, words):
+def test_a_missing_value_in_an_array_is_named_by_column_and_row(values, words):
     with pytest.raises(DataError, match=words):
         fit(pl.DataFrame({"p": values, "label": list("xyx")},
                          schema_overrides={"p": pl.Array(pl.Float64, 2)}))

@@ -40,14 +40,14 @@ def test_values_too_large_to_square_are_named(model, size):
         TableClassifier(model).fit(frame)
     with pytest.raises(DataError, match="column 1 are too large"):
         model.fit(*matrix(frame))
-    # All alike: no variance, and means whose distances overflow.
+    # Constant columns: the variance is 0, and distances between means overflow.
     frame = rows().with_columns(x=pl.lit(size), z=pl.lit(-size))
     with pytest.raises(DataError, match="columns 'x', 'z' are too large"):
         TableClassifier(model).fit(frame)
 
 
 @every_gaussian
-def test_values_large_and_small_are_learned_and_a_batch_too_large_changes_nothing(model):
+def test_large_and_small_values_are_fitted_and_a_failed_partial_fit_changes_nothing(model):
     plain = TableClassifier(model).fit(rows()).predict(rows())["predicted"]
     for size in (1e145, 1e-100):
         frame = rows().with_columns(pl.col("x", "z") * size)
@@ -74,7 +74,7 @@ def test_rows_far_away_are_ranked(model, size):
     assert np.array_equal(far.argmax(axis=1), model.predict_joint_log_proba(near).argmax(axis=1))
     assert np.array_equal(model.predict_proba(away), model.predict_proba(near))
     table = TableClassifier(model).fit(pl.DataFrame(X, schema=["x", "z"]), y)
-    # Labels came beside the frame, so answers are an array, as in scikit-learn.
+    # fit had y as an argument, so predict returns an array, as in scikit-learn.
     assert np.array_equal(table.predict(pl.DataFrame(away, schema=["x", "z"])), model.predict(near))
 
 
@@ -88,7 +88,7 @@ def test_a_class_is_ruled_out_far_away_too(model):
 
 
 @every_gaussian
-def test_scores_of_far_rows_are_the_scores(model):
+def test_far_scores_equal_joint_log_probabilities(model):
     X, y = matrix(rows())
     model = model.fit(X, y)
     points = np.array([[1.0, 2.0], [-30.0, 1e5], [0.0, 0.0], [1e60, -1e50]])
@@ -96,13 +96,13 @@ def test_scores_of_far_rows_are_the_scores(model):
     if type(model) in (QDA, RDA) or model == GAUSSIAN[0]:
         np.testing.assert_allclose(got, plain, rtol=1e-11)
     else:
-        # A linear form's scores are known up to what all classes share.
+        # The scores of a linear form lack a term that is equal for all classes.
         np.testing.assert_allclose(got[:, 1] - got[:, 0], plain[:, 1] - plain[:, 0], rtol=1e-9)
 
 
 def test_a_row_that_no_density_of_a_mixture_reaches_has_no_answer():
     model, (X, y) = PlugInBayes(GaussianMixture(random_state=0)), matrix(rows())
-    # So narrow that distances of a row overflow to both sides.
+    # The components are so narrow that the squared distances overflow to infinity.
     far = model.fit(0.01 * X, y).predict_joint_log_proba([[1e308, -1e308], [1e308, 1e308]])
     assert np.isneginf(far).all()
     frame = pl.DataFrame({"x": [0.0, 1e200], "z": [0.0, 1e300]})

@@ -30,13 +30,20 @@ def _params(cells: list[Any]) -> list[Any]:
             for cell in cells]
 
 
-@cache
-def _record(kind: str) -> dict[str, dict[str, Any]]:
-    return record_of(kind)
+_record = cache(record_of)
+
+
+def record_of_cell(cell: Cell) -> dict[str, Any]:
+    """What is stored of a cell; a cell that is not in the record fails with what writes it."""
+    record = _record(cell.kind)
+    if cell.name not in record:
+        pytest.fail(f"the record has no {cell.name}: python -m tests.golden.make {cell.name}",
+                    pytrace=False)
+    return record[cell.name]
 
 
 def _of_files(cell: Cell) -> dict[str, Any]:
-    record = _record(cell.kind)[cell.name]
+    record = record_of_cell(cell)
     return {name: stored for name, stored in record.items() if name not in NOT_IN_FILES}
 
 
@@ -54,7 +61,7 @@ def check(record: dict[str, Any], answers: Answers, cell: Cell) -> None:
 
 @pytest.mark.parametrize("cell", _params(list(all_cells())))
 def test_answers_are_those_of_the_record(cell: Cell) -> None:
-    check(_record(cell.kind)[cell.name], cell.compute(), cell)
+    check(record_of_cell(cell), cell.compute(), cell)
 
 
 @pytest.mark.parametrize("cell", _params([cell for cell in all_cells() if cell.stored]))

@@ -1,4 +1,4 @@
-"""The charset of a text: by the names that mail has for it, and by its bytes if it has none."""
+"""The charset of a text: its name in mail, or a guess from the bytes if there is no name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_name_has_a_codec(name, codec):
     assert found[0] == codec
 
 
-# Codec, and the labels by which the WHATWG's standard knows it, where it has another name there.
+# Each line has a codec of Python and its labels in the Encoding Standard of the WHATWG.
 # Python can't decode ISO-2022-CN; the standard itself decodes neither it, nor ISO-2022-KR and HZ.
 LABELS = (Path(__file__).parent / "web_labels.txt").read_text().splitlines()
 
@@ -111,7 +111,7 @@ CUT_OFF = CHINESE.rstrip("。"), KOREAN.rstrip(".")
     ("utf-7", b"+2AA-", "\ufffd", ("undecodable bytes replaced: utf-7",)),
     *((name, b"\\d", "\\d", (f"unknown charset: {name}",)) for name in (
         "rot13", "zip", "punycode", "unicode_escape", "x" * 99)),
-    # Some show themselves.
+    # Some charsets can be recognized by an escape sequence or a byte order mark.
     (None, JAPANESE.encode("iso2022_jp"), JAPANESE, ("charset not declared: read as iso-2022-jp",)),
     (None, JAPANESE.encode("utf-16"), JAPANESE, ("charset not declared: read as utf-16",)),
     # The text was cut off within a character.
@@ -128,15 +128,15 @@ def test_declared_and_undeclared_charsets(charset, body, text, errors):
 
 
 @pytest.mark.parametrize(("text", "codec"), OTHERS)
-def test_undeclared_charsets_are_guessed_by_the_body_or_by_what_is_declared(text, codec):
+def test_an_undeclared_charset_is_guessed_from_the_body_or_another_part(text, codec):
     message = parse_message(b"Subject: x\n\n" + text.encode(codec))
     assert message.body == text
     [error] = message.errors
     assert error.startswith("charset not declared: guessed ")
-    # A short header is as the body.
+    # A short header is decoded with the charset of the body.
     raw = b"Subject: " + text[:4].encode(codec) + b"\n\n" + text.encode(codec)
     assert parse_message(raw).subject == text[:4].strip()
-    # A header is as the message declares elsewhere.
+    # A header is decoded with the charset that the message declares elsewhere.
     raw = (f"Content-Type: text/plain; charset={codec}\nSubject: ".encode()
            + text[:9].encode(codec) + b"\n\n")
     message = parse_message(raw)
@@ -170,7 +170,7 @@ def test_western_words_beside_another_script():
     ("; charset=us-ascii", "koi8-r", RUSSIAN[:15], "koi8-r", ()),
     ("; charset=DEFAULT", "windows-1251", RUSSIAN[:15], "cp1251", ()),
     ("; charset=koi8-r", "windows-1251", RUSSIAN, "koi8-r", ()),
-    # Any bytes fit this one, and templates declare it for texts of other languages.
+    # Any bytes are valid iso-8859-1, and templates declare it for other languages: ignored.
     ("", "iso-8859-1", CHINESE, "gb18030", ("charset not declared: guessed gb18030",)),
     ("", "utf-8", "café au lait et thé", "cp1252",
      ("charset not as declared: utf-8, read as windows-1252",)),
@@ -183,7 +183,7 @@ def test_what_html_declares(element, declared, meta, text, codec, error):
     assert tuple(one for one in message.errors if "unknown" not in one) == error
 
 
-def test_a_message_is_guessed_a_few_times_at_most(monkeypatch):
+def test_the_number_of_guesses_per_message_is_limited(monkeypatch):
     sizes = []
     monkeypatch.setattr(charset_guess, "guess_codec",
                         lambda sample: sizes.append(len(sample)) or guess_codec(sample))

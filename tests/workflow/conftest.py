@@ -1,4 +1,4 @@
-"""Jobs in a folder of their own."""
+"""Fixtures and functions that run jobs in a temporary folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Heard(Silent):
 
 
 def read(folder, *settings, text=JOB):
-    """A job with some keys set from outside."""
+    """Read a job; ``settings`` replace some of its keys, as --set does."""
     (folder / "job.toml").write_text(text, "utf-8")
     return read_job(folder / "job.toml", settings)
 

@@ -1,7 +1,7 @@
 """Counts to linear forms, by the formulas of `textnb.bayes.ratios` on arrays.
 
-Probabilities are ratios of (count + l) taken before the logarithm, so they are derived from the
-integers once, and scaling all counts and ``l`` by a power of two changes no bit.
+A probability is one ratio of sums (count + l), and the logarithm is taken last. So it is rounded
+little, and multiplying all counts and ``l`` by a power of two changes no bit.
 """
 
 from __future__ import annotations
@@ -27,14 +27,20 @@ _BLOCK, _CLASSES = 1 << 12, 1 << 4
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
-    """log(numerator / denominator), base e; log(0/0) is 0."""
+    """log(numerator / denominator), base e; 0/0 counts as 0, whose logarithm is -inf.
+
+    Examples
+    --------
+    >>> log_ratio([1.0, 0.0, 0.0], [1.0, 2.0, 0.0]).tolist()
+    [0.0, -inf, -inf]
+    """
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     ratio = np.empty(shape, dtype=np.float64)
-    # In place, as these are as large as a model. Differences of weighted sums may fall below 0 by
-    # rounding.
+    # In place, because each array is as large as a model. Rounding may make differences of weighted
+    # sums negative.
     np.maximum(numerator, 0, out=ratio)
     positive = np.asarray(denominator) > 0
-    # A mask is slow.
+    # np.divide with a mask is slow, so it is used only if a denominator is 0.
     np.divide(ratio, denominator, out=ratio, where=True if positive.all() else positive)
     with np.errstate(divide="ignore"):
         np.log(ratio, out=ratio)
@@ -44,7 +50,7 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
 def log_prior(
     class_count: NDArray[Any], class_prior: Floats | None = None, fit_prior: bool = True
 ) -> Floats:
-    """log π: of given priors, or of the classes' shares of the rows, or uniform.
+    """log π: the given priors, or the share of each class in the rows, or uniform priors.
 
     Examples
     --------
@@ -86,7 +92,7 @@ def _in_tiles(
     """float64 (n_classes, n_features), in the order of a form's weights.
 
     ``derive`` gives the values of some classes and terms. It is called for one tile after the
-    other: what it needs of all of them would be as large as a model.
+    other, because temporary arrays for all tiles at once would be as large as a model.
     """
     n_classes, n_features = shape
     table = np.empty((n_features, n_classes)).T
@@ -127,7 +133,7 @@ def bernoulli_log_prob(
 
 
 def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
-    """-log θ of all other classes, as of `textnb.bayes.ratios.complement`.
+    """-log θ of the complement of each class: see `textnb.bayes.ratios.complement`.
 
     With ``norm``, each class's weights are divided by their sum, log θ / Σ log θ.
 
@@ -139,14 +145,14 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     if feature_count.dtype.kind == "i":
         total = every.sum() - feature_count.sum(axis=1, keepdims=True)
     else:
-        # Sums of real numbers depend on their order: along the complement, class by class.
+        # Sums of floats depend on their order, so each complement is summed by itself.
         total = np.array([[(every - counts).sum()] for counts in feature_count])
     each, all_l = _smoothing(l, feature_count.shape[1])
     logged = _in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
         feature_count[classes, terms], every[terms], total[classes], each[terms], all_l,
         log_ratio))
     if norm:
-        # Rows that are whole in memory are added up in an order that loses less.
+        # NumPy sums contiguous rows pairwise, with less rounding error.
         sums = np.ascontiguousarray(logged).sum(axis=1, keepdims=True)
         # One term alone has θ = 1: its weight is 0, and so is the sum.
         np.divide(logged, sums, out=logged, where=True if sums.all() else sums != 0)
@@ -171,7 +177,7 @@ def multinomial_form(counts: CountTable, l: Smoothing, log_prior: Floats) -> Lin
 def complement_form(
     counts: CountTable, l: Smoothing, log_prior: Floats, norm: bool
 ) -> LinearForm:
-    """The linear form of complement; its scores only hold a prior if there is one class."""
+    """The linear form of complement. The prior is used only if there is a single class."""
     if norm and np.min(l) == 0:
         raise ParameterError(INFINITE_NORM)
     weights = complement_weights(counts.feature_count, l, norm)
@@ -230,7 +236,7 @@ def bernoulli_form(
         if certain.any():
             always[classes] = certain
             log_not_p[certain] = 0.0
-        # Whole rows, so that sums of the same terms have the same bits.
+        # Rows are summed as a whole, so the result does not depend on tiles.
         absent[classes] = log_not_p.sum(axis=1)
         differences = np.subtract(log_p, log_not_p, out=log_not_p)
         if certain.any():

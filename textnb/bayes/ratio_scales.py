@@ -23,12 +23,12 @@ from textnb.bayes.statistics import as_smoothing
 
 
 class RatioScales:
-    """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time.
+    """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
-    Only for the columns that the solver has; those that one row holds have the counts of that row.
-    With statistics, the counts of more rows than are solved for, all columns have these. The class
-    weights are those of all rows of a class, ``of_class`` float64 (n_classes,), or of the rows
-    without and with each label, ``of_sides`` float64 (n_labels, 2).
+    For the columns of `SolverRows` only. A column that one row has gets the counts of that row.
+    With ``statistics``, which may count more rows, all columns have the counts of these. The class
+    weights are ``of_class``, float64 (n_classes,), or, for lists of labels, ``of_sides``, float64
+    (n_labels, 2): the weights of the rows without and with each label.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class RatioScales:
             rows.indices, weights=every, minlength=rows.shape[1])
         masses = self._of_row * stored
         self._of_classes = labels.sums(masses)
-        # Labels overlap: the sum of theirs is not that of all rows.
+        # A row may have several labels, so the sum over labels is not the sum over rows.
         self._of_all = (self._of_classes if labels.link == "softmax" else masses).sum()
 
     def of(self, k: int) -> tuple[Floats, Floats]:
-        """float64 (n_shared,) and (n_own,)."""
+        """The scales of the shared columns and of the own values: float64 (n_shared,), (n_own,)."""
         if not self._power:
             return self._ones
         columns, prepared = self._prepared.columns, self._prepared
@@ -85,11 +85,11 @@ class RatioScales:
         return shared, alone
 
     def _weighted(self, k: int, own: Any, total: Any) -> tuple[Any, Any]:
-        """Sums of a label's rows and of all, where its two sides have weights."""
+        """Multiply the sums of a label's rows and of all rows by the weights of its two sides."""
         if self._of_sides is None:
             return own, total
         rest, mine = self._of_sides[k]
-        # Sums of weights may leave rounding.
+        # Rounding may make total - own negative.
         return mine * own, mine * own + rest * np.maximum(total - own, 0.0)
 
     def _of_columns(self, k: int, counts: NDArray[Any], columns: NDArray[np.int64]) -> Floats:
@@ -100,7 +100,7 @@ class RatioScales:
                            self._smooth(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
-        # As `log_count_ratio`, in one logarithm per term. Sums of weights may leave rounding.
+        # As `log_count_ratio`, with one logarithm per term. Rounding may make total - own negative.
         ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
         np.log(ratio, out=ratio)
         mass, all_mass = self._weighted(k, self._of_classes[k], self._of_all)
@@ -114,7 +114,7 @@ class RatioScales:
         return self._l if isinstance(self._l, float) else self._l[columns]
 
     def _counter(self, rows: sp.csr_array) -> Callable[[int], NDArray[Any]]:
-        """A function that counts the rows of a class that hold each term."""
+        """Make a function that counts, for each term, the rows of a class that have it."""
         def count(k: int) -> NDArray[Any]:
             own = np.flatnonzero(self._labels.has(k))
             of_class = rows[own]

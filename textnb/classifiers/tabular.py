@@ -23,7 +23,7 @@ ROWS = 8192
 
 @dataclass(frozen=True, eq=False)
 class FittedTable:
-    """The result of `fit` on a feature table, with its parameters. It is replaced as a whole.
+    """The result of `fit` on a feature table, with its parameters. Each `fit` makes a new one.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class FittedTable:
         return str(self.parameters["label"])
 
     def predict(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The class of each row of a matrix that was checked."""
+        """The predicted class of each row of a matrix of finite numbers."""
         labels: NDArray[Any] = self.estimator.best_classes(self.estimator.score_rows(rows))
         return labels
 
     def scan(self, X: Any) -> pl.LazyFrame:
-        """Scan a table; SchemaError unless its features are those that were learned."""
+        """Scan a table. Raises SchemaError if its features differ from those of `fit`."""
         frame = scan_table(select_columns(X, self.columns), self.columns)
         columns = feature_columns(frame, self.columns, None)
         if feature_names(frame, columns) != self.names:

@@ -1,4 +1,4 @@
-"""Options that several verbs share: a model, rows and how to read them; and what reads them."""
+"""Options that several verbs share (a model, rows, output), and functions that read the rows."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LabelledInput(LabelledRowOptions):
 class Quiet:
     """Output."""
 
-    quiet: bool = option("No progress, notes or summary; results are printed.",
+    quiet: bool = option("Print only results: no progress, notes or summary.",
                          "--quiet", "-q", default=False)
 
 
@@ -160,7 +160,7 @@ def open_input(
     input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
     features: Any = None, where: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
-    """Open the rows of an input; ``where`` is the option of their condition, for errors."""
+    """Open the rows of an input. Errors about the condition name the option ``where``."""
     from textnb.workflow.rows import open_rows
 
     return open_rows(input, options, text, label, features, where=options.where, option=where,
@@ -194,7 +194,7 @@ def note_malformed(rows: Rows) -> None:
 
 
 def note_columns_without_text(rows: Rows) -> None:
-    """Warn of columns without text in any row; in mail they may be misspelt headers."""
+    """Warn of text columns that are empty in all rows; in mail the header may be misspelt."""
     from textnb.frames.mail import COLUMNS, header_names
     from textnb.mail.columns import TOKENS
 
@@ -218,7 +218,7 @@ def size_words(model: AnyModel) -> str:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Names as a list; of many the first."""
+    """The first eight names as a string, with ", ..." if there are more."""
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
@@ -230,5 +230,5 @@ def check_apart(input: str, output: str) -> None:
 
 
 def unit_of(classifier: AnyModel) -> str:
-    """The word for a row of a model."""
+    """The noun for one row: "document" for a model of texts, else "row"."""
     return "document" if text_columns(classifier) is not None else "row"

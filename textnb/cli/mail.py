@@ -26,8 +26,8 @@ class MailInput(MailOptions):
         "Add a column for this header; repeat it for several.", metavar="NAME",
         python="headers")
     tokens: bool = option(
-        "Add a column with the tokens that mail is judged by: words, and what headers, links and "
-        "MIME parts say.", default=False)
+        "Add a column with the tokens of the default model: words, and tokens for headers, links, "
+        "MIME parts.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -26,11 +26,11 @@ GROUPS = {
             "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
             "go."),
         "update": ("update",
-            "Learn more labelled rows: the model is that of one training on all rows."),
+            "Learn more labelled rows: the model equals one that is trained on all rows."),
         "forget": ("update",
-            "Take learned rows out again: the model is that of a training without them."),
+            "Forget rows: the model equals one that is trained without them."),
         "merge": ("update",
-            "Add models: the result is that of one training on the documents of all."),
+            "Add models: the result equals one model that is trained on all their documents."),
     },
     "judge": {
         "predict": ("predict",

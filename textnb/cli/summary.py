@@ -1,4 +1,4 @@
-"""Results of steps of work as lines: of their verbs, and of the steps of a job."""
+"""Lines of text that report results, for the verbs and for the steps of a job."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# The most thresholds that a step of a job shows: it has many lines already.
+# The maximum number of thresholds in the report of a job, which has many lines already.
 _IN_JOBS = 5
 
 
 def lines_of(result: Any) -> Iterator[str]:
-    """The result of a step of a job."""
+    """The lines that report one step of a job."""
     # Imported here: a verb needs only its own step.
     from textnb.evaluation.online import OnlineResult
     from textnb.evaluation.smoothing import SmoothingPath
@@ -144,19 +144,19 @@ def test_lines(result: Tested) -> Iterator[str]:
 
 
 def impossible_lines(rows: int) -> Iterator[str]:
-    """A line if rows have no answer, as no class can have produced them."""
+    """A line that counts the rows that are impossible under every class, if any."""
     if rows:
         yield (f"note: {quantity(rows, 'row', 'is', 'are')} impossible under every class (l = 0): "
                "without a prediction")
 
 
 def validation_lines(result: Validated) -> Iterator[str]:
-    """How rows were scored, and their probabilities."""
+    """The validation method, the log loss, and the accuracy over folds."""
     held = result.held
     if held.link == "sigmoid":
         yield f"labels that the models predict, {held.method}"
         return
-    # A calibration that `calibrate` adds to a model later is not among the validated settings.
+    # Validation fits the settings again, so it ignores a calibration that was added to the model.
     calibration = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
     summary = f"log loss {held.log_loss:.4f} ({calibration}), {held.method}"
     if held.folds is not None:
@@ -168,14 +168,14 @@ def validation_lines(result: Validated) -> Iterator[str]:
 
 
 def smoothing_line(path: SmoothingPath) -> str:
-    """Which of the values of l would be chosen."""
+    """The value of l with the lowest loss."""
     left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
     return (f"l = {path.best:g} is what --l auto would choose of these ({path.method}, "
             f"{quantity(path.documents, 'document')}{left_out})")
 
 
 def online_lines(result: OnlineResult, rate: float | None = None) -> Iterator[str]:
-    """Measures of rows in order; ``rate`` is that for which thresholds were chosen."""
+    """Measures of an online validation; ``rate`` is the false positive rate of the thresholds."""
     from textnb.evaluation.online import HAM_SHARE
 
     yield f"{quantity(len(result.held), 'document')}, {result.held.method}"
@@ -209,7 +209,7 @@ def _not_judged(held: HeldOut) -> Iterator[str]:
 def export_lines(
     result: Exported, model: AnyModel, output: str, positive: Any = None
 ) -> Iterator[str]:
-    """What an export keeps of a model; the last line is its size."""
+    """Lines about an export: its terms, rounding and decision; the last line is its size."""
     from textnb.learning.memory_limit import byte_words
 
     pruned = result.pruned
@@ -221,10 +221,10 @@ def export_lines(
     chosen = [name for name in ("calibration", "decision")
               if getattr(model, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:
-        yield f"note: the model's {' and '.join(chosen)} held with all terms: the export has none"
+        yield f"note: the model's {' and '.join(chosen)} need all terms: the export has none"
     elif ("decision" in chosen and "decision" not in result.answers
             and not holds_lists(model)):
-        # A target answers with the most probable class; with one score, by its sign.
+        # A target predicts the class with the highest score, or, if it has one score, by its sign.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))

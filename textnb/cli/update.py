@@ -70,7 +70,7 @@ def update(
     file: ModelFile, rows: LabelledRows, options: UpdateOptions, ledger: LedgerOption,
     output: ModelOutput,
 ) -> None:
-    """Learn more labelled rows: the model is that of one training on all rows."""
+    """Learn more labelled rows: the model equals one that is trained on all rows."""
     target = output.target(file.model, *rows.inputs)
     rows.check_inputs()
     by_ledger = uses_ledger(file.model, output.output, ledger.ledger)
@@ -90,7 +90,7 @@ def update(
 def forget(
     file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: ModelOutput
 ) -> None:
-    """Take learned rows out again: the model is that of a training without them."""
+    """Forget rows: the model equals one that is trained without them."""
     from textnb.workflow import update as steps
 
     target = output.target(file.model, *rows.inputs)
@@ -102,7 +102,7 @@ def forget(
 def _learn_message(
     model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool
 ) -> bool:
-    """Learn one message without Polars, and return whether that was possible."""
+    """Learn one message without importing Polars. Return False if that is not possible."""
     from textnb.files.lock import lock_path
 
     if rows.as_class is None or len(rows.inputs) > 1:
@@ -132,7 +132,7 @@ def _change(
     model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool,
     activity: str, past_tense: str, step: Callable[..., Changes], *, forgets: bool = False,
 ) -> Changes:
-    """Change a model file by a step, and say what it has become."""
+    """Call ``step`` to change a model file, and print the size of the new model."""
     from textnb.workflow.rows import labelled_rows
     from textnb.workflow.update import change_model
 
@@ -173,7 +173,7 @@ class ModelFiles:
 
 @verb
 def merge(files: ModelFiles, output: NewModel) -> None:
-    """Add models: the result is that of one training on the documents of all."""
+    """Add models: the result equals one model that is trained on all their documents."""
     from textnb.learning import merging
     from textnb.learning.fitting import counts_that_add
     from textnb.storage.textmodel import load_fitted, save_fitted
@@ -205,7 +205,7 @@ class TwoModels(RowOptions):
     input: str | None = argument("Rows on which the decisions of both are compared.", None)
 
 
-# The most classes of a comparison that text shows; JSON has all.
+# The maximum number of classes that the text output shows; JSON has all.
 _SHOWN = 20
 
 

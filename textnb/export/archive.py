@@ -38,8 +38,8 @@ from textnb.files.require import read_document, reading_errors, require
 from textnb.runtime import __version__
 from textnb.text.tokens import Tokenizer
 
-# Version 2 added feature maps other than presence, and version 3 lists of labels. Bundles without
-# them have the earlier version, which older readers can read.
+# Version 2 added feature maps other than presence, version 3 added lists of labels. A bundle is
+# written in the lowest version that can hold it, so that older readers can read it.
 FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
@@ -80,7 +80,7 @@ def write_tables(
         try:
             words = bundle.words()
         except ExportError:
-            return  # no tables of characters say how texts are split
+            return  # this tokenizer can't be described by tables of characters
         (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")
 
 
@@ -112,7 +112,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     """
     if str(path) == "-":
         raise SourceError.unwritable(path, "an export is not written to standard output: name a "
-                                           "path (./- for one of that name)")
+                                           "path (./- for a file named -)")
     target = path.resolve()
     if not target.parent.is_dir():
         raise SourceError.unwritable(path, f"there is no folder {str(target.parent)!r}")
@@ -178,7 +178,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
 def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     classes = read_labels(form["classes"])
     labels = classes.tolist()
-    require(len(set(labels)) == len(labels), "its labels are not each once")
+    require(len(set(labels)) == len(labels), "its labels have duplicates")
     positive, reads = form["positive"], form["reads"]
     require(isinstance(form["target"], str), "its target is not a name")
     require(all(type(value) in (int, float) for value in form["intercept"]),
@@ -188,7 +188,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     names = [str(k) for k in range(len(labels))] if positive is None else ["w"]
     terms = table[first]
     require(terms.dtype == pl.String and not terms.null_count() and terms.is_unique().all(),
-            "its terms are not strings, each once")
+            "its terms are not distinct strings")
     weights = np.column_stack([table[name].cast(pl.Float64, strict=True).to_numpy()
                                for name in names]).astype(np.float64)
     intercept = np.array(form["intercept"], dtype=np.float64)
@@ -197,10 +197,10 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
             "a weight is not finite")
     above, tokenizer = form["above"], form["tokenizer"]
     require(above is None or (type(above) in (int, float) and 0 <= above < float("inf")),
-            "above is no number")
+            "above must be null or a finite number >= 0")
     is_multilabel = form["version"] > 2
     require(is_multilabel == (form.get("multilabel") is True),
-            "its version is not that of lists of labels")
+            "its version and multilabel do not match")
     features = presence_map(above)
     if form["version"] > 1:
         features = FeatureMap.from_dict(form["features"])
@@ -217,7 +217,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
                    "sigmoid" if is_multilabel else "softmax"), reads,
         None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
         form["trained"],
-        # A bundle may lack both, or hold them as null.
+        # Calibration and decision may be absent or null.
         None if form.get("calibration") is None else Calibration.from_dict(form["calibration"]),
         None if form.get("decision") is None else Decision.from_dict(form["decision"]),
         _read_answers(form))
@@ -229,7 +229,7 @@ def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
     require(isinstance(answers, list) and answers[:1] == ["scores"]
             and all(name in ANSWERS for name in answers), "its answers are unknown")
     require("decision" not in answers or bool(form.get("decision") or form.get("multilabel")),
-            "it answers with a decision that it does not have")
+            "its answers include a decision, but it has none")
     return tuple(answers)
 
 
@@ -245,7 +245,7 @@ def _json_scalar(value: Any) -> Any:
 
 
 def _why_not_replaced(target: Path, is_archive: bool) -> str:
-    """The reason not to replace a path; "" for a bundle with no other files, or an empty folder."""
+    """Why a path can't be replaced; "" if it is an empty folder or a bundle without other files."""
     if is_archive or not target.is_dir():
         is_bundle, other = is_archive and _is_bundle(target), []
     else:
@@ -273,7 +273,7 @@ def _is_bundle(target: Path) -> bool:
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a file is not part of a bundle: compiled there, or added by a user."""
+    """Whether to ignore a file: it is compiled in the folder, or added by a user."""
     name = name.casefold()
     return name.endswith(_COMPILED) or not (
         name.startswith(_OF_TARGETS) or name in {own.casefold() for own in _OWN})

@@ -35,9 +35,10 @@ from textnb.text.tokens import Tokenizer, check_exact
 Reads = Literal["text", "terms", "features"]
 # The possible answers of a target's file. Labels are always among them.
 ANSWERS = ("scores", "probability", "decision")
-# The steps of feature maps that a bundle describes. A target may know fewer.
-# Exports write each weight: 1 GiB of them.
+# The maximum number of weights of an export, which writes each of them (8 bytes):
+# 1 GiB in all.
 _MAX_WEIGHTS = 1 << 27
+# The steps of feature maps that a bundle can have. A target may support fewer.
 _COUNTED: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
 STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
     "text": _COUNTED, "terms": _COUNTED, "features": (Presence, Center)}
@@ -58,15 +59,15 @@ class Bundle:
     columns : tuple of str
         Text columns; for features, their names.
     positive : label or None
-        If given, the form has two classes and is exported as one ``w`` and ``b``: this class is the
-        answer where ``w·x + b > 0``.
+        If given, the form has two classes and is exported as one ``w`` and ``b``; this class is
+        predicted if ``w·x + b > 0``.
     provenance : mapping
         Provenance: estimator, parameters, documents per class, log priors (base e).
     calibration : Calibration or None
-        For probabilities. Scores are not calibrated.
+        Applied to probabilities, not to scores.
     decision : Decision or None
-        Of lists of labels, targets answer by it. Of one class, they answer with the most probable
-        class, and with its answer as well where it is among ``answers``.
+        For lists of labels, targets predict with it. For one class per row, they predict the most
+        probable class, and add the decision if ``answers`` has it.
     answers : tuple of {"scores", "probability", "decision"}
         What the target's file answers with.
     """
@@ -122,7 +123,7 @@ class Bundle:
 
     @property
     def gives_decisions(self) -> bool:
-        """Whether the answers have a decision; of lists of labels, it is the answer itself."""
+        """Whether answers have a column ``decision``; never for lists of labels."""
         return "decision" in self.answers and not self.is_multilabel
 
     @property
@@ -142,12 +143,12 @@ class Bundle:
         return [None if k is None or k < 0 else self.labels[k] for k in places]
 
     def labels_of(self, chosen: Iterable[ArrayLike]) -> list[list[Any]]:
-        """The list of labels of each row, by whether it has each label."""
+        """Convert the rows of a boolean matrix (n_rows, n_labels) to lists of labels."""
         return [[self.labels[k] for k in np.flatnonzero(row)] for row in chosen]
 
     @property
     def thresholds(self) -> Floats:
-        """Of lists of labels, the numbers that scores must exceed: float64 (n_labels,).
+        """The threshold of each label, for lists of labels: float64 (n_labels,).
 
         All are finite: infinite ones are the smallest and largest float, below and above every
         score.
@@ -178,7 +179,7 @@ class Bundle:
         return self.tokenizer
 
     def words(self) -> Words:
-        """The words of texts, for targets that split them; ExportError if they are not portable."""
+        """How a target splits texts into words. Raises ExportError if it can't do so."""
         return portable(self.splitter.plan(), self.columns)
 
     @cached_property
@@ -237,8 +238,8 @@ class Bundle:
                   ) -> NDArray[np.bool_]:
         """Mask of the rows whose two best scores are equal within a tolerance: (n_rows,).
 
-        Of lists of labels, of the rows where a score is equal to its threshold, or labels on both
-        sides of the last rank are equal. Rounding decides their labels. A text without known terms
+        For lists of labels: if a score equals its threshold, or the scores of the last label that
+        ``ranks`` allow and the next are equal. Rounding decides these. A text without known terms
         is not among them, as its scores are the intercepts exactly.
         """
         if self.is_multilabel:
@@ -297,8 +298,8 @@ class Bundle:
         form = replace(self.form, weights=self.form.weights[places],
                        terms=tuple(self.terms[t] for t in places),
                        features=self.form.features.select(places))
-        # Calibration and decision were chosen with all terms, and do not hold for fewer. Lists of
-        # labels need thresholds, and have no others.
+        # Calibration and decision are valid only with all terms, so they are dropped. Lists of
+        # labels need thresholds, so they keep the decision, as stale.
         decision = self.decision if self.is_multilabel else None
         return replace(self, form=form, calibration=None, decision=decision and decision.as_stale(
             "terms were left out"), answers=tuple(
@@ -360,7 +361,7 @@ def bundle_of(
 def two_columns(
     labels: Sequence[Any], positive: Any, w: Floats, b: float
 ) -> tuple[Floats, Floats]:
-    """The weights and intercepts of two classes, of which the other than ``positive`` gets 0.
+    """The weights and intercepts of two classes; those of the negative class are 0.
 
     So the difference of the two scores is w·x + b.
     """

@@ -147,9 +147,9 @@ class Server:
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._signals.add(number))
-        if self._settings.tellers:
-            _check_learning(self._settings.models)
         try:
+            if self._settings.tellers:
+                _check_learning(self._settings.models)
             started = [self._start(number) for number in range(self._settings.workers)]
             self._workers = [(worker, time.monotonic()) for worker in started]
             for worker in started:

@@ -9,7 +9,7 @@ from textnb.frames.cloud import hide_secrets
 
 
 def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.LazyFrame:
-    """The rows for which a condition holds; all of them without one.
+    """Select the rows for which a condition is true; all rows if there is no condition.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
 def empty_choice(
     frame: pl.LazyFrame, condition: str | None, name: str, source: str
 ) -> str | None:
-    """The message if a condition leaves no rows; None if it leaves some, or is None.
+    """The error message for a condition that no row fulfils; None if there are rows.
 
     Parameters
     ----------

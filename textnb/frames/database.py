@@ -2,7 +2,7 @@
 
     query, URL or Engine  ->  LazyFrame
 
-PostgreSQL by ADBC (its own binary copy), or any database that SQLAlchemy reaches. In PostgreSQL the
+PostgreSQL is read with ADBC (binary COPY), other databases with SQLAlchemy. In PostgreSQL the
 query runs inside ``SELECT columns FROM (query)``, so that only the columns that are used are sent,
 and values without a type of Polars (enumerations, JSON, UUIDs) come as text from both drivers.
 """
@@ -45,10 +45,10 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "varchar": (1043, pl.String(), None), "date": (1082, pl.Date(), None),
     "timestamp": (1114, pl.Datetime("us"), None),
     "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
-# A query that reads, after comments and parentheses: a driver may run any other at once.
+# The start of a query that only reads. Others are refused, because a driver could execute them.
 _READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values|table|from)\b",
                     re.IGNORECASE | re.DOTALL)
-# For the error of two columns with one name: what has them, and what to do about it.
+# Arguments of `check_distinct`, for the error about duplicate column names.
 _APART = ("the query", "name them apart with AS")
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
@@ -60,8 +60,8 @@ def scan_database(
     """The rows of a query as a LazyFrame that reads them in batches when it is collected.
 
     A projection, a filter and a row limit are honoured: in PostgreSQL only the columns that are
-    used are sent, filters are applied to each batch, and where no more rows are needed, no more are
-    read and the connection is closed. It is closed after errors and interrupts too; but if the work
+    used are sent, filters are applied to each batch, and reading stops after the last row that is
+    needed. Then the connection is closed, also after errors and interrupts; but if the work
     on the rows fails (for example, ``fit`` meets a null label), Polars releases the connection only
     with its next query. The query runs once per pass over the rows; their order is only fixed by an
     ``ORDER BY``.
@@ -175,7 +175,7 @@ class _Reader(ABC):
         """The rows of some columns. Closing the iterator closes the connection."""
 
     def select(self, types: Types) -> str:
-        """The query for some columns, in PostgreSQL. A comment may end the user's last line."""
+        """Select some columns of the query in PostgreSQL; the query may end with a -- comment."""
         chosen = ", ".join(
             _quote(name) if cast is None else f"{_quote(name)}::{cast} AS {_quote(name)}"
             for name, (_, cast) in types.items())
@@ -193,7 +193,7 @@ class _Adbc(_Reader):
         except ImportError:
             raise _missing("reading PostgreSQL takes its ADBC driver and PyArrow") from None
         self._connect: Any = dbapi.connect
-        # A failure amid the rows is an OSError.
+        # If the connection fails while rows are read, ADBC raises OSError.
         self.failures = (dbapi.Error, OSError)
 
     def types(self) -> Types:
@@ -239,20 +239,20 @@ class _SqlAlchemy(_Reader):
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         steps = self._steps(types)
-        # The engine reads from several threads, and some drivers allow only the connecting one.
+        # Polars may read from several threads; some drivers allow only the thread that connected.
         with ThreadPoolExecutor(1) as thread:
             try:
                 while (batch := thread.submit(next, steps, None).result()) is not None:
                     yield batch
             finally:
-                # Starting a thread is refused at the interpreter's end, when the connection ends
-                # too.
+                # At the exit of the interpreter no thread can start, and the connection is closed
+                # anyway.
                 with suppress(RuntimeError):
                     thread.submit(steps.close).result()
 
     def _steps(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         schema = _schema(types)
-        # A cursor on the server, where the driver has one.
+        # A server-side cursor, if the driver has one.
         with self._result(self.select(types) if self._is_postgres else self.query,
                           stream_results=True, max_row_buffer=_ROWS) as result:
             names = list(result.keys())
@@ -294,7 +294,7 @@ def _frame(
             # In a text column, all values become text: SQLite may hold numbers there.
             column = pl.Series(name, values, dtype=dtype, strict=dtype != pl.String)
             if column.null_count() > sum(value is None for value in values):
-                # In a column of type Null, the engine makes null of all values.
+                # Polars converts all values of a column of type Null to null.
                 raise TypeError("the first rows are null, others are not")
             series.append(column)
         except (TypeError, pl.exceptions.PolarsError, OverflowError) as error:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import polars as pl
 
-from textnb.errors import SchemaError, SourceError, first_line
+from textnb.errors import SchemaError, SourceError, first_line, quantity
 from textnb.frames.batches import ROWS
 from textnb.frames.paths import ENGINE
 from textnb.frames.sources import OnSkip, lazy_frame_from
@@ -83,16 +83,17 @@ def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
     """The first file and its schema; if files may be left out, the most frequent schema."""
-    schemas = []
+    schemas, first_error = [], None
     for path in files if on_skip is not None else files[:1]:
         try:
             with _reading(path):
                 schemas.append((path, open_lazily(path).collect_schema()))
-        except SourceError:
+        except SourceError as error:
             if on_skip is None:
                 raise
+            first_error = first_error or error
     if not schemas:
-        raise SourceError(f"none of the {len(files)} files can be read; the first is {files[0]}")
+        raise SourceError(f"none of the {quantity(len(files), 'file')} can be read: {first_error}")
     times = Counter(frozenset(schema.items()) for _, schema in schemas)
     return max(schemas, key=lambda each: times[frozenset(each[1].items())])
 

@@ -1,4 +1,4 @@
-"""Checks of the fields of a model, so that the command line and jobs can set all of them."""
+"""Checks that the command line and jobs can set each field of a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.runtime.settings import Setting, declared, type_of
 
-# Names that `textnb train` and `[model]` of jobs use for other settings.
+# A model can't have fields with these names: `textnb train` and jobs use them for other settings.
 RESERVED = frozenset({
     "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
@@ -44,14 +44,14 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
             raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "
                                  "key of jobs: give it another name")
         if field.name in hidden:
-            raise ParameterError(f"{the_field} hides what every model has under this name: write "
+            raise ParameterError(f"{the_field} replaces an attribute that every model has: write "
                                  "it without a type, or give the field another name")
         if not facts.is_option:
             continue
         if type_of(field).removesuffix(" | None") not in _TYPES:
             raise ParameterError(f"{the_field} has the type {type_of(field)}, and settings are "
                                  "bool, int, float or str, or one of these | None; one that only "
-                                 "Python has is a setting(..., is_option=False)")
+                                 "Python can set is a setting(..., is_option=False)")
         reading = _reading(field, facts)
         other, theirs = known.get(field.name, (model, reading))
         if reading != theirs:
@@ -61,5 +61,5 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
 
 
 def _reading(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
-    """How the command line reads a setting."""
+    """The type, choices and minimum by which the command line parses a setting."""
     return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.minimum

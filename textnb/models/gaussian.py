@@ -34,10 +34,10 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
         Share of the largest variance of a feature, over all rows, that is added to all variances.
         It is computed from all rows, even after `partial_fit`.
     shared_variance : bool
-        One variance per feature for all classes (divisor n), which makes the form linear.
+        One variance per feature for all classes (divisor n), so that scores are linear in x.
     class_weight : mapping of label to number, "balanced" or None
-        Weights of the rows of classes, as in `MultinomialNB`: in priors, the shared variance and
-        ``epsilon_``. (The other models of feature tables take ``priors``.)
+        Weights of classes, as in `MultinomialNB`. They affect the priors, the shared variance
+        and ``epsilon_``. (The other models of feature tables take ``priors``.)
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     kind = "gaussian"
     diagonal = True
 
-    var_smoothing: float = setting(1e-9, "Share of the largest variance added to all.",
+    var_smoothing: float = setting(1e-9, "Share of the maximum variance to add to all variances.",
                                    is_common=False, range=AT_LEAST_0)
     shared_variance: bool = setting(False, "One variance per feature for all classes.",
                                     is_common=False)

@@ -1,4 +1,4 @@
-"""Models that learn from all rows at once: sums of counts do not suffice."""
+"""Models whose weights need all rows at once; they can't be computed from counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RowModel(Model):
 
     required: ClassVar[tuple[str, ...]] = ("_learn",)
     from_counts: ClassVar[bool] = False
-    # Why counts do not suffice.
+    # The reason in errors of `derive`.
     learns_from: ClassVar[str] = "learns from rows"
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
@@ -57,7 +57,7 @@ class RowModel(Model):
 
     @property
     def n_iter_(self) -> int:
-        """The largest number of passes of a solver."""
+        """The number of passes of the solver; the maximum if there are several solvers."""
         if self._learned.n_iter is None:
             raise AttributeError(f"{self.name} has no solver")
         return self._learned.n_iter

@@ -1,7 +1,7 @@
 """How much memory is free, and an error for tables that would not fit.
 
 A model has classes times terms numbers: with thousands of classes a small file makes a large model.
-Its size is known before it is allocated, and a process that the system kills can report nothing.
+So its size is checked before it is allocated: if the system kills the process, there is no error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_room(
     name : str
         What the tables are, for the message.
     freed : int
-        Bytes of the tables that are allocated already, or are freed before the tables are full.
+        Bytes to subtract: tables that are allocated already, or memory that is freed in time.
     log : bool
         Whether to log the size of large tables.
     stored : int, optional
@@ -128,7 +128,7 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
         else:
             continue
         group = root / path.lstrip("/")
-        # In a container its own group may be the root, whatever the path says.
+        # In a container, the group of the process may be mounted as the root, not at this path.
         for folder in {root, group, *group.parents} if group.is_dir() else {root}:
             if folder != root and root not in folder.parents:
                 continue
@@ -140,7 +140,7 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
             except (OSError, ValueError, IndexError):
                 continue
             if limit != "max":
-                # Pages of files that nobody uses are given away on demand.
+                # The system frees cached pages of files on demand, so they count as free.
                 yield int(limit), int(used) - cached
 
 

@@ -26,7 +26,7 @@ from textnb.scoring.columns import (
 )
 
 Watch = Callable[[pl.DataFrame, SparseRows], None]
-# Rows that are scored at a time, times classes: with many classes, few rows.
+# The maximum number of scores (rows times classes) that are computed at a time.
 _MAX_SCORES = 1 << 21
 
 
@@ -36,12 +36,12 @@ def rows_at_a_time(n_classes: int) -> int:
 
 
 def lengths(fitted: Fitted, rows: SparseRows) -> Floats:
-    """The sum of the counts, or of the present terms, that are scored in each row."""
+    """The length of each row: the sum of its values after the feature map."""
     return np.asarray(fitted.form.used(rows).sum(axis=1), dtype=np.float64)
 
 
 def calibrate_scores(fitted: Fitted, rows: SparseRows, scores: Floats) -> Floats:
-    """Scores whose softmax is the probability of each class; calibrated if the model is."""
+    """Scores whose softmax is the probability of each class. Applies the calibration, if any."""
     if fitted.calibration is None:
         return scores
     return fitted.calibration.apply(scores, lengths(fitted, rows))
@@ -53,7 +53,7 @@ def score_frame(
 ) -> pl.LazyFrame:
     """The frame with the columns of the answers, still lazy.
 
-    The answers to a row that is impossible under every class (``l = 0``) are null.
+    If a row is impossible under every class (``l = 0``), its answers are null.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def score_frame(
     watch : callable, optional
         Called with each batch, and the counts of its known terms, in the thread that scores it.
     on_end : callable, optional
-        Called each time all rows were answered.
+        Called each time the last row was scored.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def explain_labels(
     rows : SparseRows
     scores : float64 (n_rows, n_labels)
     row, place : int64 (n_pairs,)
-        Rows, and the places of their labels to explain.
+        Pairs to explain: the index of a row, and the index of a label.
     k : int
     """
     label_rows = rows[row]
@@ -136,7 +136,7 @@ def explain_labels(
 def _explain(
     fitted: Fitted, rows: SparseRows, scores: Floats, possible: pl.Series, k: int
 ) -> dict[str, pl.Series]:
-    """What decides the best class of each row, against the runner-up."""
+    """The terms that decide between the best class of each row and the runner-up."""
     best, every = best_class(scores), np.arange(len(scores))
     intercept, weights = fitted.form.intercept, fitted.form.weights
     values = fitted.form.used(rows)
@@ -154,8 +154,8 @@ def _explain(
             contribution -= values.data * weights[values.indices, runner[row]]
             base, score = base - intercept[runner], score - scores[every, runner]
         against = fitted.labels.gather(pl.Series(runner))
-        # A term that the runner-up requires and that the text lacks is not in the text, so
-        # that its infinite contribution goes to the intercept.
+        # If the text lacks a term that the runner-up requires, the contribution is infinite. The
+        # term is not in the list of terms of the text, so the intercept gets this infinity.
         of_terms = np.bincount(row, weights=contribution, minlength=len(best))
         base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)
     columns = {"runner_up": against, "score": pl.Series(score), "intercept": pl.Series(base),

@@ -48,7 +48,7 @@ Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
 # A text, or a list of tokens; or several of these by their columns.
 Text = str | Sequence[str] | Mapping[str, str | Sequence[str] | None]
-# Up to this number of texts are scored without a frame, because building one would take longer.
+# The maximum number of texts that are scored without building a frame, which is faster for few.
 _FEW = 16
 
 
@@ -137,7 +137,7 @@ def matrices(
 def score_batch(
     fitted: Fitted, rows: pl.DataFrame, watch: Watch | None = None
 ) -> tuple[Floats, Floats]:
-    """Scores of a batch of rows, and the counts that were scored in each.
+    """The scores and the lengths of the rows of a batch.
 
     Parameters
     ----------
@@ -237,14 +237,14 @@ def decision_values(fitted: Fitted, X: Rows) -> Floats:
 
 
 def log_probabilities(fitted: Fitted, X: Rows) -> Floats:
-    """log P(class | text), or log P(label | text) of each label for itself."""
+    """log P(class | text), or log P(label | text) of each label, independent of the others."""
     scores = _with_all_labels(fitted, posterior_scores(fitted, X))
     return (log_sigmoid(scores) if fitted.is_multilabel
             else log_posterior(possible_scores(scores)))
 
 
 def _with_all_labels(fitted: Fitted, scores: Floats) -> Floats:
-    """The scores of all columns of y, if that was a matrix: also of labels that no row had."""
+    """The scores of all columns of y if y was a matrix, including labels that no row had."""
     if fitted.indicator is None:
         return scores
     return fitted.indicator.widen(scores, fitted.classes, -np.inf)
@@ -309,7 +309,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
 
 
 def _all_right(predicted: list[list[Any]], y: Any) -> float:
-    """The share of documents of which exactly the right labels are predicted."""
+    """Subset accuracy: the share of documents whose predicted and true labels are equal."""
     actual = y.to_list() if isinstance(y, pl.Series) else list(y)
     if len(actual) != len(predicted):
         raise DataError(f"{quantity(len(predicted), 'document')} and "
@@ -321,7 +321,7 @@ def _all_right(predicted: list[list[Any]], y: Any) -> float:
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
     """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
-    # As scikit-learn's CountVectorizer has them: a caller's sums of int32 could wrap.
+    # int64 as in scikit-learn's CountVectorizer, because sums of int32 could overflow.
     counts = stack_blocks(list(matrices(fitted, X)), len(fitted.terms), np.int64)
     if fitted.settings.binary:
         counts.data[:] = 1
@@ -365,7 +365,7 @@ def _explain_labels(
     scores, thresholds = fitted.form.scores(rows), label_thresholds(classes, fitted.decision)
     chosen = choose_labels(scores, classes, fitted.decision)[0]
     if labels is None:
-        # If no label is predicted, the nearest one is explained.
+        # If no label is predicted, explain the label whose score is closest to its threshold.
         place = np.flatnonzero(chosen)
         if not len(place):
             place = np.array([np.argmax(scores[0] - thresholds)])
@@ -381,7 +381,7 @@ def _explain_labels(
 def highlight(
     fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
 ) -> Explanation | LabelExplanation:
-    """Explain one text to look at: see `TextClassifier.highlight`."""
+    """Explain one text with its terms highlighted: see `TextClassifier.highlight`."""
     frame, tokenizer = row_of(fitted, text), fitted.settings.tokenizer
     table = _explain(fitted, frame, k, labels)
     lists, row = fitted.is_multilabel, frame.row(0, named=True)

@@ -1,6 +1,6 @@
 """Counts texts without a term that the model knows, and names the likely cause.
 
-If most texts hold no known term, all of them get the same answer, and no other figure shows that.
+If most texts have no known term, they all get the same answer, and no other measure shows this.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from textnb.errors import UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 from textnb.text.characters import UNSPACED
 
-# Unless it is cut, a token of such a script is a phrase or a sentence.
+# In scripts without spaces, a token is a phrase or a sentence, if the tokenizer does not split it.
 SPACELESS = f"[{UNSPACED}]"
 # In fewer texts, the share without a known term means nothing.
 MIN_TEXTS = 20
 # In fewer documents nearly every term occurs once, in any language.
 _MIN_LEARNED = 100
-# On nine corpora of words in English and Bengali, at most 5 % of the texts hold no known term after
-# a thousand were learned, but 93 % if the tokenizer looks for words in a language without spaces.
+# After `fit` on 1,000 texts, the share of texts without a known term is at most 5 % on nine corpora
+# in English and Bengali, and 93 % if a tokenizer of words reads a language without spaces.
 MANY = 0.3
 _MAX_UNKNOWN = 0.5
 _SAMPLE = 1000
@@ -53,11 +53,11 @@ class TermCoverage:
     texts : int
         Rows that hold more than white space.
     textless : int
-        The other rows: their texts are null, empty or only white space.
+        Rows whose texts are null, empty or only white space.
     without : int
-        Those of them without a known term.
+        Rows among ``texts`` without a known term.
     spaceless : int
-        Those of ``without`` in a script without spaces between words.
+        Rows among ``without`` in a script without spaces between words.
     """
 
     def __init__(self, columns: Sequence[str], words: bool = True):
@@ -101,8 +101,8 @@ class TermCoverage:
     def log(self) -> None:
         """Log the message, if there is one, and start again.
 
-        It is for the engine's threads, in which a filter that turns warnings into errors would end
-        a query.
+        Used in the threads of Polars, because a warning that becomes an error there would end the
+        query.
         """
         if self.message:
             logging.getLogger("textnb").warning(self.message)
@@ -122,11 +122,11 @@ def warn_of_lone_terms(
     Parameters
     ----------
     terms : polars.Series of String
-        The columns.
+        The terms that the model has.
     total : (n_terms,)
         Number of occurrences of each.
     tokens, documents : int
-        Number of all tokens, also of other terms, and of documents.
+        Number of all tokens, including those of terms that are left out, and of documents.
     words : bool
         See `TermCoverage`.
     """
@@ -137,7 +137,7 @@ def warn_of_lone_terms(
     if unknown <= _MAX_UNKNOWN:
         return
     few = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
-    # Single words of such a script have two or three characters.
+    # In scripts without spaces, single words have two or three characters.
     phrases = few.str.contains(SPACELESS) & (few.str.len_chars() >= _PHRASE)
     spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
     if silent > MANY or spaceless:

@@ -1,4 +1,4 @@
-"""A plan as Polars expressions: the engine that runs every step of the package.
+"""Polars expressions for a plan. They implement every step of a plan.
 
     String -> [cleaning] -> String -> [splitting] -> List(String) -> [then] -> List(String)
 """
@@ -80,7 +80,7 @@ def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     """Each text column after the cleaning steps, as input of the splitting step.
 
-    A column of tokens stays List(String), of tokens that are cleaned and not empty.
+    A column of tokens stays List(String); its tokens are cleaned, and empty ones are dropped.
     """
     check_fork()
     columns = _columns(text)
@@ -133,7 +133,7 @@ def separators(plan: Plan) -> Separators | None:
 
 
 def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """`tokens_expr` by `separators`: short runs and empty strings are still among the tokens.
+    """`tokens_expr` with `separators`; the result also has short runs and empty strings.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def cleaned_strings(plan: Plan, strings: Sequence[str]) -> list[str]:
 
 
 def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
-    r"""The words of stored n-grams, as they stand there: List(String).
+    r"""The words of n-grams of a vocabulary, still escaped: List(String).
 
     Examples
     --------
@@ -200,7 +200,7 @@ def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
         return terms.str.split(" ")
     # A word is never empty, so a run of other characters and escaped pairs is one word.
     words, term = pl.col("term").str.extract_all(r"(?s)(?:[^\\ ]|\\.)+"), pl.col("term")
-    # What no text can hold is one word.
+    # A term that can't come from a text is treated as one word.
     return terms.to_frame("term").select(
         pl.when(words.list.join(" ") == term, term != "").then(words)
         .otherwise(pl.concat_list(term))).to_series()
@@ -223,7 +223,7 @@ def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
 
 def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
     """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
-    # Without a cast of the column itself, which would make one token of a text.
+    # Cast the elements, not the column: a String column would become lists of one token.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
     # In two steps: an expression that is twice in a filter is evaluated twice.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
@@ -289,7 +289,7 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
             case NGrams(min_n=min_n, max_n=max_n):
                 value = _ngrams(value, min_n, max_n)
             case OwnCode():
-                # The subclass's code calls this, or replaces it.
+                # The method of the subclass calls this function, or does not use it.
                 pass
             case _:
                 raise ParameterError(f"{step.setting}: expressions do not know this step of the "
@@ -303,7 +303,7 @@ def unspaced_class(members: str) -> str:
 
 
 def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
-    """The pattern of the tokens of `WordsAndKinds`, where pairs are apart from each other."""
+    """The pattern of the tokens of `WordsAndKinds`, for text in which spaces separate pairs."""
     words = [f"[{members}]{{{min_length},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
     return "|".join([kinds_pattern(kinds), *words])
 
@@ -311,10 +311,10 @@ def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str,
 def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:
     """Cleaned text in which each stretch of these characters is replaced by its pairs.
 
-    Texts without such characters only pay for the search: they are null in the further steps.
+    Texts without these characters are null in the further steps, which saves time.
     """
     cleaned = _run(cleaning, text, "")
-    # Lower-casing neither makes such characters nor changes them, and takes longer than the search.
+    # Lower case does not change these characters; a search in the original text is faster.
     known = Lowercase | TurkicLowercase
     searched = text if all(isinstance(step, known) for step in cleaning) else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")

@@ -124,7 +124,7 @@ def _read(
             # Within words, n-grams have one space in place of any white space.
             spans, covering = _characters(
                 cleaned if isinstance(splitting, Characters) else re.sub(r"\s", " ", cleaned),
-                contributions)
+                contributions, plan.prefixes(columns)[[*columns].index(column)])
             return _Column(text, _moved(spans, place_of), covering)
         split = Plan((*plan.cleaning, splitting))
         spans, words = _placed(tokens(tokens_expr(split, column)), cleaned)
@@ -175,7 +175,9 @@ def _placed(words: Sequence[str], cleaned: str) -> tuple[Spans, Covering]:
     return spans, covering
 
 
-def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans, Covering]:
+def _characters(
+    cleaned: str, contributions: Mapping[str, float], prefix: str
+) -> tuple[Spans, Covering]:
     """Spans of the words, and the n-grams with the words of the characters that each covers."""
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)
@@ -183,11 +185,14 @@ def _characters(cleaned: str, contributions: Mapping[str, float]) -> tuple[Spans
     padded = f" {cleaned} "
     covering = []
     for term in contributions:
-        start = padded.find(term)
-        while start >= 0 and term:
-            places = range(start - 1, start - 1 + len(term))
+        ngram = term.removeprefix(prefix)
+        if prefix and ngram == term:
+            continue
+        start = padded.find(ngram)
+        while start >= 0 and ngram:
+            places = range(start - 1, start - 1 + len(ngram))
             covering.append((term, [word_at[place] for place in places if place in word_at]))
-            start = padded.find(term, start + 1)
+            start = padded.find(ngram, start + 1)
     return spans, covering
 
 

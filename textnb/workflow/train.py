@@ -38,7 +38,7 @@ class Trained:
     ----------
     model : Fitted or TableClassifier
     without_threshold : TextnbError or None
-        Why the threshold that mail has by default was not chosen.
+        The reason why no default threshold was chosen for mail; None if there is one.
     """
 
     model: AnyModel
@@ -48,7 +48,7 @@ class Trained:
 def for_mail(
     options: TrainOptions, names: Collection[str], source: str, format: str | None
 ) -> TrainOptions:
-    """The options that suit mail, if the rows are mail and ``names`` has none of these options."""
+    """The default options for mail, if the rows are mail and ``names`` has no option of a model."""
     recipe = mail_recipe(names)
     if not recipe or not is_mail(source, format):
         return options
@@ -64,8 +64,8 @@ def training_of(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
     ----------
     kind : str
     settings : mapping
-        Settings of columns, limits, learning, the model, and the tokenizer: beside the others, or
-        as ``tokenizer``. Names of other things are left out.
+        Settings of columns, limits, learning and the model. Those of the tokenizer are keys of
+        their own, or a mapping ``tokenizer``. Other keys are ignored.
 
     Raises
     ------
@@ -146,9 +146,9 @@ def check_training(options: TrainOptions) -> None:
         Limits(limits.min_df, limits.max_df, limits.max_features)
         check_memory_limit(memory_size(limits.memory_limit), model, has_vocabulary=False)
         if not names or len(set(names)) < len(names):
-            raise ParameterError.naming("{text} must be a column, or several different ones")
+            raise ParameterError.naming("{text} must be one or more columns, without repeats")
     if columns.label in names:
-        raise ParameterError(f"the label column {columns.label!r} is also one that is read")
+        raise ParameterError(f"the label column {columns.label!r} is also a text or feature column")
     if columns.label in ("predicted", "decision"):
         raise ParameterError.naming("{label} is the name of an answer: rename the column",
                                     label=Mention("label", repr(columns.label)))
@@ -173,8 +173,8 @@ def _check_learning(options: TrainOptions) -> None:
     kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
     if rate and options.kind not in kinds:
         raise ParameterError.naming(
-            "{false_positives} is for {model}, which scores documents by models of others as it "
-            "learns; for other models, use textnb threshold",
+            "{false_positives} is for {model}, which cross-validates its scores during the fit; "
+            "for other models, use textnb threshold",
             model=Mention("model", ", ".join(kinds)))
     if not 0 < learning.confidence < 1:
         raise ParameterError.out_of_range("confidence", "above 0 and below 1", learning.confidence)

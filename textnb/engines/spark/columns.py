@@ -95,12 +95,12 @@ def _label_type(frame: DataFrame, label: str) -> DataType:
 def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
     """Raises ParameterError if text columns hold lists of tokens."""
     if tokenizer.segmenter is not None:
-        raise ParameterError("a model file holds no segmenter, and Spark's workers read one; split "
-                             "the texts before, and join the tokens to texts of one space between "
-                             'them: Tokenizer(pattern="[^ ]+")')
+        raise ParameterError("Spark's workers read a model file, which holds no segmenter; split "
+                             "the texts first, join their tokens with single spaces, and use "
+                             'Tokenizer(pattern="[^ ]+")')
     if tokenizer.columns_of_tokens(text):
         raise ParameterError(f"token_columns={tokenizer.token_columns!r}: Spark reads texts only; "
-                             "join the tokens to texts of one space between them, and fit with "
+                             "join the tokens with single spaces, and fit with "
                              'Tokenizer(pattern="[^ ]+")')
 
 
@@ -169,7 +169,7 @@ def _kind(dtype: DataType) -> str:
 
 
 def number_columns(frame: DataFrame) -> DataFrame:
-    """Rename the columns c0, c1 ..., so that dots, cases and repeated names have no effect."""
+    """Rename columns to c0, c1 ..., so that dots, upper case and duplicates in names are safe."""
     return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 

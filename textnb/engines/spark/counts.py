@@ -1,15 +1,15 @@
 """Counts of texts per partition, and their sums in Spark.
 
     partition  ->  label, term, count                       one row per class and term
-                   (null), term, count, occurrences         its documents, if they are counted
-                   label, (null), count                     documents of the class (null), (null),
-                   count                    rows without a label
-    (null), term, count, whole               all documents, if these have lists of labels
-    (null), (null), count, whole             their number
+                   (null), term, count, occurrences         document frequency, if needed
+                   label, (null), count                     documents of the class
+                   (null), (null), count                    rows without a label
+                   (null), term, count, whole               all documents, for lists of labels
+                   (null), (null), count, whole             the number of documents
     shuffle    ->  the same, once for each (label, term, whole)
     driver     ->  Counts
 
-A task has the terms of its partition in memory, and the driver has the terms that are kept.
+A task holds the terms of its partition in memory; the driver holds the terms of the model.
 """
 
 from __future__ import annotations
@@ -150,11 +150,11 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
 
     limits = _limits(model)
     other_rows, of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
-    # Of lists of labels, what all documents have counted; else the sum over the classes.
+    # For lists of labels, the rows with ``whole``; else the sum over the classes.
     all_rows = "whole" if lists else "label IS NOT NULL"
     documents = other_rows.where(all_rows).agg(F.sum("count")).collect()[0][0]
     if not documents or other_rows.where("label IS NULL AND whole IS NULL").count():
-        # No model can be fitted, and these rows say why.
+        # There is nothing to fit. `_assemble` raises the error from these rows.
         return other_rows
     per_class = F.sum(F.when(F.expr(all_rows), F.col("count")))
     terms = of_terms.groupBy("term").agg(
@@ -174,7 +174,7 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
 
 def _check_collected(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
     """Raises VocabularyError if there are terms, and the limits leave none of them."""
-    # A row without a label and a term is an error or counts null labels, which `_assemble` raises.
+    # Rows with neither label nor term are errors or null labels, for which `_assemble` raises.
     whole = collected.filter(pl.col("whole"))
     if collected["term"].count() or collected["label"].null_count() > whole.height:
         return
