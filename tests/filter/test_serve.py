@@ -313,8 +313,7 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model: Path, tmp_path: Pa
     ("m.textnb --listen x --ham-class junk", 2,
      "has no class 'junk' that is not spam; its classes are 'ham', 'spam', and 'spam' is spam"),
     ("m.textnb --listen x --ham-class spam", 2, "has no class 'spam' that is not"),
-    # Its socket stays behind.
-    ("linear.textnb --listen y --allow-tell 0", 1, "NBLinear"),
+    ("linear.textnb --listen x --allow-tell 0", 1, "NBLinear"),
     ("junk.textnb --listen x", 1, "junk.textnb"), ("m.textnb", 2, "--listen")])
 def test_what_can_not_be_served_is_said_at_once(model, tmp_path, arguments, code, error):
     saved(tmp_path / "linear.textnb", NBLinear())
