@@ -9,6 +9,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ import pytest
 
 import textnb
 from tests.export.run import resealed
+from tests.export.tables import SPLITTING
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, verify_export
+from textnb.export.portable import Words, portable
 from textnb.export.targets import program
 
 NEWS = pl.DataFrame({
@@ -117,12 +120,12 @@ UNSOUND = "is not a sound textnb bundle"
 
 @pytest.mark.parametrize(("of", "change", "message"), [
     *other("plain", format=[("other", "not of format")],
-           version=[(4, "Upgrade with"), (3, "lists of labels"), ("1", "not of version 1 to 3"),
+           version=[(4, "Upgrade with"), (3, "its version and multilabel do not match"), ("1", "not of version 1 to 3"),
                     (0, "not of version 1 to 3")],
            above=[(float("inf"), "Infinity is not a number"), (-1, "above")],
            tokenizer=[(None, "no tokenizer"), ({"pattern": "("}, "capturing group"),
                       ({"surprise": 1}, "no setting 'surprise'")],
-           classes=[({"type": "string", "labels": ["x", "x"]}, "each once"),
+           classes=[({"type": "string", "labels": ["x", "x"]}, "its labels have duplicates"),
                     ({"type": "string", "labels": [1, 2, 3]}, "not of their type"),
                     ({"type": "float", "labels": [1.5]}, "float"),
                     ({"type": "string", "labels": []}, "not of their type")],
@@ -165,7 +168,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
         (lambda t: t.with_columns(pl.lit(None, pl.Float64).alias("1")), "a weight is not finite"),
         (lambda t: t.drop("2"), "not found|unable to find"),
         (lambda t: t.rename({"term": "word"}), "not found|unable to find"),
-        (lambda t: t.with_columns(pl.lit("twice").alias("term")), "each once"),
+        (lambda t: t.with_columns(pl.lit("twice").alias("term")), "its terms are not distinct strings"),
         (lambda t: t.with_columns(pl.lit("x").alias("0")), UNSOUND),
         (lambda t: t.with_columns(pl.lit(1e3).alias("0")), "give other scores")]),
     *(("golden.parquet", change, r"golden\.parquet") for change in [
@@ -313,3 +316,23 @@ def test_an_engine_that_misbehaves_is_stopped_and_named(to, code, message, tmp_p
     next(path.glob("model.*")).write_text(code)
     with pytest.raises(ExportError, match=message):
         verify_export(resealed(path))
+
+
+@dataclass(frozen=True)
+class MoreWords(Words):
+    """Words with a setting that no target knows."""
+
+    max_length: int | None = None
+
+
+@pytest.mark.parametrize("to", [to for to in SPLITTING if to != "polars"])
+def test_a_new_setting_of_words_is_refused_until_a_target_knows_it(to, tmp_path, monkeypatch):
+    def more(plan, columns):
+        words = portable(plan, columns)
+        return MoreWords(**{field.name: getattr(words, field.name) for field in fields(words)},
+                         max_length=4)
+
+    monkeypatch.setattr("textnb.export.bundle.portable", more)
+    with pytest.raises(ExportError, match="max_length=4: this target does not execute it"):
+        textnb.export_model(plain(), tmp_path / "model", to=to)
+    assert not list(tmp_path.iterdir())

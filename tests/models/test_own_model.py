@@ -217,8 +217,8 @@ def with_field(name, type_, default):
     (with_field("norm", float, 1.0), "another type or other choices than that of"),
     (with_field("power", str, "x"), "other choices than that of"),
     (with_field("tf", str, "x"), "other choices than that of"),
-    (with_field("derive", str, "x"), "hides what every model has"),
-    (with_field("term_z", object, None), "hides what every model has"),
+    (with_field("derive", str, "x"), "replaces an attribute that every model has"),
+    (with_field("term_z", object, None), "replaces an attribute that every model has"),
     (with_field("lam", complex, 1j), "has the type complex"),
     (with_field("lam", list[int], None), "has the type list")])
 def test_half_a_model_is_not_registered(model, message):
@@ -260,7 +260,8 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs():
     options |= {field.name for group in command.groups for field, _ in declared(group)} - own
     keys = {"kind", "tokenizer", *TextClassifier().get_params(deep=False),
             *textnb.Tokenizer().get_params()}
-    assert options | (keys - {"estimator"}) | {"help"} == RESERVED
+    names = options | (keys - {"estimator"}) | {"help"}
+    assert not names ^ RESERVED, "RESERVED in textnb/models/fields.py has other names"
 
 
 @pytest.mark.parametrize(("weigh", "message"), [

@@ -21,7 +21,8 @@ def test_contributions_are_shared_out_without_loss(name):
         assert "".join(piece for piece, _ in pieces["text"]) == text
         if text == TEXT:
             # Of n-grams of characters, those of white space alone cover no word.
-            blank = sum(value for term, value in given.items() if not term.removeprefix("text:").strip())
+            blank = sum(value for term, value in given.items()
+                        if not term.removeprefix("text:").strip())
             assert elsewhere == pytest.approx(7.0 + blank)
 
 

@@ -21,6 +21,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle, two_columns
+from textnb.export.portable import DESCRIBED
 from textnb.files.archive import (
     MAX_BYTES,
     SUMS,
@@ -78,7 +79,7 @@ def write_tables(
     golden.table(bundle).write_parquet(folder / GOLDEN)
     if bundle.reads != "features":
         try:
-            words = bundle.words()
+            words = bundle.words(DESCRIBED)
         except ExportError:
             return  # this tokenizer can't be described by tables of characters
         (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")

@@ -12,7 +12,7 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -178,9 +178,16 @@ class Bundle:
             raise ExportError("this form reads numbers, not texts")
         return self.tokenizer
 
-    def words(self) -> Words:
-        """How a target splits texts into words. Raises ExportError if it can't do so."""
-        return portable(self.splitter.plan(), self.columns)
+    def words(self, executes: Collection[str]) -> Words:
+        """How a target splits texts into words.
+
+        Raises
+        ------
+        ExportError
+            If words are not runs of characters, or need a field of `Words` that is not among those
+            that the target executes.
+        """
+        return portable(self.splitter.plan(), self.columns).executed_by(executes)
 
     @cached_property
     def weights(self) -> Floats:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, cast
 
@@ -33,6 +34,11 @@ from textnb.export.characters import (
 from textnb.text import plan as plans
 from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
+
+# The fields of `Words` that ``characters.json`` describes, as the page on file formats says.
+DESCRIBED = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
+             "escaped")
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,26 @@ class Words:
     def emoji(self) -> characters.Ranges:
         """Characters that the kind "emoji" keeps."""
         return characters.members(EMOJI)
+
+    def executed_by(self, names: Collection[str]) -> Words:
+        """These words, if an engine executes all that they ask for.
+
+        Parameters
+        ----------
+        names : collection of str
+            The fields that the engine executes.
+
+        Raises
+        ------
+        ExportError
+            If another field has a value that is not its default; the message names it.
+        """
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in names and value != field.default:
+                raise ExportError.for_tokenizer(f"{field.name}={value!r}: this target does not "
+                                                "execute it")
+        return self
 
     def is_member(self, character: str) -> bool:
         """Whether a character belongs to words."""
@@ -226,6 +252,6 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.NGrams():
                 words = replace(words, ngram_range=(step.min_n, step.max_n))
             case _:
-                raise refusal(f"{step.setting}: only Polars runs it")
+                raise refusal(f"{step.setting}: this target does not execute it")
     assert words.member, "a plan splits texts"
     return words

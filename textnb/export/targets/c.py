@@ -43,6 +43,10 @@ from textnb.text.characters import TURKIC
 # Larger data are in a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
 _EMBEDDED = 4 << 20
 _HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
+# The fields of `Words` that the template executes.
+_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
+             "escaped")
 _READS = {"text": 0, "terms": 1, "features": 2}
 _STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 _LOWERCASE, _TURKIC = 1, 2
@@ -167,7 +171,7 @@ def pack(bundle: Bundle) -> bytes:
     words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
     characters, changes = [b""] * 4, [b""] * 9
     terms, terms_homes = [b""] * 3, 0
-    own = bundle.words() if texts else None
+    own = bundle.words(_EXECUTES) if texts else None
     if bundle.reads != "features":
         terms, terms_homes = _table([term.encode() for term in bundle.terms], own)
     if own is not None:

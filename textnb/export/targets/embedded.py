@@ -21,6 +21,10 @@ from textnb.runtime import __version__
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 _LARGEST = sys.float_info.max
+# The fields of `Words` that the templates execute.
+_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
+             "escaped")
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
 # these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
 # others), for texts of which more than words is `kept`, or not (`unkept`), for n-grams of
@@ -112,7 +116,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = bundle.words().to_dict()
+        head["words"] = bundle.words(_EXECUTES).to_dict()
     if bundle.reads != "features":
         idf = {} if bundle.idf is None else {"idf": bundle.idf}
         return _inert({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})

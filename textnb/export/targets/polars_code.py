@@ -8,7 +8,7 @@ and pickle and eval are not safe for files from others. The code of tokens is wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
@@ -121,6 +121,13 @@ class _Column(str):
         return self.code
 
 
+def _operator(sign: str) -> Callable[[Any, object], Any]:
+    def record(left: _Recorder, right: object) -> _Recorder:
+        return _Recorder("(", left, f" {sign} ", _code_of(right), ")")
+
+    return record
+
+
 class _Recorder:
     """A value that records the code that makes it: calls on it are recorded, too."""
 
@@ -138,14 +145,15 @@ class _Recorder:
             parts += [", " if parts else "", f"{name}=" if name else "", _code_of(value)]
         return _Recorder(self, "(", *parts, ")")
 
-    def __add__(self, other: object) -> _Recorder:
-        return _Recorder("(", self, " + ", _code_of(other), ")")
-
-    def __ne__(self, other: object) -> _Recorder:  # type: ignore[override]
-        return _Recorder("(", self, " != ", _code_of(other), ")")
+    def __bool__(self) -> bool:
+        raise TypeError("a recorded value has no truth: it is known when the code runs")
 
     def __invert__(self) -> _Recorder:
         return _Recorder("~", self)
+
+    # The code compares and counts recorders by identity, so == is not recorded: `eq` is.
+    __add__, __sub__, __and__, __or__, __ne__, __lt__, __le__, __gt__, __ge__ = (
+        _operator(sign) for sign in ("+", "-", "&", "|", "!=", "<", "<=", ">", ">="))
 
     def _lines(self) -> list[str]:
         """Statements that return the value; a part that occurs twice becomes a variable."""

@@ -38,6 +38,10 @@ from textnb.export.targets.packed import CELLS_PER_VALUE, most_frequent
 from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
 from textnb.export.targets.sql_texts import chunks, number
 
+# The fields of `Words` that the scripts execute; `words` refuses some of their values.
+_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
+             "escaped")
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
            *sql_texts.TABLES)
@@ -195,7 +199,7 @@ class Sql(Program, sql_texts.Dialect):
 
     def words(self, bundle: Bundle) -> Words:
         """The words of texts; ExportError if the engine does not find them."""
-        words = bundle.words()
+        words = bundle.words(_EXECUTES)
         if words.normalize in ("NFC", "NFKC"):
             raise ExportError.for_tokenizer(
                 f"normalize={words.normalize!r}: it composes characters one after another, and "
