@@ -14,7 +14,6 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from importlib import import_module
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -253,21 +252,33 @@ def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
     if unknown or document["kind"] != "TextClassifier" or document["requires"]:
         raise Unsupported(f"{unknown[0]!r} among the model.json" if unknown
                           else "a model of another kind")
-    return check_text_document(name, document, _known_model)
+    return check_text_document(name, document, known_model)
 
 
-# The modules of models whose weights of a term are computed one by one: of each model with `sums`,
-# and of those whose files hold the weights. Each is imported alone, for a filter is to start fast.
-MODULES = {"MultinomialNB": "multinomial", "BernoulliNB": "bernoulli", "ComplementNB": "complement",
-           "NBLinear": "nblinear", "NBLogisticRegression": "nblr"}
-
-
-def _known_model(name: str) -> type[Model]:
+def known_model(name: str) -> type[Model]:
     """A model whose weights of a term can be computed without Polars and NumPy."""
-    if name not in MODULES:
-        raise Unsupported(f"estimator {name!r}")
-    model: type[Model] = getattr(import_module(f"textnb.models.{MODULES[name]}"), name)
-    return model
+    match name:
+        case "MultinomialNB":
+            from textnb.models.multinomial import MultinomialNB
+
+            return MultinomialNB
+        case "BernoulliNB":
+            from textnb.models.bernoulli import BernoulliNB
+
+            return BernoulliNB
+        case "ComplementNB":
+            from textnb.models.complement import ComplementNB
+
+            return ComplementNB
+        case "NBLinear":
+            from textnb.models.nblinear import NBLinear
+
+            return NBLinear
+        case "NBLogisticRegression":
+            from textnb.models.nblr import NBLogisticRegression
+
+            return NBLogisticRegression
+    raise Unsupported(f"estimator {name!r}")
 
 
 def tokens_of(plan: Plan, texts: Mapping[str, str | Sequence[str] | None]) -> list[str]:
