@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,15 +75,6 @@ def test_every_public_name_is_in_the_reference():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
-
-
-@pytest.fixture
-def generate(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    import generate
-
-    yield generate
-    sys.modules.pop("generate", None)
 
 
 def test_pages_are_generated_from_the_program(generate):

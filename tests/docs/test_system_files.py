@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,6 @@ from textnb.cli.main import command_of
 DOCS = Path(__file__).parents[2] / "docs"
 if not DOCS.is_dir():
     pytest.skip("the pages are not beside the tests", allow_module_level=True)
-
-
-@pytest.fixture
-def man_pages(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    import man_pages
-
-    yield man_pages
-    sys.modules.pop("man_pages", None)
 
 
 def test_the_pages_are_those_of_the_program(man_pages):

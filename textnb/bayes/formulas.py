@@ -21,7 +21,6 @@ from textnb.errors import ParameterError
 from textnb.runtime.threads import run_in_threads
 
 Smoothing = float | Floats
-INFINITE_NORM = ("norm divides by the sum of the weights, which is infinite with l = 0; use l > 0")
 # Terms, and classes, that are derived at a time: a tile stays in the cache while it is transposed.
 _BLOCK, _CLASSES = 1 << 12, 1 << 4
 
@@ -179,7 +178,8 @@ def complement_form(
 ) -> LinearForm:
     """The linear form of complement. The prior is used only if there is a single class."""
     if norm and np.min(l) == 0:
-        raise ParameterError(INFINITE_NORM)
+        raise ParameterError("norm divides by the sum of the weights, which is infinite with "
+                             "l = 0; use l > 0")
     weights = complement_weights(counts.feature_count, l, norm)
     alone = len(counts.classes) == 1
     return LinearForm(counts.classes, np.ascontiguousarray(weights.T),

@@ -73,6 +73,10 @@ class TfidfModel(RowModel):
                         is_common=False)
     unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
 
+    def check(self, n_features: int, n_classes: int) -> None:
+        super().check(n_features, n_classes)
+        check_above_0(self.l, n_features)
+
     @property
     def above(self) -> float | None:
         return 0.0 if self.tf == "presence" else None
@@ -125,3 +129,13 @@ class TfidfModel(RowModel):
     def feature_map_(self) -> FeatureMap:
         """The steps from counts to the features that have weights."""
         return self.linear_form().features
+
+
+def check_above_0(l: Any, n_features: int) -> None:
+    """Raise ParameterError for a smoothing of ratios that is not above 0."""
+    import numpy as np
+
+    from textnb.bayes.statistics import as_smoothing
+
+    if np.min(as_smoothing(l, n_features)) <= 0:
+        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from textnb.errors import ParameterError
 from textnb.models.base import register_model
 from textnb.models.learned_rows import TfidfModel
 from textnb.runtime.settings import (
@@ -135,10 +134,6 @@ class NBLinear(TfidfModel):
     def counts_beside_weights(self) -> bool:
         return not self.idf
 
-    def check(self, n_features: int, n_classes: int) -> None:
-        super().check(n_features, n_classes)
-        check_above_0(self.l, n_features)
-
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool, *,
         start: WarmStart | None = None, left_out: bool = False,
@@ -152,13 +147,3 @@ class NBLinear(TfidfModel):
 
     def without_choices(self) -> Self:
         return replace(self, held_out=0.0)
-
-
-def check_above_0(l: Any, n_features: int) -> None:
-    """Raise ParameterError for a smoothing of ratios that is not above 0."""
-    import numpy as np
-
-    from textnb.bayes.statistics import as_smoothing
-
-    if np.min(as_smoothing(l, n_features)) <= 0:
-        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from textnb.models.base import register_model
-from textnb.models.learned_rows import RowModel
-from textnb.models.nblinear import check_above_0
+from textnb.models.learned_rows import RowModel, check_above_0
 from textnb.models.protocol import derived
 from textnb.runtime.settings import (
     ABOVE_0,

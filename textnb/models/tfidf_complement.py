@@ -83,12 +83,6 @@ class TfidfComplementNB(TfidfModel):
 
         return proportion_z
 
-    def check(self, n_features: int, n_classes: int) -> None:
-        from textnb.models.nblinear import check_above_0
-
-        super().check(n_features, n_classes)
-        check_above_0(self.l, n_features)
-
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
     ) -> Learned:

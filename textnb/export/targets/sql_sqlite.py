@@ -93,7 +93,7 @@ class Sqlite(Sql):
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
 
     def term(self, term: str, bundle: Bundle) -> str | None:
-        grams = bundle.reads == "text" and self.words(bundle).analyzer != "word"
+        grams = bundle.reads == "text" and bundle.splitter.analyzer != "word"
         return term.replace("\0", _SURROGATE) if grams else term
 
     def load_terms(
