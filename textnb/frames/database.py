@@ -46,8 +46,8 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "timestamp": (1114, pl.Datetime("us"), None),
     "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
 # The start of a query that only reads. Others are refused, because a driver could execute them.
-_READS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values|table|from)\b",
-                    re.IGNORECASE | re.DOTALL)
+_READS = re.compile(r"(?:\s|\(|--[^\n]*+\n|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/)*"
+                    r"(?:select|with|values|table|from)\b", re.IGNORECASE)
 # Arguments of `check_distinct`, for the error about duplicate column names.
 _APART = ("the query", "name them apart with AS")
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")

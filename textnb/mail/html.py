@@ -31,7 +31,7 @@ _INLINE = _FORMATTING | {"abbr", "acronym", "bdi", "bdo", "blink", "cite", "del"
                          "ins", "kbd", "label", "mark", "o:p", "q", "ruby", "samp", "span", "sub",
                          "sup", "var", "wbr"}
 _TAG = re.compile(
-    r"""<(/?)([a-zA-Z][a-zA-Z0-9:]*+)(?:[\s/](?:[^<>"']++|"[^"<>]*+"|'[^'<>]*+')*+)?>""")
+    r"""<(/?)([a-zA-Z][a-zA-Z0-9:]*+)(?:[\s/](?:[^<>"']++|"[^"<>]*+"|'[^'<>]*+')*)?>""")
 _ODD_FORMATTING = re.compile(rf"<(?:{'|'.join(sorted(_FORMATTING))})[\s/>]", re.I)
 # The parser compares a tag's attributes with each other: quadratic in their number.
 _LONG_TAG = re.compile(r"<[a-zA-Z][^\s<>/]*+[\s/\"'][^<]{4000}")
