@@ -13,6 +13,7 @@
         └── ForkError                    a forked process lacks the threads that it would wait for
 
     TextnbWarning (UserWarning)
+    ├── EmptyTextWarning                 rows have no text to learn or to answer from
     ├── LearnedRowsWarning               rows that pass for held out were probably learned
     └── UnknownTermsWarning              many texts hold no term that the model knows
 
@@ -143,6 +144,10 @@ class TextnbError(Exception):
 
 class TextnbWarning(UserWarning):
     """Base of the warnings that textnb has classes for."""
+
+
+class EmptyTextWarning(TextnbWarning):
+    """Rows have no text to learn or to answer from."""
 
 
 class LearnedRowsWarning(TextnbWarning):

@@ -146,9 +146,6 @@ ERRORS = [
      r"l is a setting of its estimator, TextClassifier\(MultinomialNB\(l=1.0\)\)"),
     (lambda: TextClassifier(mindf=2), ParameterError, "no setting 'mindf' - did you mean 'min_df'"),
     # Answers
-    *((lambda settings=settings: SINGLE.predict(["word1"], **settings), ParameterError,
-       "add columns: pass a frame")
-      for settings in ({"probability": True}, {"scores": True}, {"explain": 1})),
     *((lambda number=number: SINGLE.predict(SPAM, explain=number), ParameterError,
        "explain must be a number of terms") for number in (-1, 1.5, "3", "none")),
     *((lambda text=text: SINGLE.explain(text), ParameterError,

@@ -114,7 +114,8 @@ def test_labels_are_predicted_by_the_thresholds_of_the_model():
     model = TextClassifier(NBLinear()).fit(NEWS)
     assert model.decision_ is not None
     scored = textnb.held_out(model, TESTED)
-    assert measures(scored.evaluate()) == measures(textnb.evaluate(model, TESTED))
+    assert measures(scored.calibrated(model.calibration_).evaluate()) == measures(
+        textnb.evaluate(model, TESTED))
     assert not np.array_equal(scored.predicted, scored.scores > 0)
     assert np.array_equal(scored.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), scored.scores > 0)
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
 from sklearn.naive_bayes import ComplementNB as SklearnComplement
@@ -194,7 +194,7 @@ def test_answers_are_lists(listed):
     ids=lambda estimator: type(estimator).__name__)
 def test_contributions_of_terms_add_up_to_the_score_of_each_label(estimator):
     model = TextClassifier(estimator, min_df=2).fit(NEWS)
-    scores = model.decision_function(TESTED)
+    scores = model.predict_joint_log_proba(TESTED)
     rows = model.predict(TESTED, explain=3)
     lazy = model.predict(TESTED.lazy(), explain=3).collect()
     assert rows.schema == lazy.schema
@@ -292,11 +292,19 @@ def test_a_label_of_all_documents_or_of_none():
 def test_thresholds_of_the_linear_model_are_chosen_on_rows_held_out():
     plain = TextClassifier(NBLinear(held_out=0), min_df=2).fit(NEWS)
     chosen = TextClassifier(NBLinear(), min_df=2).fit(NEWS)
-    assert np.array_equal(plain.decision_function(TESTED), chosen.decision_function(TESTED))
-    assert plain.decision_ is None
+    raw = chosen.predict_joint_log_proba(TESTED)
+    assert np.array_equal(plain.predict_joint_log_proba(TESTED), raw)
+    assert (plain.decision_, plain.calibration_) == (None, None)
     assert chosen.decision_.evidence == {"by": "f1", "documents": 150, "scored": "3 folds"}
+    # So are the sigmoids of labels: of the same documents, and better than margins as log-odds.
+    assert (chosen.calibration_.documents, len(chosen.calibration_.sigmoids)) == (150, len(TOPICS))
+    has = np.array([[topic in own for topic in TOPICS] for own in TESTED["label"]])
+    losses = [log_loss(has.ravel(), model.predict_proba(TESTED).ravel())
+              for model in (chosen, plain)]
+    assert losses[0] < losses[1]
     # Those of 60 documents or more are chosen: fewer would say nothing.
-    assert TextClassifier(NBLinear()).fit(NEWS[:59]).decision_ is None
+    few = TextClassifier(NBLinear()).fit(NEWS[:59])
+    assert (few.decision_, few.calibration_) == (None, None)
     # Rows that all weigh the same weigh nothing; others move the thresholds.
     same, moved = (TextClassifier(NBLinear(), min_df=2).fit(NEWS, sample_weight=weight).decision_
                    for weight in (np.ones(NEWS.height), WEIGHTS))

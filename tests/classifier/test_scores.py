@@ -5,8 +5,10 @@ import polars as pl
 import pytest
 from scipy.special import logsumexp
 
-from tests.classifier.models import NEWS, both_corpora, every_model, fitted
+from tests.classifier.models import NEWS, SPAM, both_corpora, every_model, fitted
 from textnb import BernoulliNB, TextClassifier
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.scoring.columns import best_columns
 from textnb.text import expression_table
 
@@ -25,6 +27,7 @@ def test_scores_are_the_estimators_to_the_bit(name, train):
     assert scores.columns == [str(label) for label in model.classes_]
     assert np.array_equal(scores.to_numpy(), expected)
     assert np.array_equal(model.predict_joint_log_proba(train), expected)
+    assert np.array_equal(model.linear_form().scores(rows), expected)
     labels = model.estimator_.predict(rows)
     assert answered["predicted"].to_list() == labels.tolist()
     probability = model.estimator_.predict_proba(rows)
@@ -33,6 +36,40 @@ def test_scores_are_the_estimators_to_the_bit(name, train):
     assert np.allclose(model.predict_log_proba(train), posterior, rtol=1e-11, atol=1e-12)
     assert answered["probability"].to_list() == probability.max(axis=1).tolist()
     assert np.allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_texts_get_the_decisions_of_a_table():
+    """With and without "unsure", after a calibration too, and as scikit-learn calls it."""
+    texts, labels = SPAM["text"].to_list(), SPAM["label"].to_list()
+    model = TextClassifier().fit(SPAM["text"], labels).set_calibration(Calibration(5.0))
+    model.set_decision(Decision({"ham": 2.0, "spam": -2.0}))
+    decided = model.predict(SPAM, top=1)["decision"].to_list()
+    assert {"ham", "spam"} == set(decided) != set(model.set_decision(None).predict(texts))
+    model.set_decision(Decision({"ham": 2.0, "spam": 1.0}))
+    decided = model.predict(SPAM, top=1)["decision"].to_list()
+    assert {"ham", "spam", None} == set(decided)
+    assert model.predict(texts).tolist() == model.predict(SPAM["text"]).tolist() == decided
+    right = np.mean([a == b for a, b in zip(decided, labels, strict=True)])
+    assert model.score(texts, labels) == model.score(SPAM) == right
+    beside = TextClassifier().fit(SPAM.select("text"), labels).set_calibration(
+        model.calibration_).set_decision(model.decision_)
+    assert beside.predict(SPAM.select("text")).tolist() == decided
+
+
+def test_texts_with_more_answers_are_a_table():
+    texts = SPAM["text"].to_list()
+    answers = {"probability": True, "top": 2, "known_terms": True}
+    assert fitted("multinomial", SPAM).predict(texts, **answers).equals(
+        fitted("multinomial", SPAM).predict(SPAM.select("text"), **answers))
+
+
+def test_known_terms_are_counted_as_often_as_they_occur():
+    model = TextClassifier().fit(["aa bb cc", "cc dd"], ["x", "y"])
+    rows = pl.DataFrame({"text": ["aa aa zz dd", "zz", "", None]})
+    answered = model.predict(rows.lazy(), known_terms=True).collect()
+    assert answered["known_terms"].to_list() == [3, 0, 0, 0]
+    lists = TextClassifier().fit(["aa bb cc", "cc dd"], [["x"], ["y"]])
+    assert lists.predict(rows, known_terms=True)["known_terms"].to_list() == [3, 0, 0, 0]
 
 
 @pytest.mark.sweep(1)

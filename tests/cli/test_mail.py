@@ -254,7 +254,9 @@ def test_the_score_is_the_filters(run, folder, estimator, calibrated, columns):
     judged = run("filter", "m.textnb", input=MESSAGE)
     assert judged.out == f"{verdict.status} {found['filter']['log_odds']:.6f}\n"
     last = run("explain", "m.textnb", "-", input=MESSAGE).checked().out.splitlines()[-1]
-    assert last.startswith(f"filter: {verdict.status}, log-odds of spam {verdict.log_odds:.3f}")
+    # In the sign of the contributions, which are for the class that is named.
+    assert last.startswith(f"filter: {verdict.status}, log-odds of {found['predicted']} "
+                           f"{sign * verdict.log_odds:.3f}")
     assert ("calibrated; the terms above add up to the score before it" in last) == calibrated
 
 

@@ -17,7 +17,7 @@ def test_rows_without_a_text_are_counted_once_in_training(run, folder, settings)
         "text": [None, "", " \n"], "label": ["spam", "ham", "ham"]})])
     rows.write_parquet("rows.parquet")
     train = ("train", "rows.parquet", *settings, "-o", "m.textnb")
-    note = "note: 3 rows hold no text (null, empty or white space alone)"
+    note = f"note: 3 of {rows.height} rows hold no text (null, empty or white space alone)"
     assert run(*train).checked().err.count(note) == 1
     assert "no text" not in run(*train, "-q").checked().err
 
@@ -26,8 +26,8 @@ def test_rows_without_a_text_are_counted_where_they_are_answered(run, folder, tr
     rows = pl.DataFrame({"text": ["free", None, ""], "label": ["spam", "ham", "ham"]})
     rows.write_parquet("rows.parquet")
     for verb in ("predict", "test"):
-        assert ("note: 2 rows hold no text (null, empty or white space alone): answered by the "
-                "classes' priors alone\n") in run(verb, trained, "rows.parquet").checked().err
+        assert ("note: 2 of 3 rows hold no text (null, empty or white space alone): answered by "
+                "the classes' priors alone\n") in run(verb, trained, "rows.parquet").checked().err
         ran = run(verb, trained, "rows.parquet", "--where", "text = 'free'").checked()
         assert "no text" not in ran.err
     assert textnb.evaluate(textnb.load(trained), rows).textless == 2

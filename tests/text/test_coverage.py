@@ -1,6 +1,7 @@
 """Texts without a known term: a warning of fit, predict and test, with the likely cause."""
 
 import logging
+import re
 import warnings
 
 import numpy as np
@@ -8,7 +9,16 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import TextClassifier, Tokenizer, UnknownTermsWarning, evaluate, write_report
+from textnb import (
+    MultinomialNB,
+    NBLinear,
+    TextClassifier,
+    Tokenizer,
+    UnknownTermsWarning,
+    evaluate,
+    write_report,
+)
+from textnb.errors import EmptyTextWarning
 
 CAUSE = r'written without spaces .* Tokenizer\(unspaced="pairs"\), the default'
 OTHERS = "Likely causes: another language"
@@ -45,6 +55,31 @@ def test_texts_without_a_known_term_are_warned_of(call, message):
     ids=["few documents", "few texts", "empty texts"])
 def test_few_or_empty_texts_tell_nothing(call):
     call()
+
+
+BLANK = pl.DataFrame({"text": ["aa", None, " \n", ""], "title": [None, "aa", "", None],
+                      "label": ["x", "y", "x", "y"]})
+TWO = TextClassifier(text=["text", "title"])
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: TWO.fit(BLANK), "2 of 4 rows hold no text .* learned in the shares of the classes"),
+    (lambda: TWO.fit(BLANK.lazy()), "2 of 4 rows"),
+    (lambda: TextClassifier(MultinomialNB(l="auto")).fit(BLANK), "3 of 4 rows"),
+    (lambda: TextClassifier(NBLinear(held_out=0)).fit(BLANK), "3 of 4 rows"),
+    (lambda: TextClassifier(memory_limit="50M").fit(BLANK), "3 of 4 rows"),
+    (lambda: TextClassifier().fit(["aa", None], ["x", "y"]), "1 of 2 rows holds no text"),
+    (lambda: TextClassifier().fit([["aa"], []], ["x", "y"]), "1 of 2 rows"),
+    (lambda: TextClassifier().partial_fit(BLANK), "3 of 4 rows"),
+    (lambda: WORDS.predict(BLANK), "3 of 4 rows hold no text .* answered by the classes' priors"),
+    (lambda: WORDS.predict(["aa", ""]), "1 of 2 rows holds no text")])
+def test_rows_without_text_are_warned_of_once(call, message):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", EmptyTextWarning)
+        call()
+    assert len(caught) == 1
+    assert re.match(message, str(caught[0].message))
 
 
 def test_a_report_warns_too(tmp_path):

@@ -24,7 +24,9 @@ _MIN_SLOPE = 0.01
 _MAX_STEPS, _MAX_HALVES, _ENOUGH = 100, 40, 1e-9
 
 
-def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
+def label_sigmoids(
+    scores: Floats, positive: NDArray[np.bool_], weight: Floats | None = None
+) -> Floats:
     """Slope and shift of each label under which its rows are most likely [1]_.
 
     One sigmoid is fitted to all pairs of a row and a label, and then one to each label, which stays
@@ -37,6 +39,8 @@ def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
         A score that is not finite is left out: a fold's model has not learned the label.
     positive : bool (n_rows, n_labels)
         Which rows have which labels.
+    weight : float64 (n_rows,), optional
+        For how many rows each counts.
 
     Returns
     -------
@@ -52,18 +56,19 @@ def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     True
     """
     finite = np.isfinite(scores)
-    every = scores[finite]
+    weight = np.ones(len(scores)) if weight is None else weight
+    every, of_every = scores[finite], np.broadcast_to(weight[:, None], scores.shape)[finite]
     scale = float(np.abs(every).mean()) if len(every) else 0.0
     if not scale:
         return np.tile([1.0, 0.0], (scores.shape[1], 1))
     # Scores of about 1, so that one precision means the same for all models.
-    slope, shift = _fit(every / scale, positive[finite], (1.0, 0.0), (_LITTLE, _LITTLE))
+    slope, shift = _fit(every / scale, positive[finite], of_every, (1.0, 0.0), (_LITTLE, _LITTLE))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
     sigmoids = np.empty((scores.shape[1], 2))
     for k in range(len(sigmoids)):
         rows = finite[:, k]
-        own = _fit(scores[rows, k] / scale, positive[rows, k], (slope, shift),
+        own = _fit(scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
                    (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
         sigmoids[k] = own if own[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
     sigmoids[:, 0] /= scale
@@ -71,24 +76,24 @@ def label_sigmoids(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
 
 
 def _fit(
-    scores: Floats, positive: NDArray[np.bool_], center: tuple[float, float],
+    scores: Floats, positive: NDArray[np.bool_], weight: Floats, center: tuple[float, float],
     precision: tuple[float, float],
 ) -> tuple[float, float]:
     """Slope and shift of the lowest loss, with a normal prior around the center [2]_."""
-    start, weight = np.array(center), np.array(precision)
+    start, ridge = np.array(center), np.array(precision)
     signs = np.where(positive, -1.0, 1.0)
 
     def loss(point: Floats) -> float:
-        return float(np.logaddexp(0.0, signs * (point[0] * scores + point[1])).sum()
-                     + 0.5 * weight @ (point - start) ** 2)
+        return float((weight * np.logaddexp(0.0, signs * (point[0] * scores + point[1]))).sum()
+                     + 0.5 * ridge @ (point - start) ** 2)
 
     point, here = start, loss(start)
     for _ in range(_MAX_STEPS):
         chance = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
-        miss, curve = chance - positive, chance * (1.0 - chance)
+        miss, curve = weight * (chance - positive), weight * chance * (1.0 - chance)
         along = curve * scores
-        gradient = np.array([miss @ scores, miss.sum()]) + weight * (point - start)
-        curvature = np.diag(weight) + np.array(
+        gradient = np.array([miss @ scores, miss.sum()]) + ridge * (point - start)
+        curvature = np.diag(ridge) + np.array(
             [[along @ scores, along.sum()], [along.sum(), curve.sum()]])
         step = np.linalg.solve(curvature, gradient)
         for _ in range(_MAX_HALVES):

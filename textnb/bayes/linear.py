@@ -25,6 +25,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
+from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned, LeftOutScores, WarmStart
@@ -183,14 +184,14 @@ def learn_and_calibrate(
 
     There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
     be held out. With ``left_out``, all rows are scored by models of others, if no class is rare.
-    For lists of labels, each label's threshold is chosen on held-out rows instead.
+    For lists of labels, each label's threshold and sigmoid are chosen on held-out rows instead.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
     learned, duals = _fit(model, prepared, labels, weight, binary, start)
     del prepared
     if labels.link == "sigmoid":
-        return _with_thresholds(model, learned, counts, labels, weight, binary, duals)
+        return _with_thresholds_and_sigmoids(model, learned, counts, labels, weight, binary, duals)
     parts = _divide(labels.codes, model.held_out)
     if parts is None:
         return learned
@@ -235,11 +236,11 @@ def _scores_of_parts(
     return LeftOutScores(scores, labels.codes, last + 1)
 
 
-def _with_thresholds(
+def _with_thresholds_and_sigmoids(
     model: Any, learned: Learned, counts: sp.csr_array, labels: Labels,
     weight: Floats | None, binary: bool, duals: dict[int, DualCoefficients],
 ) -> Learned:
-    """The thresholds with which each label has the best F1 on rows that were held out.
+    """The thresholds with which each label has the best F1 on held-out rows, and its probabilities.
 
     Each third of the rows is scored by what was learned from the others. Without ``held_out``, or
     with too few rows, there are none.
@@ -254,8 +255,15 @@ def _with_thresholds(
         scores[judge] = _scores_of_others(model, counts, labels, weight, judge, binary, duals)
     thresholds = {label: steady_threshold(scores[:, k], labels.has(k), weight)
                   for k, label in enumerate(labels.classes.tolist())}
-    return replace(learned, decision=Decision(thresholds, evidence={
-        "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}))
+    has = np.stack([labels.has(k) for k in range(scores.shape[1])], axis=1)
+    sigmoids = label_sigmoids(scores, has, weight)
+    return replace(
+        learned,
+        decision=Decision(thresholds, evidence={
+            "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}),
+        calibration=Calibration(
+            documents=len(labels), method=f"{_FOLDS} folds of fit", link="labels",
+            sigmoids=tuple(map(tuple, sigmoids.tolist()))))
 
 
 def _scores_of_others(

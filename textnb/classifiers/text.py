@@ -50,6 +50,7 @@ from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, LabelExplanation
 from textnb.scoring.texts import Rows, Text
 from textnb.storage.textmodel import save_fitted
+from textnb.text.coverage import BlankTexts
 from textnb.text.matrix import CountMatrix
 from textnb.text.tokens import Tokenizer
 
@@ -177,6 +178,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         -----
         UnknownTermsWarning
             If most terms will not occur again, say of words in a language without spaces.
+        EmptyTextWarning
+            If rows have no text in any text column: null, empty, or white space alone.
         """
         is_search = isinstance(self.estimator, str) and self.estimator == AUTO
         check_start_of(is_search, warm_start, keep_sample)
@@ -188,9 +191,13 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             self.tuned_ = fit_by_search(parameters, X, y, sample_weight, progress)
             self._fitted = self.tuned_.fitted
         else:
+            settings = self.text_settings()
+            blank = BlankTexts(settings.columns)
             self._fitted = fitting.fit(
-                self.text_settings(), X, y, sample_weight=sample_weight, keep_sample=keep_sample,
-                progress=progress, start=getattr(self, "_fitted", None) if warm_start else None)
+                settings, X, y, sample_weight=sample_weight, keep_sample=keep_sample,
+                progress=progress, start=getattr(self, "_fitted", None) if warm_start else None,
+                blank=blank)
+            blank.warn()
             # What a search found before is not this model.
             self.__dict__.pop("tuned_", None)
         self._fitted = replace(self._fitted, indicator=indicator)
@@ -221,9 +228,12 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                         else check_indicator(fitted.indicator, y))
         if fitted is None and indicator is not None and classes is None:
             classes = indicator.labels
+        settings = self.text_settings() if fitted is None else fitted.settings
+        blank = BlankTexts(settings.columns)
         self._fitted = replace(fitting.learn_more(
-            fitted, self.text_settings() if fitted is None else fitted.settings, X, y, classes,
-            sample_weight=sample_weight, progress=progress), indicator=indicator)
+            fitted, settings, X, y, classes, sample_weight=sample_weight, progress=progress,
+            blank=blank), indicator=indicator)
+        blank.warn()
         return self
 
     def forget(
@@ -294,7 +304,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     def predict(
         self, X: Rows, *, probability: bool = False, scores: bool = False, explain: int = 0,
-        top: int = 0, progress: Progress | None = None,
+        top: int = 0, known_terms: bool = False, progress: Progress | None = None,
     ) -> Any:
         """The most probable class of each document, or (multi-label) its probable labels.
 
@@ -307,7 +317,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             Add ``probability``, P(predicted | text); and ``calibrated``, true, if the model is
             calibrated (see `set_calibration`).
         scores : bool
-            Add ``scores``, a struct of log P(text, class), base e.
+            Add ``scores``, a struct of the raw score of each class: ``w · x + b`` as of
+            `linear_form` and exports, never calibrated. Of naive Bayes it is log P(text, class),
+            base e.
         explain : int
             Add ``explanation``, the N terms that speak most for or against the predicted
             class, against the runner-up: a list of (term, count, contribution), and one entry
@@ -317,6 +329,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         top : int
             Add ``top``, the K most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.
+        known_terms : bool
+            Add ``known_terms``, how many terms of the text the model knows, each as often as it
+            occurs: 0 where the answer rests on no term.
         progress : callable, optional
             Called with the number of rows of each batch that was scored.
 
@@ -332,9 +347,10 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             ``explanation`` a list with the ``score``, ``intercept`` and ``explanation`` of each
             predicted ``label``.
         ndarray (n_documents,), or a list of lists (multi-label), or a matrix if y was one
-            For a sequence of str, and for a Series. Also for a table in memory without further
-            columns, if labels were passed separately, ``fit(frame, y)``: scikit-learn does so, and
-            its scorers and searches expect an array from `predict`.
+            For a sequence of str, and for a Series. Also for a table in memory, if labels were
+            passed separately, ``fit(frame, y)``: scikit-learn does so, and its scorers and searches
+            expect an array from `predict`. If the model has a decision, the array holds the
+            decisions, with None for "unsure". With further columns it is a table with the texts.
 
         Raises
         ------
@@ -346,14 +362,21 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Warns
         -----
         UnknownTermsWarning
-            If many texts hold no known term. For a lazy frame the logger "textnb" reports it when
-            the frame is collected.
+            If many texts hold no known term.
+        EmptyTextWarning
+            If rows have no text in any text column. Of a lazy frame, the logger "textnb" reports
+            both when the frame is collected.
         """
         return texts.predict(
-            self.fitted_, X, Answers(bool(probability), bool(scores), explain, top), progress)
+            self.fitted_, X, Answers(
+                bool(probability), bool(scores), explain, top, bool(known_terms)), progress)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:
-        """log P(text, class), base e: float64 (n_documents, n_classes)."""
+        """The raw scores, as ``predict(..., scores=True)``: float64 (n_documents, n_classes).
+
+        They are ``w · x + b`` as of `linear_form` and exports, never calibrated. Of naive Bayes it
+        is log P(text, class), base e; of linear models a margin.
+        """
         return texts.joint_scores(self.fitted_, X)
 
     def predict_log_proba(self, X: Rows) -> Floats:
@@ -367,10 +390,13 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def decision_function(self, X: Rows) -> Floats:
         """Log-odds of the second class for two, scores of all classes for more, or of labels.
 
+        They are calibrated if the model is, so that they fit `predict_proba`. The raw scores of
+        exports, ``w · x + b``, are those of `predict_joint_log_proba`.
+
         Returns
         -------
         float64 (n_documents,) for two classes, (n_documents, n_classes) for more
-            Base e, calibrated if the model is; above 0 if the second class is predicted.
+            Base e; above 0 if the second class is predicted.
 
         Raises
         ------
@@ -380,7 +406,10 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return texts.decision_values(self.fitted_, X)
 
     def score(self, X: Rows, y: ArrayLike | None = None) -> float:
-        """Accuracy, against ``y`` or the label column; of lists, all labels must be right."""
+        """Accuracy, against ``y`` or the label column; of lists, all labels must be right.
+
+        If the model has a decision, the answers are the decisions, and "unsure" is wrong.
+        """
         return texts.accuracy(self.fitted_, X, y)
 
     def transform(self, X: Rows) -> CountMatrix:

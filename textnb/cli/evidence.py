@@ -53,21 +53,13 @@ def note_stale(classifier: Any) -> None:
         note(f"note: {since_fit_words(since.documents)}")
 
 
-def note_textless(rows: int, without_terms: str) -> None:
-    """Note on standard error how many rows have no text to answer from.
-
-    Parameters
-    ----------
-    rows : int
-        Rows whose texts are null, empty or only white space.
-    without_terms : str
-        What answers without terms are based on.
-    """
+def note_blank(blank: int, rows: int, consequence: str) -> None:
+    """Note on standard error how many of the rows have no text, and what follows from it."""
     from textnb.cli.console import note
+    from textnb.text.coverage import blank_words
 
-    if rows:
-        note(f"note: {quantity(rows, 'row', 'holds', 'hold')} no text (null, empty or white space "
-             f"alone): answered by {without_terms}")
+    if words := blank_words(blank, rows, consequence):
+        note(f"note: {words}")
 
 
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
@@ -125,7 +117,7 @@ def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]
     for label, value in shown[:max_shown]:
         entry = entries.get(label)
         if value == math.inf:
-            yield f"{label!r} never" + (": its precision can't be shown" if entry else "")
+            yield f"{label!r} never" + (_why_never(entry, evidence) if entry else "")
         else:
             yield f"{label!r} where its score is above {_number(value)}" + (
                 f": {entry['correct']:,} of {entry['answered']:,} right, precision at least "
@@ -212,7 +204,7 @@ def _every_class(evidence: Mapping[str, Any], condition: str, max_shown: int) ->
     entries = evidence["classes"]
     for entry in entries[:max_shown]:
         if entry["threshold"] is None:
-            yield f"{entry['label']!r} never: its precision can't be shown"
+            yield f"{entry['label']!r} never{_why_never(entry, evidence)}"
         else:
             yield (f"{entry['label']!r} where {_condition(condition, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
@@ -227,6 +219,15 @@ def _every_class(evidence: Mapping[str, Any], condition: str, max_shown: int) ->
            f"({_percent(evidence['coverage'])}"
            f"{'' if right is None else f'; {_percent(right)} of them right'}; "
            f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")
+
+
+def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    from textnb.evaluation.threshold_search import shown_instead_words
+
+    why = f": a precision of {evidence['min_precision']:g} can't be shown"
+    # It is there for some classes only.
+    return why + (f"; {shown_instead_words(entry['shown'], evidence['min_precision'])}"
+                  if "shown" in entry else "")
 
 
 def _condition(condition: str, value: float) -> str:

@@ -19,10 +19,12 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import argument, option, verb
-from textnb.errors import ParameterError, printable
+from textnb.errors import ParameterError, printable, quantity
 from textnb.workflow.options import PredictOptions, TermsOptions
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from textnb.learning.fitted import Fitted
 
 _MEASURES = {
@@ -62,7 +64,8 @@ def predict(
     evidence.note_stale(classifier)
     if answered.coverage is not None:
         answered.coverage.warn()
-        evidence.note_textless(answered.coverage.textless, classifier.model.without_terms)
+        if answered.coverage.blank_message:
+            note(f"note: {answered.coverage.blank_message}")
     if not answered.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
     for line in impossible_lines(answered.impossible):
@@ -136,7 +139,7 @@ def _list_of_tokens(text: str) -> list[str]:
 def explain(input: ExplainInput, output: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
-    from textnb.cli.tables import frame_table, note_infinite, show
+    from textnb.cli.tables import note_infinite
     from textnb.errors import SourceError
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
@@ -176,18 +179,19 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
                 "predicted", "runner_up", "score", "measure", "terms", "known")},
             "parts": parts.to_dicts(), **mail}):
         return
-    show(frame_table(parts))
+    _show_parts(parts)
     against = "" if explanation.runner_up is None else (
         f", against {printable(str(explanation.runner_up))} by {explanation.score:.3f} "
         f"({explanation.measure})")
     out(f"{printable(str(explanation.predicted))}{against}")
     if verdict is not None:
-        own = explanation.predicted == verdict["spam"]
+        # The sign of the contributions above; of more classes there is one for spam alone.
+        own = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
+        label, odds = (verdict["spam"], verdict["log_odds"]) if own else (
+            explanation.predicted, -verdict["log_odds"])
         scaled = "" if not verdict["calibrated"] else (
-            ", calibrated; the terms above add up to the score before it"
-            f"{'' if own else ', with the other sign'}")
-        out(f"filter: {verdict['status']}, log-odds of {printable(str(verdict['spam']))} "
-            f"{verdict['log_odds']:.3f}{scaled}")
+            ", calibrated; the terms above add up to the score before it")
+        out(f"filter: {verdict['status']}, log-odds of {printable(str(label))} {odds:.3f}{scaled}")
     if explanation.note:
         note(f"note: {explanation.note}")
     note_infinite(parts)
@@ -195,11 +199,22 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         note(f"note: the message is malformed: {printable('; '.join(errors))}")
 
 
+def _show_parts(parts: pl.DataFrame, title: str = "") -> None:
+    """The intercept and the terms that say most, and in a line what all others add up to."""
+    from textnb.cli.tables import frame_table, show
+
+    others = parts.filter(part="other terms")
+    show(frame_table(parts.remove(part="other terms"), title=title))
+    for count, contribution in others.select("count", "contribution").iter_rows():
+        out(f"{quantity(count, 'other term')} add{'s' if count == 1 else ''} "
+            f"{contribution:.3f} together")
+
+
 def _show_labels(
     fitted: Fitted, words: Any, output: ExplainOutput, mail: dict[str, Any]
 ) -> None:
     """Show what decides each label of a text."""
-    from textnb.cli.tables import frame_table, note_infinite, show
+    from textnb.cli.tables import note_infinite
     from textnb.scoring import texts
     from textnb.workflow.models import class_named
 
@@ -214,7 +229,7 @@ def _show_labels(
             "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained], **mail}):
         return
     for row in explained:
-        show(frame_table(row["parts"], title=str(row["label"])))
+        _show_parts(row["parts"], str(row["label"]))
         out(f"{printable(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: "
             f"score {row['score']:.3f}, threshold {row['threshold']:.3f}")
     if terms["term"].null_count() == terms.height:

@@ -65,7 +65,8 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     if isinstance(evaluation, Evaluation):
         evidence.note_unverified(evaluation.novelty, output.quiet)
     if text_columns(classifier) is not None:
-        evidence.note_textless(evaluation.textless, classifier.model.without_terms)
+        evidence.note_blank(evaluation.textless, evaluation.documents,
+                            f"answered by {classifier.model.without_terms}")
     if evaluation.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, evaluation.unknown_labels))}; their rows count as errors")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textnb.cli.console import note
+from textnb.cli.evidence import note_blank
 from textnb.cli.inputs import (
     LabelledInput,
     NewModel,
@@ -15,7 +16,7 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
-from textnb.errors import VocabularyError, quantity
+from textnb.errors import VocabularyError
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
 from textnb.models.known import table_models, text_models
 from textnb.workflow.models import save_model
@@ -75,9 +76,11 @@ def train(
     if output.quiet:
         return
     note_columns_without_text(table)
-    if without := table.textless(sum(documents)):
-        note(f"note: {quantity(without, 'row', 'holds', 'hold')} no text (null, empty or white "
-             "space alone): learned in the shares of the classes, without terms")
+    rows_read = sum(documents)
+    if blank := table.textless(rows_read):
+        from textnb.text.coverage import LEARNED_BLANK
+
+        note_blank(blank, rows_read, LEARNED_BLANK)
     left_out = [] if training.is_texts or learning.features else [
         name for name in table.frame.collect_schema().names()
         if name not in (*trained.model.features_, columns.label)]

@@ -26,6 +26,8 @@ from textnb.evaluation.roc import check_positive, errors_by_threshold
 from textnb.evaluation.threshold_search import (
     lowest_threshold_of_precision,
     lowest_threshold_of_rate,
+    shown_instead,
+    shown_instead_words,
     threshold_above,
 )
 from textnb.learning.fitted import Fitted
@@ -35,6 +37,8 @@ from textnb.runtime.caller import warn_caller
 # A computed bound may differ in its last bits from the limit that it is compared with.
 _ROUNDING = 1e-9
 _LOWEST = -1e300
+# Classes without a threshold of which a warning says what could be shown.
+_MAX_NAMED = 10
 
 
 def choose_threshold(
@@ -327,7 +331,7 @@ def _of_precision(
     A warning names those that have none.
     """
     of_lists = held.link == "sigmoid"
-    entries = []
+    entries, never = [], list[str]()
     scores = held.scores if of_lists else log_odds(held.scores)
     for k, label in enumerate(held.classes.tolist()):
         own, right = scores[:, k], held.actual[:, k] if of_lists else held.actual == k
@@ -337,14 +341,18 @@ def _of_precision(
             # confidence. How many are searched must not depend on which of them have the label.
             number = max(2 * int((own > 0).sum()), trials_needed(1.0 - precision, confidence))
             floor = max(float(np.sort(own)[-min(number, len(own))]), _LOWEST)
-        entries.append(lowest_threshold_of_precision(
-            label, own, right, precision, confidence, floor))
-    never = [entry["label"] for entry in entries if entry["threshold"] is None]
+        entry = lowest_threshold_of_precision(label, own, right, precision, confidence, floor)
+        entries.append(entry)
+        if entry["threshold"] is None:
+            never.append(repr(label))
+            if len(never) <= _MAX_NAMED:
+                entry["shown"] = shown_instead(label, own, right, precision, confidence, floor)
+                never[-1] += f" ({shown_instead_words(entry['shown'], precision)})"
     if never:
         what = "labels are never predicted" if of_lists else "classes are never given"
-        more = f" and {len(never) - 10:,} more" if len(never) > 10 else ""
+        more = f" and {len(never) - _MAX_NAMED:,} more" if len(never) > _MAX_NAMED else ""
         warn_caller(f"these {what}, as a precision of {precision:g} can't be shown: "
-                    f"{', '.join(map(repr, never[:10]))}{more}", TextnbWarning)
+                    f"{', '.join(never[:_MAX_NAMED])}{more}", TextnbWarning)
     return ({entry["label"]: math.inf if entry["threshold"] is None else entry["threshold"]
              for entry in entries}, {"labels" if of_lists else "classes": entries})
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError
+from textnb.errors import DataError, quantity
 from textnb.evaluation.binomial import errors_allowed, lower_bound, trials_needed, upper_bound
 
 # The relative distance of a threshold from the score below it: larger than rounding errors.
 _CLEARANCE = 1e-6
 # In the search for a precision, each prefix is this many times as long as the one before.
 _GROWTH = 1.1
+# By what the number of rows is multiplied, to see how many would show a precision.
+_MORE_ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def lowest_threshold_of_rate(
@@ -98,6 +101,55 @@ def lowest_threshold_of_precision(
                 break
             length = min(len(scores), max(n + 1, math.ceil(length * _GROWTH)))
     return entry
+
+
+def shown_instead(
+    label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
+    floor: float = 0.0,
+) -> dict[str, Any]:
+    """What can be shown of a class whose precision can't be, and how many rows would show it.
+
+    Parameters are those of `lowest_threshold_of_precision`.
+
+    Returns
+    -------
+    dict
+        ``precision``, the highest whole percentage that can be shown, None below 50 %;
+        ``answered`` and ``correct`` answers above its threshold; ``times``, by what the number of
+        rows must be multiplied, if more rows are like these; None if no number would do.
+    """
+    shown: dict[str, Any] = {"precision": None, "answered": 0, "correct": 0, "times": None}
+    for percent in range(math.ceil(100 * min_precision) - 1, 49, -1):
+        entry = lowest_threshold_of_precision(label, odds, right, percent / 100, confidence, floor)
+        if entry["threshold"] is not None:
+            shown |= {"precision": percent / 100, "answered": entry["answered"],
+                      "correct": entry["correct"]}
+            break
+    own = odds >= floor
+    for times in _MORE_ROWS if own.any() else ():
+        more = np.repeat(odds[own], times), np.repeat(right[own], times)
+        if lowest_threshold_of_precision(
+                label, *more, min_precision, confidence, floor)["threshold"] is not None:
+            shown["times"] = times
+            break
+    return shown
+
+
+def shown_instead_words(shown: Mapping[str, Any], min_precision: float) -> str:
+    """A sentence of `shown_instead`.
+
+    Examples
+    --------
+    >>> shown_instead_words(
+    ...     {"precision": 0.96, "answered": 500, "correct": 494, "times": 2}, 0.97)
+    '0.96 can be, of its 500 surest answers (494 right); 0.97 would take 2 times as many rows'
+    """
+    less = ("no lower one from 0.5 on can be either" if shown["precision"] is None
+            else f"{shown['precision']:g} can be, of its "
+                 f"{quantity(shown['answered'], 'surest answer')} ({shown['correct']:,} right)")
+    more = ("no number of rows like these would do" if shown["times"] is None
+            else f"{min_precision:g} would take {shown['times']} times as many rows")
+    return f"{less}; {more}"
 
 
 def _start_lengths(n: int, min_precision: float, confidence: float) -> tuple[list[int], float]:

@@ -59,7 +59,7 @@ from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
 from textnb.text.counts import check_complete
-from textnb.text.coverage import warn_of_lone_terms
+from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
 
@@ -70,7 +70,7 @@ Result = TypeVar("Result")
 def fit(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
     start: Fitted | None = None, left_out: bool = False, keep_sample: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Fitted:
     """Learn from labelled texts: see `TextClassifier.fit`.
 
@@ -86,6 +86,8 @@ def fit(
         `scores_left_out`: ``learned.left_out``.
     keep_sample : int, optional
         Keep this number of rows, from which weights are refitted: see `textnb.learning.refitting`.
+    blank : BlankTexts, optional
+        Counts the rows without a text.
     """
     started = time.perf_counter()
     if keep_sample is not None:
@@ -95,10 +97,10 @@ def fit(
     read = [*settings.columns, *([] if y is not None else [settings.label])]
     X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
     fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
-        _fit_by_counting(settings, X, y, sample_weight, progress)
+        _fit_by_counting(settings, X, y, sample_weight, progress, blank)
         if settings.model.from_counts else
-        _fit_from_rows(settings, X, y, sample_weight, progress, start, left_out,
-                            keep_sample)))
+        _fit_from_rows(settings, X, y, sample_weight, progress, blank, start, left_out,
+                       keep_sample)))
     _warn_of_lone_terms(fitted, tokens, documents)
     _log("fit", started, fitted)
     return fitted
@@ -107,7 +109,7 @@ def fit(
 def learn_more(
     fitted: Fitted | None, settings: TextSettings, X: Any, y: ArrayLike | None = None,
     classes: Iterable[Any] | None = None, *, sample_weight: Weight = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Fitted:
     """Learn from more texts: see `TextClassifier.partial_fit`.
 
@@ -119,6 +121,8 @@ def learn_more(
         Its settings; those of the first batch if nothing was learned before.
     X, y, classes, sample_weight, progress
         As in `TextClassifier.partial_fit`.
+    blank : BlankTexts, optional
+        Counts the rows without a text.
     """
     started = time.perf_counter()
     announced = announced_labels(classes)
@@ -126,10 +130,11 @@ def learn_more(
         check_known(announced, fitted.classes.tolist())
         learn = count_beside if fitted.sample is None else learn_rows_more
         with reading(X):
-            return learn(fitted, labelled_batches(settings, X, y, progress=progress))
+            return learn(fitted, labelled_batches(settings, X, y, progress=progress, blank=blank))
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
-        return settings, count(settings, X, y, sample_weight=sample_weight, progress=progress)
+        return settings, count(
+            settings, X, y, sample_weight=sample_weight, progress=progress, blank=blank)
 
     if fitted is None:
         settings, more = _by_types_of_columns(settings, count_more)
@@ -174,14 +179,14 @@ def forget(
 
 def count(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Counts:
     """Count texts as `fit` does: the counts add and subtract."""
     if not settings.model.from_counts:
         raise _learns_at_once(settings.model)
     with reading(X):
         return count_documents(labelled_batches(
-            settings, X, y, sample_weight, progress))
+            settings, X, y, sample_weight, progress, blank))
 
 
 def counts_that_add(fitted: Fitted) -> Counts:
@@ -254,9 +259,9 @@ def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned)
 
 def labelled_batches(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> LabelledBatches:
-    """The texts and labels of a table, or of sequences, in batches.
+    """The texts and labels of a table, or of sequences, in batches; ``blank`` counts them too.
 
     Raises
     ------
@@ -271,8 +276,9 @@ def labelled_batches(
     of_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
     if of_lists and not settings.model.learns_labels:
         raise ParameterError.multilabel(settings.model.name or type(settings.model).__name__)
+    frames = batches(frame, columns, progress=progress)
     return LabelledBatches(
-        batches(frame, columns, progress=progress), settings.count_spec, weight)
+        frames if blank is None else blank.of(frames), settings.count_spec, weight)
 
 
 def labelled_rows(
@@ -310,11 +316,11 @@ def _by_types_of_columns(
 
 def _fit_by_counting(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None,
+    progress: Progress | None, blank: BlankTexts | None,
 ) -> tuple[Fitted, int, int]:
     """The model, and the tokens and documents that were counted."""
     beside = labels_beside_table(X, y)
-    learned = _count(settings, X, y, sample_weight, progress)
+    learned = _count(settings, X, y, sample_weight, progress, blank)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
     fitted = fit_from_counts(settings, learned, l=l, labels_beside=beside)
     return fitted, int(learned.all_counts.sum()), learned.documents
@@ -322,12 +328,13 @@ def _fit_by_counting(
 
 def _fit_from_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None, start: Fitted | None, left_out: bool, keep_sample: int | None,
+    progress: Progress | None, blank: BlankTexts | None, start: Fitted | None, left_out: bool,
+    keep_sample: int | None,
 ) -> tuple[Fitted, int, int]:
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
-            labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
+            labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
@@ -369,7 +376,7 @@ def _learns_at_once(model: Model) -> ParameterError:
 
 def _count(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None,
+    progress: Progress | None, blank: BlankTexts | None,
 ) -> Any:
     if sample_weight is not None and is_auto(settings.model.l):
         raise ParameterError.naming(
@@ -380,9 +387,10 @@ def _count(
             "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
             "leave one of them out")
     if settings.memory_limit is None:
-        return count(settings, X, y, sample_weight=sample_weight, progress=progress)
+        return count(
+            settings, X, y, sample_weight=sample_weight, progress=progress, blank=blank)
     with reading(X):
-        labelled = labelled_batches(settings, X, y, progress=progress)
+        labelled = labelled_batches(settings, X, y, progress=progress, blank=blank)
         return count_within(labelled.frames, labelled.spec, settings.memory_limit)
 
 

@@ -44,12 +44,16 @@ class Answers:
     top : int
         ``top``: this number of the most probable classes with their probabilities, best first; and
         ``calibrated``, as above.
+    known_terms : bool
+        ``known_terms``: how many terms of the row the model knows, each as often as it occurs; 0 if
+        the answer rests on no term.
     """
 
     probability: bool = False
     scores: bool = False
     explain: int = 0
     top: int = 0
+    known_terms: bool = False
 
     def __post_init__(self) -> None:
         for name, what in (("explain", "terms"), ("top", "classes")):
@@ -139,6 +143,8 @@ def schema_of(
         schema["calibrated"] = pl.Boolean()
     if answers.scores:
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
+    if answers.known_terms:
+        schema["known_terms"] = pl.Int64()
     if answers.explain and lists:
         schema["explanation"] = pl.List(pl.Struct({
             "label": labels.dtype, "score": pl.Float64, "intercept": pl.Float64,

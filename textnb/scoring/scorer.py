@@ -92,19 +92,21 @@ def score_frame(
 def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
     scores = fitted.form.scores(rows)
     calibrated = None if fitted.calibration is None else calibrate_scores(fitted, rows, scores)
-    known = scores, fitted.labels, answers, calibrated, fitted.decision
+    arguments = scores, fitted.labels, answers, calibrated, fitted.decision
     if fitted.form.link == "sigmoid":
-        columns = label_columns(*known)
+        columns = label_columns(*arguments)
         if answers.explain:
             row, place = np.nonzero(choose_labels(
                 scores, fitted.labels.to_list(), fitted.decision))
             columns["explanation"] = lists_of(
                 row, explain_labels(fitted, rows, scores, row, place, answers.explain).to_struct(),
                 len(scores))
-        return pl.DataFrame(columns)
-    columns, possible = answer_columns(*known)
-    if answers.explain:
-        columns |= _explain(fitted, rows, scores, possible, answers.explain)
+    else:
+        columns, possible = answer_columns(*arguments)
+        if answers.explain:
+            columns |= _explain(fitted, rows, scores, possible, answers.explain)
+    if answers.known_terms:
+        columns["known_terms"] = pl.Series(rows.sum(axis=1).astype(np.int64))
     return pl.DataFrame(columns)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.decision import choose_labels, label_thresholds
+from textnb.bayes.decision import UNSURE, choose_labels, label_thresholds, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid, margins
 from textnb.bayes.labels import check_int64
 from textnb.bayes.sparse_rows import SparseRows
@@ -107,7 +107,8 @@ def predict_lazily(
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
     """Create a counter of texts without a term that the model knows."""
-    return TermCoverage(fitted.columns, not fitted.settings.tokenizer.splits_unspaced)
+    return TermCoverage(fitted.columns, not fitted.settings.tokenizer.splits_unspaced,
+                        fitted.model.without_terms)
 
 
 def matrices(
@@ -118,6 +119,9 @@ def matrices(
             len(columns) == 1):
         rows = vocabulary.rows_of_few(X)
         if rows is not None:
+            # Of few texts, only those that are blank tell something.
+            if watch is not None and not all(map(str.strip, X)):
+                watch(pl.DataFrame({columns[0]: X}), rows)
             yield rows
             return
     tokens = fitted.token_columns
@@ -190,34 +194,54 @@ def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
 
 
 def labels_of(fitted: Fitted, X: Rows) -> Any:
-    """The class of each document as an array; a list of lists if documents have lists of labels."""
+    """The answer for each document as an array; a list of lists if documents have lists of labels.
+
+    With a decision, the answer is the decision: None where it is unsure.
+    """
     coverage = coverage_of(fitted)
     blocks = _score_blocks(fitted, X, coverage.add)
     labels: Any = []
     if fitted.indicator is not None:
-        labels = _indicator_of(fitted, blocks)
+        labels = _indicator_of(fitted, (scores for _, scores in blocks))
     elif fitted.is_multilabel:
-        for scores in blocks:
+        for _, scores in blocks:
             labels += label_columns(
                 scores, fitted.labels, Answers(), decision=fitted.decision)["predicted"].to_list()
     else:
-        rows, best, impossible = 0, *([np.zeros(0, dtype=np.int64)] for _ in range(2))
-        for scores in blocks:
-            best.append(best_class(scores))
-            impossible.append(rows + np.flatnonzero(np.isneginf(scores).all(axis=1)))
-            rows += len(scores)
-        _check_possible(np.concatenate(impossible))
-        labels = fitted.classes[np.concatenate(best)]
-    coverage.warn()
+        labels = _classes_of(fitted, blocks)
+    coverage.warn_of_all()
     return labels
 
 
-def _score_blocks(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Iterator[Floats]:
-    """The scores of rows, a block at a time: of few rows if there are many classes."""
+def _classes_of(
+    fitted: Fitted, blocks: Iterable[tuple[SparseRows, Floats]]
+) -> NDArray[Any]:
+    """The most probable class of each row, or the decision if there is one."""
+    n_rows, places, impossible = 0, *([np.zeros(0, dtype=np.int64)] for _ in range(2))
+    for rows, scores in blocks:
+        places.append(best_class(scores) if fitted.decision is None else fitted.decision.decide(
+            log_odds(calibrate_scores(fitted, rows, scores)), fitted.labels.to_list()))
+        impossible.append(n_rows + np.flatnonzero(np.isneginf(scores).all(axis=1)))
+        n_rows += len(scores)
+    _check_possible(np.concatenate(impossible))
+    place = np.concatenate(places)
+    unsure = place == UNSURE
+    if not unsure.any():
+        return fitted.classes[place]
+    answers = fitted.classes.astype(object)[place]
+    answers[unsure] = None
+    return answers
+
+
+def _score_blocks(
+    fitted: Fitted, X: Rows, watch: Watch | None = None
+) -> Iterator[tuple[SparseRows, Floats]]:
+    """Rows and their scores, a block at a time: of few rows if there are many classes."""
     step = rows_at_a_time(len(fitted.classes))
     for rows in matrices(fitted, X, watch):
         for start in range(0, rows.shape[0], step):
-            yield fitted.form.scores(rows[start:start + step])
+            block = rows[start:start + step]
+            yield block, fitted.form.scores(block)
 
 
 def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
@@ -266,30 +290,27 @@ def predict(
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
     adds_columns = answers != Answers()
-    if not is_table(X):
-        if adds_columns:
-            raise ParameterError("probability, scores, explain and top add columns: pass a "
-                                 "frame, e.g. pl.DataFrame({'text': texts})")
-        warn_stale(fitted, False, fitted.is_multilabel)
-        return labels_of(fitted, X)
-    if fitted.labels_beside and not adds_columns and in_memory(X):
-        warn_stale(fitted, False, fitted.is_multilabel)
+    is_array = not is_table(X) or (fitted.labels_beside and in_memory(X))
+    if is_array and not adds_columns:
+        warn_stale(fitted, False, True)
         predicted = labels_of(fitted, X)
         if progress is not None:
             progress(len(predicted))
         return predicted
+    if not is_table(X):
+        X = table_of_texts(X, fitted.columns, fitted.token_columns)
     warn_stale(fitted, bool(answers.probability or answers.top), True)
     coverage, eager = coverage_of(fitted), in_memory(X)
     frame = predict_lazily(
         fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
     result = to_kind_of(X, frame, fitted.columns)
     if eager:
-        coverage.warn()
+        coverage.warn_of_all()
     return result
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
-    """The share of documents whose label is predicted; a table has a column of labels."""
+    """The share of documents whose label is the answer; a table has a column of labels."""
     if y is not None:
         y, _ = check_indicator(fitted.indicator, y)
         check_int64(y)
@@ -302,8 +323,10 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     label, columns = fitted.label, fitted.columns
     rows = fitted.scan(select_columns(X, [*columns, label]))
     with reading(X):
-        share = score_frame(fitted, rows, Answers()).select(
-            (pl.col("predicted") == labels_as(label, rows, fitted.label_type))
+        answers = score_frame(fitted, rows, Answers())
+        answer = "decision" if "decision" in answers.collect_schema() else "predicted"
+        share = answers.select(
+            (pl.col(answer) == labels_as(label, rows, fitted.label_type))
             .fill_null(False).mean()).collect()
     return float(share.item())
 

@@ -6,7 +6,7 @@ If most texts have no known term, they all get the same answer, and no other mea
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import UnknownTermsWarning, quantity
+from textnb.errors import EmptyTextWarning, UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 from textnb.text.characters import UNSPACED
 
@@ -38,6 +38,45 @@ _CAUSE = {
            "leave few terms, or too few documents"}
 
 
+def blank_texts(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
+    """Whether a row has no text: null, empty or only white space in each of its columns."""
+    texts = [pl.col(name).cast(pl.List(pl.String)).list.join(" ")
+             if isinstance(schema[name], pl.List) else pl.col(name).cast(pl.String)
+             for name in columns]
+    return pl.all_horizontal((text.str.strip_chars() == "").fill_null(True) for text in texts)
+
+
+def blank_words(rows: int, all_rows: int, consequence: str) -> str:
+    """How many rows have no text, and what follows from it; empty if all have one."""
+    return "" if not rows else (
+        f"{rows:,} of {quantity(all_rows, 'row')} {'holds' if rows == 1 else 'hold'} no text "
+        f"(null, empty or white space alone): {consequence}")
+
+
+LEARNED_BLANK = "learned in the shares of the classes, without terms"
+
+
+class BlankTexts:
+    """Counts the rows to learn that have no text."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = list(columns)
+        self._rows = self._blank = 0
+
+    def of(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Pass all batches on, and count them from the first row on."""
+        self._rows = self._blank = 0
+        for rows in frames:
+            self._rows += rows.height
+            self._blank += int(rows.select(blank_texts(self._columns, rows.schema).sum()).item())
+            yield rows
+
+    def warn(self) -> None:
+        """Give an `EmptyTextWarning` if a row has no text."""
+        if message := blank_words(self._blank, self._rows, LEARNED_BLANK):
+            warn_caller(message, EmptyTextWarning)
+
+
 class TermCoverage:
     """Counts texts without a known term, batch by batch, from several threads too.
 
@@ -47,6 +86,8 @@ class TermCoverage:
         Text columns.
     words : bool
         Whether whole phrases of scripts without spaces are words for the model.
+    without_terms : str
+        What the answers of texts without terms are based on.
 
     Attributes
     ----------
@@ -60,8 +101,11 @@ class TermCoverage:
         Rows among ``without`` in a script without spaces between words.
     """
 
-    def __init__(self, columns: Sequence[str], words: bool = True):
+    def __init__(
+        self, columns: Sequence[str], words: bool = True, without_terms: str = "no term"
+    ) -> None:
         self._columns, self._words, self._turn = list(columns), words, Lock()
+        self._without_terms = without_terms
         self.texts = self.textless = self.without = self.spaceless = 0
 
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
@@ -74,7 +118,8 @@ class TermCoverage:
                 else pl.col(name).cast(pl.String) for name in self._columns],
                 separator=" ", ignore_nulls=True)
             kinds = documents[silent].select(
-                blank=text.str.strip_chars() == "", spaceless=text.str.contains(SPACELESS))
+                blank=blank_texts(self._columns, documents.schema),
+                spaceless=text.str.contains(SPACELESS))
             blank = int(kinds["blank"].sum())
             without, spaceless = len(silent) - blank, int(kinds["spaceless"].sum())
         with self._turn:
@@ -93,19 +138,31 @@ class TermCoverage:
                 "no term that the model knows, and all get the same answer. "
                 f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
 
+    @property
+    def blank_message(self) -> str:
+        """How many rows have no text; empty if all have one."""
+        return blank_words(self.textless, self.texts + self.textless,
+                           f"answered by {self._without_terms}")
+
     def warn(self) -> None:
         """Give an `UnknownTermsWarning` if there is a message."""
         if self.message:
             warn_caller(self.message, UnknownTermsWarning)
 
+    def warn_of_all(self) -> None:
+        """As `warn`, and an `EmptyTextWarning` if rows have no text."""
+        self.warn()
+        if self.blank_message:
+            warn_caller(self.blank_message, EmptyTextWarning)
+
     def log(self) -> None:
-        """Log the message, if there is one, and start again.
+        """Log the messages, if there are any, and start again.
 
         Used in the threads of Polars, because a warning that becomes an error there would end the
         query.
         """
-        if self.message:
-            logging.getLogger("textnb").warning(self.message)
+        for message in filter(None, (self.message, self.blank_message)):
+            logging.getLogger("textnb").warning(message)
         self.texts = self.textless = self.without = self.spaceless = 0
 
 

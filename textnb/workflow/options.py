@@ -382,6 +382,9 @@ class PredictOptions:
     explain: int = setting(0, "Add the N terms that decided most.", minimum=0)
     top: int = setting(0, "Add the N most probable classes with their probabilities.",
                        names=("--top-k",), minimum=0)
+    known_terms: bool = setting(
+        False, "Add the number of terms that the model knows: 0 where an answer rests on none.",
+        names=("--known-terms/--no-known-terms",))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

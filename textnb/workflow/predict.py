@@ -39,7 +39,7 @@ class Predicted:
 
 def check_answers(model: AnyModel, options: PredictOptions) -> None:
     """Raises ParameterError for answers that a model of feature tables does not have."""
-    for name in ("explain", "top"):
+    for name in ("explain", "top", "known_terms"):
         if text_columns(model) is None and getattr(options, name):
             raise ParameterError.naming(
                 f"{{{name}}} is for models of texts; this is one of feature tables")
@@ -65,7 +65,8 @@ def predict(
                                  progress=progress)
     else:
         predicted.coverage = texts.coverage_of(model)
-        answers = Answers(options.probability, options.scores, options.explain, options.top)
+        answers = Answers(options.probability, options.scores, options.explain, options.top,
+                          options.known_terms)
         answered = texts.predict_lazily(model, frame, answers, progress, predicted.coverage.add)
 
     def count(classes: pl.Series) -> pl.Series:
