@@ -20,9 +20,9 @@ NEEDLESS = HEAVY | {"scipy", "pydantic", "rich", "charset_normalizer", "numpy.ra
 CALLS = """
 train mail.parquet -o new.textnb
 train mail.parquet -o new.textnb --l auto
-train mail.parquet -o new.textnb --model multinomial
-train mail.parquet -o new.textnb --model bernoulli
-train mail.parquet -o new.textnb --model complement
+train mail.parquet -o new.textnb --no-check --model multinomial
+train mail.parquet -o new.textnb --no-check --model bernoulli
+train mail.parquet -o new.textnb --no-check --model complement
 predict m.textnb mail.parquet --probability --explain 2 -o answers.parquet
 test m.textnb mail.parquet --positive spam
 top m.textnb

@@ -59,7 +59,7 @@ def test_the_installed_command_is_the_program():
 def test_the_program_trains_and_predicts(folder):
     ran = finished(start("train", "-", "-o", "m.textnb"), MAIL.write_csv().encode()).checked()
     assert ran.out == ""
-    assert ran.err.splitlines()[-1] == "2 classes, 12 terms -> m.textnb"
+    assert ran.err.splitlines()[1] == "2 classes, 12 terms -> m.textnb"
     ran = finished(start("predict", "m.textnb", "-", "-q"), b'{"text": "free money"}\n').checked()
     assert (ran.out, ran.err) == ('{"text":"free money","predicted":"spam"}\n', "")
     assert files_in(folder) == ["m.textnb"]

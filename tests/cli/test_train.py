@@ -28,8 +28,14 @@ def assert_same_file(path, model, name="python.textnb"):
 
 def test_a_model_is_written_and_the_notes_go_to_stderr(run, mail):
     ran = run("train", mail, "-o", "mail.textnb").checked()
-    learned, written = ran.err.splitlines()
+    learned, written, checked, accuracy = ran.err.splitlines()
     assert ran.out == ""
+    assert checked.startswith("checked 6 documents in ")
+    left_out = textnb.leave_one_out(textnb.load("mail.textnb"), MAIL)
+    assert accuracy == (f"leave-one-out accuracy {left_out.accuracy:.4f} (one more pass; "
+                        "--no-check leaves it out)")
+    ran = run("train", mail, "-o", "mail.textnb", "--no-check").checked()
+    assert ran.err.splitlines()[1:] == [written]
     assert learned.startswith("learned from 6 documents in ")
     assert written == "2 classes, 12 terms -> mail.textnb"
     assert files_in(mail.parent) == ["mail.parquet", "mail.textnb"]
@@ -37,6 +43,23 @@ def test_a_model_is_written_and_the_notes_go_to_stderr(run, mail):
         ran = run("train", mail, "-o", "mail.textnb", option).checked()
         assert (ran.out, ran.err) == ("", "")
     assert_same_file("mail.textnb", TextClassifier().fit(MAIL))
+
+
+@pytest.mark.parametrize(("labels", "words", "lines"), [
+    (["spam", "ham"], (), ["0.5", "usually more accurate: --model nblinear --ngrams 1,2."]),
+    # A model that is nearly always right, that was asked for, or that has learned few rows.
+    (["spam", "spam"], ("--l", "0.01"), ["1.0"]),
+    (["spam", "ham"], ("--model", "bernoulli"), ["0.5"]),
+    # What can't be left out in one pass and bounded memory is not checked.
+    (["spam", "ham"], ("--max-features", "2"), ["usually"]),
+    (["spam", "ham"], ("--model", "nblinear", "--set", "held_out=0"), [])], ids=str)
+def test_a_better_model_is_named_where_the_rows_suggest_one(run, folder, labels, words, lines):
+    kinds = [labels[row // 2 % 2] if row % 2 else "ham" for row in range(400)]
+    pl.DataFrame({"text": ["aa bb" if row % 2 else "cc dd" for row in range(400)],
+                  "label": kinds}).write_parquet("rows.parquet")
+    ran = run("train", "rows.parquet", "-o", "m.textnb", *words).checked()
+    assert ran.err.count("leave-one-out accuracy") == sum(line[0].isdigit() for line in lines)
+    assert ran.err.count("usually more accurate") == sum(line.startswith("us") for line in lines)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -88,7 +111,7 @@ def test_files_that_can_not_be_read_are_left_out_if_that_is_asked_for(run, folde
 def test_a_chosen_smoothing_parameter_is_reported_and_stored(run, mail):
     model = TextClassifier(MultinomialNB(l="auto")).fit(MAIL)
     chosen = model.estimator_.l_
-    ran = run("train", mail, "-o", "auto.textnb", "--l", "auto").checked()
+    ran = run("train", mail, "-o", "auto.textnb", "--l", "auto", "--no-check").checked()
     assert ran.err.splitlines()[-1] == (
         f"2 classes, 12 terms, l = {chosen:g} (chosen by leave-one-out) -> auto.textnb")
     assert_same_file("auto.textnb", model)

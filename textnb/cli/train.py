@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note
 from textnb.cli.evidence import note_blank
@@ -22,6 +22,12 @@ from textnb.models.known import table_models, text_models
 from textnb.workflow.models import save_model
 from textnb.workflow.options import LearnOptions, TokenOptions
 
+if TYPE_CHECKING:
+    from textnb.workflow.rows import Rows
+
+# Where a model by counting is right more often than this, or of fewer rows, another is not named.
+_SURE, _FEW = 0.99, 200
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Kind:
@@ -31,6 +37,15 @@ class Kind:
                         f"{', '.join(table_models())}. Mail is learned by {MAIL_OPTIONS}, "
                         "unless an option of text, tokens, limits or model is given.",
                         default="multinomial", metavar="KIND", python="kind")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TrainOutput(NewModel):
+    """Output."""
+
+    leaves_out: bool = option(
+        "Then read the rows once more, and say how many of them a model of all others answers "
+        "rightly, where the model learns by counting.", "--check/--no-check", default=True)
 
 
 _Every: Any = every_model(Kind)
@@ -43,7 +58,7 @@ class ModelOptions(_Every):
 @verb
 def train(
     options: TypedOptions, rows: LabelledInput, columns: ColumnSettings, tokens: TokenOptions,
-    kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, output: NewModel,
+    kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, output: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli.summary import training_lines
@@ -92,3 +107,21 @@ def train(
     note(f"{size} -> {output.output}")
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
+    if output.leaves_out and training.is_texts:
+        _check(trained.model, table, rows_read, "model" in options)
+
+
+def _check(fitted: Any, table: Rows, rows: int, names_model: bool) -> None:
+    """Say how accurate a new model is on its own rows, and if another is usually more accurate."""
+    from textnb.evaluation.leave_one_out import can_leave_out, leave_one_out
+
+    accuracy = None
+    if can_leave_out(fitted):
+        with work_on(table, "checking", "checked", quiet=False) as advance:
+            accuracy = leave_one_out(fitted, table.frame, progress=advance).accuracy
+        note(f"leave-one-out accuracy {accuracy:.4f} (one more pass; --no-check leaves it out)")
+    in_memory = fitted.settings.memory_limit is None
+    if fitted.model.from_counts and in_memory and not names_model and rows >= _FEW and (
+            accuracy is None or accuracy < _SURE):
+        note("usually more accurate: --model nblinear --ngrams 1,2. It learns from all rows at "
+             "once, in memory, so update, forget and merge refuse it")

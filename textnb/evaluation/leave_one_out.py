@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from textnb.bayes.statistics import as_smoothing
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, TextnbError
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import in_classes
 from textnb.frames.batches import Progress, batches
@@ -20,6 +20,8 @@ from textnb.models.base import Model
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
+# The most scores that a check of a new model holds: 256 MiB.
+_MAX_SCORES = 1 << 25
 # A function that needs the parameters of the fit.
 LEAVING_OUT = "leaving documents out"
 
@@ -84,6 +86,19 @@ def leave_one_out(
                    link=link, without_class=without_class)
 
 
+def can_leave_out(fitted: Fitted) -> bool:
+    """Whether `leave_one_out` is possible for a model, in one pass and in bounded memory."""
+    counts = fitted.statistics
+    if counts is None or counts.has_weights or counts.pruned or counts.documents < 2 or (
+            counts.is_multilabel or len(counts.classes) < 2):
+        return False
+    try:
+        _reader(fitted, model_that_counts(fitted))
+    except TextnbError:
+        return False
+    return counts.documents * len(counts.classes) <= _MAX_SCORES
+
+
 def model_that_counts(fitted: Fitted) -> Model:
     """The model; ParameterError if it does not learn by counting."""
     model = fitted.solved_model
@@ -97,12 +112,16 @@ def open_leave_one_out(
     fitted: Fitted, frame: Any, model: Model, progress: Progress | None
 ) -> tuple[LeaveOneOutReader, LabelledBatches]:
     """Open the documents of a model, and the reader that leaves each of them out."""
-    settings = fitted.settings
-    reader = LeaveOneOutReader.of(
-        model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
+    settings, reader = fitted.settings, _reader(fitted, model)
     names, label = settings.columns, settings.label
     with reading(frame):
         lazy = fitted.scan(frame)
         rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type))
     return reader, LabelledBatches(
         batches(rows, names, progress=progress), settings.count_spec)
+
+
+def _reader(fitted: Fitted, model: Model) -> LeaveOneOutReader:
+    settings = fitted.settings
+    return LeaveOneOutReader.of(
+        model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
