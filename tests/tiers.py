@@ -59,7 +59,7 @@ def add_options(parser: pytest.Parser) -> None:
                     help="the tests of --all and, for hours, those of a release")
 
 
-def chosen(config: pytest.Config) -> Tier:
+def tier_of(config: pytest.Config) -> Tier:
     """The tier that the options of a run name."""
     if config.getoption("tier_release"):
         return Tier.RELEASE
@@ -72,8 +72,8 @@ def configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
     for name, number in PROFILES.items():
         settings.register_profile(name, max_examples=number)
-    settings.load_profile(chosen(config).name.lower())
-    if chosen(config) is Tier.RELEASE:
+    settings.load_profile(tier_of(config).name.lower())
+    if tier_of(config) is Tier.RELEASE:
         config.option.timeout = RELEASE_TIMEOUT
 
 
@@ -84,22 +84,22 @@ def examples(number: int) -> int:
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[Tier]:
     """Deselect the tests of later tiers than that of the run; say how many of each there were."""
-    tiers, wanted = _tiers(items), chosen(config)
+    tiers, wanted = _tiers(items), tier_of(config)
     named = tuple(name for name in config.args if "::" in name)
-    kept, left_out = [], []
+    to_run, deselected = [], []
     for item in items:
         always = bool(named) and item.nodeid.startswith(named)
-        (kept if always or tiers[item] <= wanted else left_out).append(item)
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
-    return Counter(tiers[item] for item in left_out)
+        (to_run if always or tiers[item] <= wanted else deselected).append(item)
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = to_run
+    return Counter(tiers[item] for item in deselected)
 
 
-def summary(left_out: Mapping[Tier, int]) -> str:
+def summary(deselected: Mapping[Tier, int]) -> str:
     """The line at the end of a run; empty if all tests were selected."""
-    counts = [f"{left_out[tier]} of --{tier.name.lower()}"
-              for tier in (Tier.ALL, Tier.RELEASE) if left_out.get(tier)]
+    counts = [f"{deselected[tier]} of --{tier.name.lower()}"
+              for tier in (Tier.ALL, Tier.RELEASE) if deselected.get(tier)]
     return f"not selected: {' and '.join(counts)}" if counts else ""
 
 
@@ -166,15 +166,15 @@ def _pairs_of_values(
     """Add cases to ``first``, so that each value, then as many pairs as possible, occur."""
     values = {case: _values(case) for case in cases}
     pairs = {case: set(combinations(sorted(own), 2)) for case, own in values.items()}
-    chosen = list(first)
-    others = [case for case in cases if case not in set(chosen)]
-    seen = set[Any]().union(*(values[case] | pairs[case] for case in chosen))
-    while others and len(chosen) < number:
-        best = max(others, key=lambda case: (len(values[case] - seen), len(pairs[case] - seen)))
+    selection = list(first)
+    others = [case for case in cases if case not in set(selection)]
+    union = set[Any]().union(*(values[case] | pairs[case] for case in selection))
+    while others and len(selection) < number:
+        best = max(others, key=lambda case: (len(values[case] - union), len(pairs[case] - union)))
         others.remove(best)
-        chosen.append(best)
-        seen |= values[best] | pairs[best]
-    return chosen
+        selection.append(best)
+        union |= values[best] | pairs[best]
+    return selection
 
 
 def _values(case: Any) -> set[tuple[object, ...]]:

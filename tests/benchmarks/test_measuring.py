@@ -57,8 +57,8 @@ def test_a_function_is_called_in_a_process_of_its_own(
     (tmp_path / "own.py").write_text("def double(x): return {'check': {'twice': 2 * int(x)}}")
     monkeypatch.syspath_prepend(str(tmp_path))
     command = process.calling(importlib.import_module("own").double, "21")
-    found = process.run(command, {"PYTHONPATH": os.pathsep.join(sys.path)})
-    assert found["check"] == {"twice": 42}
+    result = process.run(command, {"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert result["check"] == {"twice": 42}
 
 
 def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated() -> None:
@@ -72,10 +72,10 @@ def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated() -> None:
         return measure
 
     good = {"seconds": 1.0, "check": {}}
-    found = process.in_turn("task", {"a": side("a", good), "b": side("b", {"failed": "x"})}, 3)
+    results = process.in_turn("task", {"a": side("a", good), "b": side("b", {"failed": "x"})}, 3)
     assert order == ["a", "b", "a", "a"]
-    assert process.medians(found["a"])["runs"] == 3
-    assert process.medians(found["b"]) == {"failed": "x"}
+    assert process.medians(results["a"])["runs"] == 3
+    assert process.medians(results["b"]) == {"failed": "x"}
 
 
 def test_repeated_text_has_a_vocabulary_that_grows(tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_sides_with_the_same_counts_return_the_same_values(tmp_path: Path) -> No
     frame.write_parquet(tmp_path / "rows.parquet")
     path = str(tmp_path / "rows.parquet")
     for task in sides.PARTS:
-        found = [sides.measure(name, task, path, path, str(tmp_path), path)["check"]
+        result = [sides.measure(name, task, path, path, str(tmp_path), path)["check"]
                  for name, side in sides.SIDES.items()
                  if side.same_counts and task in side.tasks]
-        assert found.count(found[0]) == len(found) == 3
-        assert bool(found[0]) == (task != "fit")
+        assert result.count(result[0]) == len(result) == 3
+        assert bool(result[0]) == (task != "fit")
 
 
 def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
     np.savez(tmp_path / "answers.npz", predicted=np.array(["a", "b", "b", "b"]),
              probabilities=np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]))
     corpus = data.Corpus("rows", path, path, ["a", "b"], {})
-    found = accuracy.metrics(corpus, tmp_path / "answers.npz")
-    assert found == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
+    result = accuracy.metrics(corpus, tmp_path / "answers.npz")
+    assert result == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
                                    "log_loss": 5 / 4 * np.log(2)})
 
 
@@ -163,16 +163,16 @@ def test_a_run_that_is_resumed_measures_what_is_missing(
 def test_an_unknown_section_side_or_corpus_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def said(*arguments: str) -> str:
+    def error_of(*arguments: str) -> str:
         monkeypatch.setattr("sys.argv", ["bench", *arguments])
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         with pytest.raises(SystemExit) as ended:
             bench.main()
         return f"{ended.value} {capsys.readouterr().err}"
 
-    assert "no section 'spede': expected speed," in said("spede")
-    assert "there is no imbd.parquet in the folder" in said("accuracy", "--corpora", "imbd")
-    assert "invalid choice: 'fastTxt' (choose from" in said("speed", "--sides", "fastTxt")
+    assert "no section 'spede': expected speed," in error_of("spede")
+    assert "there is no imbd.parquet in the folder" in error_of("accuracy", "--corpora", "imbd")
+    assert "invalid choice: 'fastTxt' (choose from" in error_of("speed", "--sides", "fastTxt")
 
 
 def test_a_job_leaves_answers(tmp_path: Path) -> None:

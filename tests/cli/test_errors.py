@@ -318,8 +318,8 @@ BAD_DATA = {
 
 
 def rows(table):
-    return [pytest.param(f"{begin} {more}", said, id=f"{begin} {more}")
-            for begin, cases in table.items() for more, said in cases]
+    return [pytest.param(f"{begin} {more}", message, id=f"{begin} {more}")
+            for begin, cases in table.items() for more, message in cases]
 
 
 def contents(folder):
@@ -337,14 +337,14 @@ def error_of(run, folder, code, command):
     return ran.err
 
 
-@pytest.mark.parametrize(("command", "said"), rows(BAD_USAGE))
-def test_bad_usage(command, said, run, here):
-    assert said in error_of(run, here, 2, command)
+@pytest.mark.parametrize(("command", "message"), rows(BAD_USAGE))
+def test_bad_usage(command, message, run, here):
+    assert message in error_of(run, here, 2, command)
 
 
-@pytest.mark.parametrize(("command", "said"), rows(BAD_DATA))
-def test_bad_data(command, said, run, here):
-    assert said in error_of(run, here, 1, command)
+@pytest.mark.parametrize(("command", "message"), rows(BAD_DATA))
+def test_bad_data(command, message, run, here):
+    assert message in error_of(run, here, 1, command)
 
 
 @pytest.mark.parametrize("command", [

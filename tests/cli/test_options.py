@@ -80,14 +80,14 @@ def required(name):
 
 
 @pytest.fixture
-def arriving(run, monkeypatch):
+def values_of_call(run, monkeypatch):
     """Run a verb with some options, and return the values that its function is called with."""
 
     def call(name, *words):
-        arrived = {}
+        values = {}
 
         def probe(options, *given):
-            arrived.update({name: getattr(group, name) for group in given
+            values.update({name: getattr(group, name) for group in given
                             for name in options if hasattr(group, name)})
 
         groups = command_of(name).groups
@@ -96,17 +96,17 @@ def arriving(run, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(main, "command_of", lambda _: verb(probe))
             run(name, *required(name), *words).checked()
-        return arrived
+        return values
 
     return call
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_every_option_of_a_verb_is_read_as_its_type_says(name, arriving, stop_words):
+def test_every_option_of_a_verb_is_read_as_its_type_says(name, values_of_call, stop_words):
     for field, facts in options_of(*command_of(name).groups):
         for words, value in examples(field, facts):
             # repr also compares the types of the values and of their items.
-            assert repr(arriving(name, *words)[field.name]) == repr(value), words
+            assert repr(values_of_call(name, *words)[field.name]) == repr(value), words
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -194,21 +194,21 @@ def test_drift_names_labels(run, files):
 
 
 # The verbs that accept models of lists of labels, and those that read no model.
-KNOWING = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
+WITH_LISTS = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
            "export", "calibrate", "threshold", "validate", "diff", "drift"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
-REFUSING = {"filter": ["topics.textnb", "--spam-class", "Sports"],
+WITHOUT_LISTS = {"filter": ["topics.textnb", "--spam-class", "Sports"],
             "serve": ["topics.textnb", "--spam-class", "Sports", "--listen", "s.sock"]}
 
 
 def test_each_verb_knows_lists_or_refuses_them():
-    assert {*VERBS} == KNOWING | WITHOUT_MODEL | {*REFUSING}
+    assert {*VERBS} == WITH_LISTS | WITHOUT_MODEL | {*WITHOUT_LISTS}
 
 
-@pytest.mark.parametrize("name", REFUSING)
+@pytest.mark.parametrize("name", WITHOUT_LISTS)
 def test_verbs_that_do_not_know_lists_refuse_the_model(run, files, name):
     before = {path.name: path.read_bytes() for path in files.iterdir()}
-    ran = run(name, *REFUSING[name], input=b"Subject: corn\n\ncorn\n")
+    ran = run(name, *WITHOUT_LISTS[name], input=b"Subject: corn\n\ncorn\n")
     assert ran.code != 0
     assert "for one label per document" in ran.err
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before

@@ -252,19 +252,19 @@ def test_columns_without_numbers_are_reported(run, cells):
 
 
 # The verbs that read rows and write a file -> their arguments between the verb and the rows.
-READING = {
+WORDS_BEFORE_INPUT = {
     "train": [], "tune": [], "mail": ["--output-format", "csv"], "predict": ["m.textnb"],
     "update": ["m.textnb"], "forget": ["m.textnb"], "calibrate": ["m.textnb"],
     "threshold": ["m.textnb", "--class", "spam", "--costs", "10,1"]}
 
 
-@pytest.mark.parametrize("verb", READING)
+@pytest.mark.parametrize("verb", WORDS_BEFORE_INPUT)
 def test_an_output_does_not_replace_what_is_read(verb, run, mail, trained):
     Path("m.textnb").write_bytes(trained.read_bytes())
     before, link = mail.read_bytes(), mail.with_name("link.parquet")
     link.symlink_to(mail)
     for output in (mail, link):
-        ran = run(verb, *READING[verb], mail, "-o", output).checked(2)
+        ran = run(verb, *WORDS_BEFORE_INPUT[verb], mail, "-o", output).checked(2)
         assert "is also what is read" in ran.err
         assert mail.read_bytes() == before
 
@@ -273,4 +273,4 @@ def test_every_verb_with_an_output_is_tried():
     with_output = {verb for verb in VERBS if any(
         "--output" in option.opts for option in command_of(verb).params)}
     # merge and export read only models, and an export never replaces a model file.
-    assert with_output == {*READING, "merge", "export"}
+    assert with_output == {*WORDS_BEFORE_INPUT, "merge", "export"}

@@ -27,7 +27,7 @@ ROWS = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 20,
 NEW = b"Message-ID: <1@a>\nSubject: New\n\nbrand new watches\n"
 
 
-class Ended(BaseException):
+class ProcessEnd(BaseException):
     """Simulates the end of the process."""
 
 
@@ -147,14 +147,14 @@ def test_model_and_ledger_agree_if_the_process_ends(run, model, monkeypatch, nam
                 path.unlink()
             model.write_bytes(first)
 
-            def ended(*arguments, call=call, before=before, **more):
+            def end_process(*arguments, call=call, before=before, **more):
                 if not before:
                     call(*arguments, **more)
-                raise Ended
+                raise ProcessEnd
 
             with monkeypatch.context() as patch:
-                patch.setattr(place, name, ended)
-                with pytest.raises(Ended):
+                patch.setattr(place, name, end_process)
+                with pytest.raises(ProcessEnd):
                     run(*command)
             run(*command).checked()
             assert model.read_bytes() == expected, (name, before)

@@ -46,9 +46,9 @@ OTHERS = [
     ("iso-8859-1", "cp1252"), ("ISO8859_9", "cp1254"), ("iso-8859-11", "cp874"),
     ("cp28592", "iso8859-2"), ("big5-hkscs", "big5hkscs"), ("hz-gb-2312", "hz"),])
 def test_a_name_has_a_codec(name, codec):
-    found = codecs_of(name)
-    assert found is not None
-    assert found[0] == codec
+    codecs = codecs_of(name)
+    assert codecs is not None
+    assert codecs[0] == codec
 
 
 # Each line has a codec of Python and its labels in the Encoding Standard of the WHATWG.
@@ -59,8 +59,8 @@ LABELS = (Path(__file__).parent / "web_labels.txt").read_text().splitlines()
 @pytest.mark.parametrize("line", LABELS, ids=lambda line: line.partition(":")[0])
 def test_the_labels_of_the_web(line):
     codec, labels = line.split(": ")
-    found = {label: (codecs_of(label) or ("none",))[0] for label in labels.split()}
-    assert {label: name for label, name in found.items() if name != codec} == {}
+    codec_of = {label: (codecs_of(label) or ("none",))[0] for label in labels.split()}
+    assert {label: name for label, name in codec_of.items() if name != codec} == {}
 
 
 @pytest.mark.parametrize("name", ["", "us-ascii", "ANSI_X3.4-1968", "unknown-8bit", "x-unknown",

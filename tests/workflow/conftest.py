@@ -20,7 +20,7 @@ l = 0.1
 """
 
 
-class Heard(Silent):
+class Recorder(Silent):
     """Remembers the steps of a job and their results."""
 
     def __init__(self):
@@ -47,8 +47,8 @@ def check(folder, *settings, text=JOB):
     check_job(read(folder, *settings, text=text))
 
 
-def run(folder, *settings, text=JOB, heard=None):
-    return run_job(read(folder, *settings, text=text), *([] if heard is None else [heard]))
+def run(folder, *settings, text=JOB, record=None):
+    return run_job(read(folder, *settings, text=text), *([] if record is None else [record]))
 
 
 def contents(out):

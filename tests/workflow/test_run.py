@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from corpora.samples import spam_messages
-from tests.workflow.conftest import JOB, Heard, contents, run
+from tests.workflow.conftest import JOB, Recorder, contents, run
 from textnb import ExportError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
 from textnb.cli.summary import lines_of
@@ -55,15 +55,15 @@ def test_it_is_safe_to_repeat(folder):
 
 
 def test_steps_and_their_results_are_heard(folder):
-    heard = Heard()
-    run(folder, "validation={}", "calibration={}", "decision.min_probability=0.9", heard=heard)
-    assert heard.steps == ["reading rows", "training", "validating", "calibrating",
-                           "choosing thresholds", "testing", "listing terms", "predicting"]
-    lines = [line for result in heard.results for line in lines_of(result)]
+    record = Recorder()
+    run(folder, "validation={}", "calibration={}", "decision.min_probability=0.9", record=record)
+    assert record.steps == ["reading rows", "training", "validating", "calibrating",
+                            "choosing thresholds", "testing", "listing terms", "predicting"]
+    lines = [line for result in record.results for line in lines_of(result)]
     assert lines[0].endswith("to test on (held out of the same input)")
     assert any("uncalibrated), 5 folds: mean accuracy" in line for line in lines)
     assert any(line.startswith("log loss 0.") and " -> " in line for line in lines)
-    assert heard.rows > 400
+    assert record.rows > 400
 
 
 @pytest.mark.parametrize("output", ["mine", "rows.parquet", ".", "..", "/", "rows.parquet/out"])
@@ -179,9 +179,9 @@ def test_mail(folder):
             (folder / "mail" / label / f"{n}.eml").write_bytes(
                 f"Subject: {word} {n}\nDate: never\n\n{word} {'x' * (n % 9)}\n".encode())
     settings = ("input.train=mail", "input.format=mail", 'model.text=["subject", "body"]')
-    heard = Heard()
-    answers = pl.read_parquet(run(folder, *settings, heard=heard) / "predictions.parquet")
-    assert "60 messages are malformed: see their column errors" in lines_of(heard.results[0])
+    record = Recorder()
+    answers = pl.read_parquet(run(folder, *settings, record=record) / "predictions.parquet")
+    assert "60 messages are malformed: see their column errors" in lines_of(record.results[0])
     assert answers["errors"].list.len().min() == 1
     assert (answers["predicted"] == answers["label"]).all()
     (folder / "mail" / "ham" / "x.eml").symlink_to("nowhere")
@@ -212,10 +212,10 @@ def test_predictions_that_can_not_be_are_told_before_anything_is_learned(
 ):
     rows = pl.read_parquet("rows.parquet").with_columns(probability=pl.lit(1))
     rows.write_parquet("rows.parquet")
-    heard = Heard()
+    record = Recorder()
     with pytest.raises(error, match=said):
-        run(folder, *settings, heard=heard)
-    assert heard.steps == ["reading rows"]
+        run(folder, *settings, record=record)
+    assert record.steps == ["reading rows"]
 
 
 def test_rows_that_can_not_be_told_from_learned_ones_are_said_to_be(folder):

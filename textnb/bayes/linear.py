@@ -394,7 +394,7 @@ class _Problems:
             classes = [self.positives[place] for place in places]
             return self.solver.solve(
                 self.rows, [self.labels.has(k) for k in classes],
-                [self._cost_of(k) for k in classes], [self.scales.of(k) for k in classes],
+                [self._cost_of(k) for k in classes], [self.scales.compute(k) for k in classes],
                 None if starts is None else [starts[place] for place in places],
                 None if points is None else [points[place] for place in places])
 

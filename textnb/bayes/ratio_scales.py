@@ -54,19 +54,19 @@ class RatioScales:
         if statistics is not None:
             of_class = np.ones(len(statistics.classes)) if of_class is None else of_class
             self._total: NDArray[Any] = of_class @ statistics.feature_count
-            self._of_classes = of_class * statistics.feature_count.sum(axis=1)
-            self._of_all = self._of_classes.sum()
+            self._class_mass = of_class * statistics.feature_count.sum(axis=1)
+            self._total_mass = self._class_mass.sum()
             return
         stored = np.diff(rows.indptr)
-        every = np.repeat(self._of_row, stored)
+        weight_of_cell = np.repeat(self._of_row, stored)
         self._total = np.bincount(
-            rows.indices, weights=every, minlength=rows.shape[1])
+            rows.indices, weights=weight_of_cell, minlength=rows.shape[1])
         masses = self._of_row * stored
-        self._of_classes = labels.sums(masses)
+        self._class_mass = labels.sums(masses)
         # A row may have several labels, so the sum over labels is not the sum over rows.
-        self._of_all = (self._of_classes if labels.link == "softmax" else masses).sum()
+        self._total_mass = (self._class_mass if labels.link == "softmax" else masses).sum()
 
-    def of(self, k: int) -> tuple[Floats, Floats]:
+    def compute(self, k: int) -> tuple[Floats, Floats]:
         """The scales of the shared columns and of the own values: float64 (n_shared,), (n_own,)."""
         if not self._power:
             return self._ones
@@ -88,9 +88,9 @@ class RatioScales:
         """Multiply the sums of a label's rows and of all rows by the weights of its two sides."""
         if self._of_sides is None:
             return own, total
-        rest, mine = self._of_sides[k]
+        without_label, with_label = self._of_sides[k]
         # Rounding may make total - own negative.
-        return mine * own, mine * own + rest * np.maximum(total - own, 0.0)
+        return with_label * own, with_label * own + without_label * np.maximum(total - own, 0.0)
 
     def _of_columns(self, k: int, counts: NDArray[Any], columns: NDArray[np.int64]) -> Floats:
         own: Floats = counts[columns].astype(np.float64)
@@ -103,7 +103,7 @@ class RatioScales:
         # As `log_count_ratio`, with one logarithm per term. Rounding may make total - own negative.
         ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
         np.log(ratio, out=ratio)
-        mass, all_mass = self._weighted(k, self._of_classes[k], self._of_all)
+        mass, all_mass = self._weighted(k, self._class_mass[k], self._total_mass)
         ratio += np.log((all_mass - mass + self._smoothing)
                         / (mass + self._smoothing))
         scale: Floats = np.abs(ratio, out=ratio)

@@ -26,8 +26,8 @@ from textnb.frames.features import check_values, matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import (
+    labels_are_separate,
     labels_as,
-    labels_beside_table,
 )
 from textnb.learning.documents import announced_labels, check_known, moments
 from textnb.learning.journal import log_learned
@@ -72,7 +72,7 @@ class TableClassifier(Parameters):
     feature_names_ : list of str
         One name per feature.
     estimator_ : the fitted estimator
-    labels_beside_ : bool
+    has_separate_labels_ : bool
         Whether labels were passed separately from a table: `predict` then returns arrays for tables
         in memory. A model file does not hold it.
 
@@ -130,7 +130,7 @@ class TableClassifier(Parameters):
                 rows = np.concatenate([part for part, _ in parts])
                 labels = pl.concat([labels for _, labels in parts])
                 estimator.fit_rows(rows, labels.to_numpy())
-        self.set_fitted(estimator, columns, names, parameters, labels_beside_table(X, y))
+        self.set_fitted(estimator, columns, names, parameters, labels_are_separate(X, y))
         self._log("fit", started)
         return self
 
@@ -181,7 +181,7 @@ class TableClassifier(Parameters):
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         estimator.name_features(names)
         estimator.fit_statistics(total)
-        beside = labels_beside_table(X, y) if fitted is None else fitted.labels_beside
+        beside = labels_are_separate(X, y) if fitted is None else fitted.has_separate_labels
         self.set_fitted(estimator, columns, names, parameters, beside)
         self._log("partial_fit", started)
         return self
@@ -220,7 +220,7 @@ class TableClassifier(Parameters):
             return fitted.predict(check_values(X, fitted.names))
         answers = Answers(bool(probability), bool(scores))
         lazy = fitted.scan(X)
-        if in_memory(X) and fitted.labels_beside and answers == Answers():
+        if in_memory(X) and fitted.has_separate_labels and answers == Answers():
             parts = [fitted.predict(rows) for rows, _ in read_batches(
                 lazy, fitted.columns, None, progress)]
             labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *parts])
@@ -323,7 +323,7 @@ class TableClassifier(Parameters):
 
     def set_fitted(
         self, estimator: FormClassifier, columns: list[str], names: list[str],
-        parameters: dict[str, Any] | None = None, labels_beside: bool = False,
+        parameters: dict[str, Any] | None = None, has_separate_labels: bool = False,
     ) -> Self:
         """Set the fitted estimator and its features.
 
@@ -335,12 +335,12 @@ class TableClassifier(Parameters):
             The feature columns, and one name per feature.
         parameters : dict, optional
             Those of the fit; by default the classifier's present ones.
-        labels_beside : bool
+        has_separate_labels : bool
             Whether labels were passed separately from the table.
         """
         self._fitted = FittedTable(
             self._parameters() if parameters is None else parameters, columns, names, estimator,
-            pl.Series("label", estimator.classes_.tolist()), labels_beside)
+            pl.Series("label", estimator.classes_.tolist()), has_separate_labels)
         return self
 
     def check_unchanged(self, action: str) -> None:
@@ -387,8 +387,8 @@ class TableClassifier(Parameters):
         return list(self.fitted_.names)
 
     @property
-    def labels_beside_(self) -> bool:
-        return self.fitted_.labels_beside
+    def has_separate_labels_(self) -> bool:
+        return self.fitted_.has_separate_labels
 
     @property
     def label_column(self) -> str:

@@ -35,7 +35,7 @@ class FittedTable:
         The fitted estimator.
     labels : polars.Series
         The classes, in the type of predictions.
-    labels_beside : bool
+    has_separate_labels : bool
         Whether labels were passed separately from the table.
     """
 
@@ -44,7 +44,7 @@ class FittedTable:
     names: list[str]
     estimator: Any
     labels: pl.Series
-    labels_beside: bool = False
+    has_separate_labels: bool = False
 
     @property
     def label(self) -> str:

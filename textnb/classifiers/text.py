@@ -102,7 +102,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     pruned_ : Pruned or None
         What `memory_limit` left out: the number of ``terms``, their ``occurrences``, and how often
         each of them occurs ``at_most``.
-    labels_beside_ : bool
+    has_separate_labels_ : bool
         Whether labels were passed separately from a table: `predict` then returns arrays for tables
         in memory. A model file does not hold it.
     statistics_ : Counts
@@ -619,8 +619,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return self.fitted_.pruned
 
     @property
-    def labels_beside_(self) -> bool:
-        return self.fitted_.labels_beside
+    def has_separate_labels_(self) -> bool:
+        return self.fitted_.has_separate_labels
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError if the frame lacks one."""

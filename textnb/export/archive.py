@@ -44,8 +44,8 @@ from textnb.text.tokens import Tokenizer
 FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
-_OWN = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
-_OF_TARGETS = "model."
+_OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
+_TARGET_PREFIX = "model."
 _COMPILED = (".o", ".obj")
 
 
@@ -152,7 +152,7 @@ def open_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
         with reading_errors(str(path), "bundle"):
             if not path.is_dir():
                 unpack_folder(path, folder, max_bytes)
-            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _is_beside)
+            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _is_foreign)
         yield folder
 
 
@@ -251,7 +251,7 @@ def _why_not_replaced(target: Path, is_archive: bool) -> str:
         is_bundle, other = is_archive and _is_bundle(target), []
     else:
         names = {path.name for path in target.iterdir()}
-        other = sorted(name for name in names - _OWN if not name.startswith(_OF_TARGETS))
+        other = sorted(name for name in names - _OWN_FILES if not name.startswith(_TARGET_PREFIX))
         if FORM in names and other:
             return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move "
                     "that elsewhere, or choose another path")
@@ -273,8 +273,8 @@ def _is_bundle(target: Path) -> bool:
     return isinstance(form, dict) and form.get("format") == FORMAT
 
 
-def _is_beside(name: str) -> bool:
+def _is_foreign(name: str) -> bool:
     """Whether to ignore a file: it is compiled in the folder, or added by a user."""
     name = name.casefold()
     return name.endswith(_COMPILED) or not (
-        name.startswith(_OF_TARGETS) or name in {own.casefold() for own in _OWN})
+        name.startswith(_TARGET_PREFIX) or name in {own.casefold() for own in _OWN_FILES})

@@ -33,12 +33,12 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     if condition is None:
         return frame
     try:
-        chosen = frame.filter(pl.sql_expr(condition))
-        chosen.collect_schema()
+        rows = frame.filter(pl.sql_expr(condition))
+        rows.collect_schema()
     except pl.exceptions.PolarsError as error:
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}; the columns are "
                              f"{', '.join(frame.collect_schema().names())}") from None
-    return chosen
+    return rows
 
 
 def empty_choice(

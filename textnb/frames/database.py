@@ -49,7 +49,7 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
 _READS = re.compile(r"(?:\s|\(|--[^\n]*+\n|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/)*"
                     r"(?:select|with|values|table|from)\b", re.IGNORECASE)
 # Arguments of `check_distinct`, for the error about duplicate column names.
-_APART = ("the query", "name them apart with AS")
+_DUPLICATE_NAMES = ("the query", "name them apart with AS")
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
 
@@ -115,15 +115,15 @@ def scan_database(
              for name, (dtype, cast) in types.items()}
 
     def batches(
-        columns: list[str], predicate: pl.Expr | None, left: int | None
+        columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         names = columns or list(types)
         selection = {name: types[name] for name in names}
         with reader.name_failures(), closing(reader.rows(selection)) as rows:
             for batch in rows:
-                yield batch if left is None else batch.head(left)
-                left = None if left is None else left - batch.height
-                if left is not None and left <= 0:
+                yield batch if n_rows is None else batch.head(n_rows)
+                n_rows = None if n_rows is None else n_rows - batch.height
+                if n_rows is not None and n_rows <= 0:
                     return
 
     return lazy_frame_from(batches, _schema(types))
@@ -199,7 +199,7 @@ class _Adbc(_Reader):
     def types(self) -> Types:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             fields = cursor.adbc_execute_schema(self.query)
-        check_distinct([field.name for field in fields], *_APART)
+        check_distinct([field.name for field in fields], *_DUPLICATE_NAMES)
         own = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"") for field in fields}
         return {name: _POSTGRES.get(dtype.decode(), (0, *_OTHER))[1:]
                 for name, dtype in own.items()}
@@ -228,12 +228,12 @@ class _SqlAlchemy(_Reader):
     def types(self) -> Types:
         if not self._is_postgres:
             with self._result(self.query, stream_results=True) as result:
-                names = check_distinct(list(result.keys()), *_APART)
+                names = check_distinct(list(result.keys()), *_DUPLICATE_NAMES)
                 sample = _frame(names, result.fetchmany(_SAMPLE), None)
             return {name: (dtype, None) for name, dtype in sample.schema.items()}
         with self._result(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
             columns = [(column[0], column[1]) for column in result.cursor.description]
-        names = check_distinct([name for name, _ in columns], *_APART)
+        names = check_distinct([name for name, _ in columns], *_DUPLICATE_NAMES)
         return {name: _BY_NUMBER.get(number, _OTHER)
                 for name, (_, number) in zip(names, columns, strict=True)}
 

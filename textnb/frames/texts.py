@@ -22,7 +22,7 @@ def is_table(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike)) or kind_of(X) is not None
 
 
-def labels_beside_table(X: Any, y: Any) -> bool:
+def labels_are_separate(X: Any, y: Any) -> bool:
     """Whether labels were passed separately from a table, as scikit-learn does."""
     return y is not None and kind_of(X) is not None
 

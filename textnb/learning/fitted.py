@@ -49,7 +49,7 @@ class Fitted:
     decision : Decision or None
     since_fit : SinceFit or None
         If counts have changed and the weights, which are not derived from them, have not.
-    labels_beside : bool
+    has_separate_labels : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
     indicator : Indicator or None
@@ -68,7 +68,7 @@ class Fitted:
     calibration: Calibration | None = None
     decision: Decision | None = None
     since_fit: SinceFit | None = None
-    labels_beside: bool = False
+    has_separate_labels: bool = False
     indicator: Indicator | None = None
     sample: RowSample | None = None
     labels: pl.Series = field(init=False)

@@ -29,7 +29,7 @@ from textnb.frames.kinds import convert_table, select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import (
     is_table,
-    labels_beside_table,
+    labels_are_separate,
     rows_in_memory,
     table_of_texts,
     with_labels,
@@ -151,7 +151,7 @@ def learn_more(
     if announced:
         total = total.with_classes(announced)
     learned_model = fit_from_counts(
-        settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
+        settings, total, before=fitted, has_separate_labels=labels_are_separate(X, y))
     _log("partial_fit", started, learned_model)
     return learned_model
 
@@ -198,7 +198,7 @@ def counts_that_add(fitted: Fitted) -> Counts:
 
 def fit_from_counts(
     settings: TextSettings, statistics: Counts, *, l: float | None = None,
-    before: Fitted | None = None, labels_beside: bool = False,
+    before: Fitted | None = None, has_separate_labels: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
 
@@ -212,7 +212,7 @@ def fit_from_counts(
         What was chosen, if the model's ``l`` is "auto".
     before : Fitted, optional
         The model before it learned more, or forgot: its choices are kept, and marked stale.
-    labels_beside : bool
+    has_separate_labels : bool
         Whether the labels of a first fit came beside a table.
     """
     size = len(statistics.classes), statistics.n_features
@@ -232,8 +232,8 @@ def fit_from_counts(
             warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
         fitted = Fitted(
             settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
-            None if l is None else float(l),
-            labels_beside=labels_beside if before is None else before.labels_beside)
+            None if l is None else float(l), has_separate_labels=(
+                has_separate_labels if before is None else before.has_separate_labels))
         return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
@@ -319,10 +319,10 @@ def _fit_by_counting(
     progress: Progress | None, blank: BlankTexts | None,
 ) -> tuple[Fitted, int, int]:
     """The model, and the tokens and documents that were counted."""
-    beside = labels_beside_table(X, y)
+    beside = labels_are_separate(X, y)
     learned = _count(settings, X, y, sample_weight, progress, blank)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
-    fitted = fit_from_counts(settings, learned, l=l, labels_beside=beside)
+    fitted = fit_from_counts(settings, learned, l=l, has_separate_labels=beside)
     return fitted, int(learned.all_counts.sum()), learned.documents
 
 
@@ -331,7 +331,7 @@ def _fit_from_rows(
     progress: Progress | None, blank: BlankTexts | None, start: Fitted | None, left_out: bool,
     keep_sample: int | None,
 ) -> tuple[Fitted, int, int]:
-    beside = labels_beside_table(X, y)
+    beside = labels_are_separate(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
@@ -342,7 +342,7 @@ def _fit_from_rows(
         if left_out and settings.model.scores_left_out:
             learn = partial(learn, left_out=True)
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
-    fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
+    fitted = replace(fit_from_weights(settings, rows.terms, learned), has_separate_labels=beside)
     if keep_sample is not None:
         fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.values.sum()), len(rows.labels)

@@ -33,17 +33,17 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
     others : iterable of type
         The models that are registered.
     """
-    hidden = {name for base in model.__mro__[1:] for name in vars(base)}
-    hidden -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
+    base_names = {name for base in model.__mro__[1:] for name in vars(base)}
+    base_names -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
                for field in fields(base)}
-    known = {field.name: (other, _reading(field, facts)) for other in others if other.kind
+    known = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
              for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):
         the_field = f"the field {field.name} of the model {model.name}"
         if field.name in RESERVED:
             raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "
                                  "key of jobs: give it another name")
-        if field.name in hidden:
+        if field.name in base_names:
             raise ParameterError(f"{the_field} replaces an attribute that every model has: write "
                                  "it without a type, or give the field another name")
         if not facts.is_option:
@@ -52,14 +52,14 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
             raise ParameterError(f"{the_field} has the type {type_of(field)}, and settings are "
                                  "bool, int, float or str, or one of these | None; one that only "
                                  "Python can set is a setting(..., is_option=False)")
-        reading = _reading(field, facts)
-        other, theirs = known.get(field.name, (model, reading))
-        if reading != theirs:
+        parsing = _parsing(field, facts)
+        other, other_parsing = known.get(field.name, (model, parsing))
+        if parsing != other_parsing:
             raise ParameterError(f"{the_field} has another type or other choices than that of "
                                  f"{other.name}, and both would be one option of textnb train: "
                                  "give it another name")
 
 
-def _reading(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
+def _parsing(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
     """The type, choices and minimum by which the command line parses a setting."""
     return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.minimum

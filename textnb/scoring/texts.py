@@ -290,7 +290,7 @@ def predict(
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
     adds_columns = answers != Answers()
-    is_array = not is_table(X) or (fitted.labels_beside and in_memory(X))
+    is_array = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
     if is_array and not adds_columns:
         warn_stale(fitted, False, True)
         predicted = labels_of(fitted, X)
@@ -422,9 +422,9 @@ def highlight(
     basis = "the labels' intercepts alone" if lists else fitted.model.without_terms
     note = "" if known else (f"no term of the text is known ({tokens:,} in it): the answer rests "
                              f"on {basis}")
-    shared = fitted.model.difference_name, table, tokens, known, note
+    arguments = fitted.model.difference_name, table, tokens, known, note
     if not lists:
         score = float(sum(table["contribution"]))
-        return Explanation(shown[0], table["runner_up"][0], score, *shared, pieces[shown[0]])
+        return Explanation(shown[0], table["runner_up"][0], score, *arguments, pieces[shown[0]])
     predicted = score_frame(fitted, frame.lazy(), Answers()).collect()["predicted"]
-    return LabelExplanation(predicted[0].to_list(), *shared, pieces)
+    return LabelExplanation(predicted[0].to_list(), *arguments, pieces)

@@ -9,7 +9,7 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import convert_table
-from textnb.frames.texts import labels_beside_table
+from textnb.frames.texts import labels_are_separate
 from textnb.learning.fitting import labelled_rows
 from textnb.learning.parameters import DEFAULTS, to_json_value
 from textnb.learning.text_settings import TextSettings
@@ -45,7 +45,7 @@ def fit_by_search(
                              f"{', '.join(changed)} at the default, or give an estimator")
     # Only the names of columns are settings of reading; the search chooses all others.
     settings = TextSettings.of(MultinomialNB(), text=text, label=label)
-    labels_beside = labels_beside_table(X, y)
+    has_separate_labels = labels_are_separate(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]
     rows = labelled_rows(settings, convert_table(X, columns), y)
 
@@ -54,4 +54,4 @@ def fit_by_search(
             progress(trial["documents"])
 
     result = search(rows, text=text, label=label, progress=advance)
-    return replace(result, fitted=replace(result.fitted, labels_beside=labels_beside))
+    return replace(result, fitted=replace(result.fitted, has_separate_labels=has_separate_labels))

@@ -110,18 +110,18 @@ class TermCoverage:
 
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
         """Count a batch: its text columns, and the SparseRows of its known terms."""
-        silent = np.flatnonzero(np.diff(counts.indptr) == 0)
+        rows_without_terms = np.flatnonzero(np.diff(counts.indptr) == 0)
         blank = without = spaceless = 0
-        if len(silent):
+        if len(rows_without_terms):
             text = pl.concat_str([
                 pl.col(name).list.join(" ") if isinstance(documents.schema[name], pl.List)
                 else pl.col(name).cast(pl.String) for name in self._columns],
                 separator=" ", ignore_nulls=True)
-            kinds = documents[silent].select(
+            kinds = documents[rows_without_terms].select(
                 blank=blank_texts(self._columns, documents.schema),
                 spaceless=text.str.contains(SPACELESS))
             blank = int(kinds["blank"].sum())
-            without, spaceless = len(silent) - blank, int(kinds["spaceless"].sum())
+            without, spaceless = len(rows_without_terms) - blank, int(kinds["spaceless"].sum())
         with self._turn:
             self.texts += documents.height - blank
             self.textless += blank
@@ -190,14 +190,14 @@ def warn_of_lone_terms(
     if documents < _MIN_LEARNED or not tokens:
         return
     unknown = 1.0 - float(total[total >= 2].sum()) / tokens
-    silent = unknown ** (tokens / documents)
+    expected_share = unknown ** (tokens / documents)
     if unknown <= _MAX_UNKNOWN:
         return
     few = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
     # In scripts without spaces, single words have two or three characters.
     phrases = few.str.contains(SPACELESS) & (few.str.len_chars() >= _PHRASE)
     spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
-    if silent > MANY or spaceless:
+    if expected_share > MANY or spaceless:
         warn_caller(f"{unknown:.0%} of the tokens are of terms that occur once, or are left out: "
                     f"new documents will have few known terms. {_CAUSE[spaceless]}",
                     UnknownTermsWarning)

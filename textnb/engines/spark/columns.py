@@ -135,16 +135,16 @@ def unsupported_types(frame: DataFrame) -> SchemaError:
     """The error for columns whose types Spark does not pass to Python, with their names."""
     from pyspark.errors import PySparkNotImplementedError
 
-    plain, refused = number_columns(frame), []
+    plain, unsupported = number_columns(frame), []
     for name, field in zip(frame.columns, plain.schema.fields, strict=True):
         alone = plain.select(field.name)
         try:
             alone.mapInArrow(lambda batches: batches, alone.schema)
         except PySparkNotImplementedError:
-            refused.append(f"{name!r} ({field.dataType.simpleString()})")
+            unsupported.append(f"{name!r} ({field.dataType.simpleString()})")
     return SchemaError("there are columns of a type that Spark does not pass to Python: "
-                       f"{', '.join(refused)}. Cast them to strings or numbers, or drop them and "
-                       "join them to the answers")
+                       f"{', '.join(unsupported)}. Cast them to strings or numbers, or drop them "
+                       "and join them to the answers")
 
 
 def check_single(frame: DataFrame, columns: Sequence[str]) -> None:

@@ -35,7 +35,7 @@ from textnb.engines.spark.columns import (
     select_numbered,
 )
 from textnb.errors import DataError, VocabularyError
-from textnb.frames.batches import batches as bounded
+from textnb.frames.batches import batches as split_batches
 from textnb.learning.documents import LabelledBatches, count_documents
 from textnb.models.counts import CountModel
 from textnb.text.counting import CountSpec
@@ -114,7 +114,7 @@ def count_rows(
             unlabelled += rows.height - known.height
             # A missing label ends in an error, so the other rows need not be counted.
             if not unlabelled:
-                yield from bounded(known, columns[:-1])
+                yield from split_batches(known, columns[:-1])
 
     # All rows are counted in one pass, as adding partial counts would sort all terms each time.
     rows = labelled()
