@@ -13,7 +13,7 @@ from benchmarks.process import Missing, Row
 
 # Vocabulary grows with this power of the size of the text (Heaps' law).
 HEAPS = 0.5
-# Rows of each split for a first use.
+# Rows of each split that a side runs on before it is measured, so that imports are done.
 FEW = 500
 
 
@@ -28,8 +28,8 @@ class Corpus:
 
 @cache
 def prepare(name: str, folder: Path, few: bool = False) -> Corpus:
-    """The corpus NAME: docstrings, `500 MB` or `1 GB` of repeated reviews, a file, or a file of
-    TEXTNB_CORPORA without its ending; all of it, or some rows for a first use of every side."""
+    """Write the files of a corpus; ``few`` writes only the first rows of it. NAME is docstrings,
+    `500 MB` or `1 GB` (repeated reviews), a path, or the stem of a file of TEXTNB_CORPORA."""
     number, _, unit = name.partition(" ")
     repeated = unit in ("MB", "GB")
     where = folder / name.replace(" ", "-").replace("/", "-") / ("few" if few else "all")
@@ -56,7 +56,7 @@ def name_of(name: str) -> str:
 
 
 def stored(name: str) -> Path:
-    """A file of TEXTNB_CORPORA."""
+    """The path of a file of TEXTNB_CORPORA."""
     path = Path(os.environ.get("TEXTNB_CORPORA", "/nonexistent")) / name
     if not path.is_file():
         raise Missing(f"there is no {name} in the folder that TEXTNB_CORPORA names; "
@@ -77,13 +77,13 @@ def read(name: str) -> pl.DataFrame:
 
 
 def split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The official split; else every third row of a shuffled class is for the test."""
+    """The official split, if any; else a random third of the rows of each class is for the test."""
     if "split" not in frame.columns:
         shuffled = frame.sample(fraction=1, shuffle=True, seed=0)
         third = pl.int_range(pl.len()).over("label") % 3 == 0
         frame = shuffled.with_columns(split=pl.when(third).then(pl.lit("test"))
                                       .otherwise(pl.lit("train")))
-    # Shuffled, as a size may cut the last copy short.
+    # Shuffled, because `repeat` may use only the first rows.
     parts = {part: frame.filter(split=part).select("label", pl.col("text").fill_null(""))
              .sample(fraction=1, shuffle=True, seed=0) for part in ("train", "test")}
     if empty := [part for part, rows in parts.items() if rows.is_empty()]:
@@ -92,13 +92,13 @@ def split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 
 def repeat(rows: pl.DataFrame, where: Path, megabytes: float) -> None:
-    """Files of real rows, repeated; each copy has new words, as its place in the text has them."""
+    """Write copies of the rows; each copy has as many new words as Heaps' law predicts."""
     own = int(rows["text"].str.len_bytes().cast(pl.Int64).sum())
     terms = rows.select(pl.col("text").str.to_lowercase().str.extract_all(r"\w\w+")
                         .explode().n_unique()).item()
-    left, copy = megabytes * 1e6, 0
-    while left > 0:
-        part = rows if left >= own else rows.head(max(1, round(rows.height * left / own)))
+    n_bytes, copy = megabytes * 1e6, 0
+    while n_bytes > 0:
+        part = rows if n_bytes >= own else rows.head(max(1, round(rows.height * n_bytes / own)))
         new = max(1, round(terms * ((copy + 1) ** HEAPS - copy**HEAPS))) if copy else 0
         # Words that no earlier copy has, spread over the rows of this one.
         each = -(-new // part.height)
@@ -106,7 +106,7 @@ def repeat(rows: pl.DataFrame, where: Path, megabytes: float) -> None:
                  for k in range(each)]
         part.with_columns(pl.concat_str("text", *words)).write_parquet(
             where / f"{copy:04d}.parquet")
-        left, copy = left - own, copy + 1
+        n_bytes, copy = n_bytes - own, copy + 1
 
 
 def _one_or_all(folder: Path) -> str:

@@ -1,16 +1,16 @@
 """Mail filters on raw mail: the same messages for all, without headers of filters and lists.
 
-Both corpora are judged by five stratified folds, and in order of time: the first sixth is learned,
-then five blocks are judged and learned in turn. The measures of all filters come from the same
+Both corpora are split into five stratified folds, and by time: filters learn the first sixth, then
+score and learn five blocks, one after the other. The measures of all filters come from the same
 functions.
 
     1-ROCA %        (1 - area under the ROC) x 100, as TREC counts (Cormack and Lynam 2005)
-    sm % at .1      spam that is missed where 0.1 % of the ham is called spam
-    hm %, sm %      ham and spam that are misjudged at a cutoff: the threshold that textnb's default
+    sm % at .1      spam that is missed if 0.1 % of the ham is classified as spam
+    hm %, sm %      ham and spam that are wrong at a cutoff: the threshold that textnb's default
                     chooses as it learns, log-odds 0 for its naive Bayes, 0.99 for bogofilter, 0.5
                     for the probability of SpamAssassin's Bayes
 
-The CPU seconds are those of reading, learning and judging, in all processes. textnb reads each
+The CPU seconds are those of reading, learning and scoring, in all processes. textnb reads each
 message once; the others read it again for each part.
 """
 
@@ -44,22 +44,22 @@ from textnb.selection.splits import split
 
 ARCHIVES = {"SpamAssassin": "spamassassin_raw_eml.tar.gz", "CSDMC 2010": "csdmc2010_raw_eml.tar.gz"}
 BLOCKS = 6
-# The rules of SpamAssassin's Bayes alone, and the program that asks it.
+# A configuration of SpamAssassin that uses only its Bayes, and a program that scores by it.
 BAYES = Path(__file__).with_name("spamassassin")
-# Headers that other filters and lists have left, up to the next header.
-_LEFT_OUT = re.compile(
+# Headers that other filters and lists have added, up to the next header.
+_HEADERS = re.compile(
     rb"^(?:X-[^:\n]*(?:Spam|Virus|Barracuda|Filter|Scan|List|Mailman|BeenThere)[^:\n]*|List-[^:\n]*|"
     rb"Mailing-List|Precedence)[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*", re.IGNORECASE | re.MULTILINE)
-_MARK = re.compile(rb"^(Subject:[ \t]*)\[SPAM\][ \t]*", re.IGNORECASE | re.MULTILINE)
-# Learns the first rows and scores the others: log-odds of ham and spam, and those above the cutoff.
+_SUBJECT_MARK = re.compile(rb"^(Subject:[ \t]*)\[SPAM\][ \t]*", re.IGNORECASE | re.MULTILINE)
+# From training and test rows to the scores of the test rows, and the scores minus the cutoff.
 Judge = Callable[[Any, Any], tuple[Any, Any]]
 
 
-def filters(given: Any) -> Steps:
-    """A row for each corpus, split and filter; `--quick` takes every tenth message."""
+def filters(arguments: Any) -> Steps:
+    """A step for each corpus, split and filter; `--quick` takes every tenth message."""
     for corpus, archive in ARCHIVES.items():
-        place = unpack(stored(archive), given.folder, 10 if given.quick else 1)
-        mail = table(place, "path")
+        root = unpack(stored(archive), arguments.folder, 10 if arguments.quick else 1)
+        mail = table(root, "path")
         block, folds = -(-mail.height // BLOCKS), split(mail.lazy(), "label", folds=5).folds
         rows = np.arange(mail.height)
         splits = {"5 folds": [(rows[folds != k], rows[folds == k]) for k in range(5)],
@@ -68,16 +68,16 @@ def filters(given: Any) -> Steps:
         for how, parts in splits.items():
             for name, (needs, judge) in FILTERS.items():
                 at = {"corpus": corpus, "split": how, "filter": name}
-                if is_here(given, name, not needs or shutil.which(needs.split()[0]),
+                if is_here(arguments, name, not needs or shutil.which(needs.split()[0]),
                            f"apt-get install {needs.split()[-1]}" if needs else ""):
-                    yield at, partial(row_of, at, judge, place, mail, parts)
+                    yield at, partial(row_of, at, judge, root, mail, parts)
 
 
 def row_of(
-    at: Row, start: Callable[..., Judge], place: Path, mail: pl.DataFrame, parts: list[Any]
+    at: Row, start: Callable[..., Judge], root: Path, mail: pl.DataFrame, parts: list[Any]
 ) -> list[Row]:
     before = time.process_time() + cpu_seconds()
-    result, errors = judged(mail, start(place, mail), parts, at["split"] != "5 folds")
+    result, errors = measure(mail, start(root, mail), parts, at["split"] != "5 folds")
     row = {**at, "messages": len(result.held),
            "1-ROCA %": round(result.roca, 4),
            "interval": [round(bound, 4) for bound in result.roca_interval],
@@ -89,90 +89,90 @@ def row_of(
     return [row]
 
 
-def judged(mail: pl.DataFrame, judge: Judge, parts: list[Any], grows: bool) -> tuple[Any, Any]:
+def measure(mail: pl.DataFrame, judge: Judge, parts: list[Any], grows: bool) -> tuple[Any, Any]:
     """Measures of the ranks, and of the errors at the cutoffs.
 
-    Models that grow from part to part are ranked by the scores above their thresholds, as
-    `textnb.validate_online` does; those of folds, which learn equally many rows, by the scores.
+    Messages are ranked by their scores. If models grow from part to part, their scores are not
+    comparable, so their thresholds are subtracted, as in `textnb.validate_online`.
     """
     scores, above = zip(*(judge(*part) for part in parts), strict=True)
     actual = (mail["label"] == "spam").to_numpy().astype(np.int64)
     actual = actual[np.concatenate([rows for _, rows in parts])]
     ranked, decided = (measure_online(textnb.HeldOut(
-        np.array(["ham", "spam"]), np.concatenate(found), actual, np.ones(len(actual)), "parts"),
-        "spam") for found in (above if grows else scores, above))
+        np.array(["ham", "spam"]), np.concatenate(values), actual, np.ones(len(actual)), "parts"),
+        "spam") for values in (above if grows else scores, above))
     return ranked, decided
 
 
 def unpack(archive: Path, folder: Path, every: int = 1) -> Path:
-    """Messages without what filters and lists have written, in a folder for each class."""
-    place = folder / archive.name.partition("_")[0]
+    """Write messages, without headers of filters and lists, to a folder for each class."""
+    root = folder / archive.name.partition("_")[0]
     for number, (label, raw) in enumerate(messages(archive)):
         if number % every == 0:
-            path = place / label / f"{number:05d}.eml"
+            path = root / label / f"{number:05d}.eml"
             path.parent.mkdir(exist_ok=True, parents=True)
-            path.write_bytes(cleaned(raw))
-    return place
+            path.write_bytes(clean(raw))
+    return root
 
 
 def messages(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Classes and messages, from folders whose names say the class."""
+    """Classes and messages; the names of the folders say the class."""
     with tarfile.open(archive, "r|gz") as members:
         for member in members:
-            found = re.search(r"(ham|spam)[^/]*/[^/]+$", member.name)
-            content = members.extractfile(member) if found and member.isfile() else None
-            if found and content is not None:
-                yield found[1], content.read()
+            match = re.search(r"(ham|spam)[^/]*/[^/]+$", member.name)
+            content = members.extractfile(member) if match and member.isfile() else None
+            if match and content is not None:
+                yield match[1], content.read()
 
 
-def cleaned(raw: bytes) -> bytes:
+def clean(raw: bytes) -> bytes:
     head, separator, body = raw.replace(b"\r\n", b"\n").partition(b"\n\n")
-    return _MARK.sub(rb"\1", _LEFT_OUT.sub(b"", head + b"\n")) + separator[1:] + body
+    return _SUBJECT_MARK.sub(rb"\1", _HEADERS.sub(b"", head + b"\n")) + separator[1:] + body
 
 
-def table(place: Path, columns: str | list[str]) -> pl.DataFrame:
-    """Columns of all messages, in order of time; one without a date is taken for the oldest."""
-    mail = textnb.scan_mail(str(place), tokens=columns == "tokens").select(
+def table(root: Path, columns: str | list[str]) -> pl.DataFrame:
+    """Columns of all messages, sorted by time; messages without a date come first."""
+    mail = textnb.scan_mail(str(root), tokens=columns == "tokens").select(
         *([columns] if isinstance(columns, str) else columns), "label", "date",
         key="path").collect()
     return mail.sort(pl.col("date").fill_null(mail["date"].min()), "key")
 
 
-def own(model: textnb.TextClassifier, threshold: Callable[[Any], Any], place: Path) -> Judge:
-    settings, mail = model.text_settings(), table(place, model.text)
+def own_judge(model: textnb.TextClassifier, threshold: Callable[[Any], Any], root: Path) -> Judge:
+    settings, mail = model.text_settings(), table(root, model.text)
 
-    def judge(learned: Any, asked: Any) -> tuple[Any, Any]:
-        fitted = fit(settings, mail[learned], left_out=True)
-        scores = score_batch(fitted, mail[asked].select(settings.columns))[0]
+    def judge(train: Any, test: Any) -> tuple[Any, Any]:
+        fitted = fit(settings, mail[train], left_out=True)
+        scores = score_batch(fitted, mail[test].select(settings.columns))[0]
         return scores, scores - threshold(fitted)
 
     return judge
 
 
-def other(score: Callable[..., str], cutoff: float, place: Path, mail: pl.DataFrame) -> Judge:
-    """A filter with its defaults."""
+def other_judge(score: Callable[..., str], cutoff: float, root: Path, mail: pl.DataFrame) -> Judge:
+    """A program that filters mail, with its defaults."""
     paths, spam = mail["path"].to_numpy(), (mail["label"] == "spam").to_numpy()
 
-    def judge(learned: Any, asked: Any) -> tuple[Any, Any]:
+    def judge(train: Any, test: Any) -> tuple[Any, Any]:
         with tempfile.TemporaryDirectory() as folder:
             lines = score(Path(folder), *("".join(f"{path}\n" for path in paths[rows]) for rows in (
-                learned[spam[learned]], learned[~spam[learned]], asked))).splitlines()
+                train[spam[train]], train[~spam[train]], test))).splitlines()
         scores = dict(line.rsplit(maxsplit=1) for line in lines)
-        found = np.array([[0, float(scores[path]) - cutoff] for path in paths[asked]])
-        return found, found
+        log_odds = np.array([[0, float(scores[path]) - cutoff] for path in paths[test]])
+        return log_odds, log_odds
 
     return judge
 
 
-def bogofilter(folder: Path, spam: str, ham: str, asked: str) -> str:
-    """Paths and scores of messages, by what was learned of others; all are lists of paths."""
+def bogofilter(folder: Path, spam: str, ham: str, test: str) -> str:
+    """Learn from lists of paths, `spam` and `ham`; return the paths and scores of `test`."""
     program = ["bogofilter", "-d", str(folder), "-b"]
     run([*program, "-s"], spam)
     run([*program, "-n"], ham)
-    return run([*program, "-TT", "-v"], asked)
+    return run([*program, "-TT", "-v"], test)
 
 
-def spamassassin(folder: Path, spam: str, ham: str, asked: str) -> str:
+def spamassassin(folder: Path, spam: str, ham: str, test: str) -> str:
     """As `bogofilter`."""
     database, rules = str(folder / "bayes"), str(BAYES)
     for option, paths in (("--spam", spam), ("--ham", ham)):
@@ -180,24 +180,24 @@ def spamassassin(folder: Path, spam: str, ham: str, asked: str) -> str:
         run(["sa-learn", "--local", "-C", rules, "--siteconfigpath", rules, "-p",
              f"{rules}/bayes.cf", "--dbpath", database, option, "-f", str(folder / "paths")], "",
             HOME=str(folder))
-    return run(["perl", f"{rules}/bayes.pl", rules, database], asked, HOME=str(folder))
+    return run(["perl", f"{rules}/bayes.pl", rules, database], test, HOME=str(folder))
 
 
-def run(command: list[str], given: str, **environment: str) -> str:
+def run(command: list[str], stdin: str, **environment: str) -> str:
     # 0, 1 and 2 are verdicts of bogofilter, not failures.
-    ran = subprocess.run(command, text=True, input=given, capture_output=True, check=False,
+    ran = subprocess.run(command, text=True, input=stdin, capture_output=True, check=False,
                          env={**os.environ, **environment})
     if ran.returncode > (2 if command[0] == "bogofilter" else 0):
         raise RuntimeError(f"{command[0]} failed: {ran.stderr[-1000:]}")
     return ran.stdout
 
 
-# The program and the package that each needs, and what starts its judging of a folder.
+# The program and the package that each filter needs, and a function from a folder to its `Judge`.
 FILTERS = {
-    "textnb, default for mail": ("", lambda place, _: own(
+    "textnb, default for mail": ("", lambda place, _: own_judge(
         textnb.mail_classifier(), lambda fitted: threshold_by_fit(fitted, "spam", FALSE_POSITIVES),
         place)),
-    "textnb, subject and body, MultinomialNB": ("", lambda place, _: own(
+    "textnb, subject and body, MultinomialNB": ("", lambda place, _: own_judge(
         textnb.TextClassifier(text=["subject", "body"]), lambda _: 0.0, place)),
-    "bogofilter": ("bogofilter", partial(other, bogofilter, 0.99)),
-    "SpamAssassin's Bayes": ("sa-learn spamassassin", partial(other, spamassassin, 0.5))}
+    "bogofilter": ("bogofilter", partial(other_judge, bogofilter, 0.99)),
+    "SpamAssassin's Bayes": ("sa-learn spamassassin", partial(other_judge, spamassassin, 0.5))}

@@ -1,12 +1,11 @@
 """Mail filters that listen on a socket: messages a second, seconds of a message, memory.
 
-Half of SpamAssassin's corpus is learned, in order of time. The other half is sent again and again
-by eight clients, each a process that sends its next message once the last is answered, as `spamc`
-does, but without starting a program. The same clients ask SpamAssassin's `spamd`, which judges by
-its local rules.
+The older half of SpamAssassin's corpus is learned. Eight clients send the other half repeatedly;
+each is a process that sends its next message after the answer to the last one, as `spamc` does, but
+without starting a program. They also send it to SpamAssassin's `spamd`, which uses its local rules.
 
-    CHECK   a verdict
-    TELL    one client tells classes of messages, which textnb learns within a minute
+    CHECK   asks for a verdict
+    TELL    one client sends the classes of messages, which textnb learns within a minute
 """
 
 from __future__ import annotations
@@ -35,32 +34,32 @@ from benchmarks.process import Row, descendants, is_here, note, status
 from benchmarks.speed import Steps
 
 CLIENTS, TERMS = 8, 1_000_000
-# Requests of each server and model. A tenth as many are sent before, and not counted; spamd takes
-# some fifty times as long.
+# The number of requests for each server and model; a tenth as many are sent first, to warm up.
+# spamd takes about fifty times as long, so it gets fewer.
 REQUESTS = {("textnb", "default for mail"): {"CHECK": 100_000, "TELL": 500},
             ("textnb", "of a million terms"): {"CHECK": 10_000, "TELL": 500},
             ("spamd", "local rules"): {"CHECK": 500}}
 
 
-def served(given: Any) -> Steps:
-    """A row for each server, model and request; `--quick` sends a hundredth."""
-    place = unpack(stored(ARCHIVES["SpamAssassin"]), given.folder)
+def served(arguments: Any) -> Steps:
+    """A step for each server and model; `--quick` sends a hundredth of the requests."""
+    root = unpack(stored(ARCHIVES["SpamAssassin"]), arguments.folder)
     spamd = shutil.which("spamd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     for (server, model), requests in REQUESTS.items():
-        if is_here(given, server, server == "textnb" or spamd, "apt-get install spamassassin"):
+        if is_here(arguments, server, server == "textnb" or spamd, "apt-get install spamassassin"):
             yield {"server": server, "model": model}, partial(
-                measure, server, model, requests, place, spamd, 100 if given.quick else 1)
+                measure, server, model, requests, root, spamd, 100 if arguments.quick else 1)
 
 
 def measure(
-    server: str, model: str, requests: dict[str, int], place: Path, spamd: str, part: int
+    server: str, model: str, requests: dict[str, int], root: Path, spamd: str, part: int
 ) -> list[Row]:
-    path, paths = place.parent / f"{model}.socket", table(place, "path")["path"]
+    path, paths = root.parent / f"{model}.socket", table(root, "path")["path"]
     command = [spamd, "--local", "--max-children=2", "--min-children=2", "--nouser-config",
                f"--socketpath={path}"]
     if server == "textnb":
-        file = place.parent / "served.textnb"
-        learn(table(place, "tokens")[:len(paths) // 2],
+        file = root.parent / "served.textnb"
+        learn(table(root, "tokens")[:len(paths) // 2],
               TERMS // part if "million" in model else 0, file)
         command = [sys.executable, "-m", "textnb", "serve", str(file), "--allow-tell",
                    pwd.getpwuid(os.getuid()).pw_name, "--listen", str(path)]
@@ -71,8 +70,8 @@ def measure(
 
 
 def learn(rows: pl.DataFrame, terms: int, file: Path) -> None:
-    """The default of mail; with terms that no message has, for a model of so many."""
-    # Each in two messages, as many in each as in a long message.
+    """Save the default model for mail, with this number of additional terms that no message has."""
+    # Each term is in two messages of 1,000 terms, because the default has min_df=2.
     names = [f"none{n}" for n in range(terms)] * 2
     more = pl.DataFrame({"tokens": [names[n:n + 1000] for n in range(0, len(names), 1000)]},
                         schema={"tokens": pl.List(pl.String)})
@@ -83,10 +82,10 @@ def learn(rows: pl.DataFrame, terms: int, file: Path) -> None:
 
 @contextmanager
 def listening(command: list[str], path: Path) -> Iterator[int]:
-    """The process of a server that answers."""
+    """Start a server, wait until it answers, and give its process id."""
     log = Path(f"{path}.log")
-    with log.open("wb") as written, subprocess.Popen(
-            command, stdout=written, stderr=written) as process:
+    with log.open("wb") as output, subprocess.Popen(
+            command, stdout=output, stderr=output) as process:
         try:
             for _ in range(600):
                 try:
@@ -126,22 +125,22 @@ def row_of(request: str, path: str, process: int, paths: list[str], number: int)
 
 
 def send(share: tuple[str, str, list[str], int]) -> list[float]:
-    """Seconds of each request; a verdict that is none is an error."""
+    """Send requests, and return the seconds of each; RuntimeError if an answer is an error."""
     path, request, files, number = share
     contents = [(Path(file).read_bytes(), Path(file).parent.name) for file in files]
-    found = []
+    seconds = []
     for n in range(number):
         message, label = contents[n % len(contents)]
         headers = f"Message-class: {label}\r\nSet: local\r\n" if request == "TELL" else ""
         elapsed, answer = ask(path, request, message, headers)
         if not answer.startswith(b"SPAMD/1.") or b" 0 EX_OK" not in answer[:30]:
             raise RuntimeError(f"{request} was answered {answer[:200]!r}")
-        found.append(elapsed)
-    return found
+        seconds.append(elapsed)
+    return seconds
 
 
 def ask(path: str, request: str, message: bytes, headers: str = "") -> tuple[float, bytes]:
-    """Seconds, and the answer."""
+    """Send one request; returns its seconds, and the answer."""
     started = time.perf_counter()
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(120)

@@ -1,9 +1,9 @@
-"""How sides do the tasks that they are compared by; sides.toml says which sides there are.
+"""The libraries and programs that are compared, called sides, and their tasks; see sides.toml.
 
 A side is a vectorizer and a model of scikit-learn, a TextClassifier (both as expressions), or a
-program. Tasks from start to exit (`train`, `predict`, `job`: read Parquet, learn, answer, write
-Parquet; `answers`: the same with probabilities) are processes that call `measure`, or the commands
-of the side themselves. The tasks from memory take their own time.
+program. Tasks of a whole process (`train`, `predict`, `job`: read Parquet, fit, predict, write
+Parquet; `answers`: the same with probabilities) call `measure`, or are the commands of the side.
+Tasks from memory measure only the seconds of the function that does the work.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ SHORT = ("message", "filter", "filter 1,2", "update")
 TASKS = (*WHOLE, *PARTS, *SHORT)
 BASE = "scikit-learn"
 MESSAGES, WARM_MESSAGES = 2000, 100
-# Trials of a search.
+# Trials of `textnb.tune`.
 TRIALS = 40
 # CountVectorizer's tokens.
 PATTERN = r"[\p{L}\p{N}_]{2,}"
 
 
 def make(expression: str, words: int = 1) -> Any:
-    """The object that an expression of scikit-learn's or textnb's names makes.
+    """Evaluate an expression of scikit-learn or textnb.
 
     >>> make("sklearn.svm.LinearSVC(C=2)")
     LinearSVC(C=2)
@@ -52,7 +52,7 @@ def make(expression: str, words: int = 1) -> Any:
 
 
 def fill(template: str, **values: object) -> list[str]:
-    """The words of a command; a value with spaces is one word, a list as many as it has."""
+    """The words of a command; a value with spaces is one word, a list one word per item."""
     return shlex.split(template.format_map({
         name: shlex.join(map(str, value)) if isinstance(value, list) else shlex.quote(str(value))
         for name, value in values.items()}))
@@ -66,8 +66,8 @@ class Texts:
         self.model = make(expression, words) if expression else None
 
     def rows(self, frame: Any) -> Any:
-        """What `fit` takes, and first what `predict` does; made before the clock of a task from
-        memory starts."""
+        """The arguments of `fit`, of which `predict` uses the first; tasks from memory don't
+        measure this."""
         return frame["text"].to_list(), frame["label"].to_list()
 
     def count(self, rows: Any) -> Row:
@@ -80,14 +80,14 @@ class Texts:
     def predict(self, rows: Any) -> Any:
         return self.model.predict(rows[0])
 
-    def judge(self, rows: Any) -> tuple[Any, Any]:
+    def predict_both(self, rows: Any) -> tuple[Any, Any]:
         """Labels (rows,), and probabilities (rows, classes) or None."""
         if not hasattr(self.model, "predict_proba"):
             return self.predict(rows), None
         probabilities = self.model.predict_proba(rows[0])
         return self.model.classes_[probabilities.argmax(1)], probabilities
 
-    def answer(self, message: str) -> Any:
+    def classify(self, message: str) -> Any:
         return self.model.predict([message])[0]
 
     def save(self) -> None:
@@ -96,17 +96,17 @@ class Texts:
     def load(self) -> None:
         self.model = pickle.loads((self.folder / "model.pickle").read_bytes())
 
-    def learn(self, train: str) -> None:
+    def fit_file(self, train: str) -> None:
         self.fit(self.rows(pl.read_parquet(train)))
 
-    def respond(self, test: str) -> None:
+    def predict_file(self, test: str) -> None:
         frame = pl.read_parquet(test)
         frame.with_columns(predicted=pl.Series(self.predict(self.rows(frame)))).write_parquet(
             self.folder / "answers.parquet")
 
     def job(self, train: str, test: str) -> None:
-        self.learn(train)
-        self.respond(test)
+        self.fit_file(train)
+        self.predict_file(test)
 
 
 class OwnTokens(Texts):
@@ -148,22 +148,22 @@ class Search(Textnb):
 class Program(Texts):
     """A program that reads files of its own format, which Polars writes.
 
-    Writing them is a part of its time, as it is for everybody who has a table; `command_seconds`
-    is that of its commands alone. Training rows are shuffled, as online learners need it. Of two
-    classes the labels are -1 and 1, of more 1, 2 and so on. What it answers is a label, or with
-    two classes a number that is above `cut` for the second. `model` has the labels in order.
+    Writing them is a part of its time, because users who have a table need it too;
+    `command_seconds` is the time of the commands only. Training rows are shuffled, as online
+    learners need it. The labels are -1 and 1, or with more classes 1, 2 and so on. It outputs a
+    label, or with two classes a number, above `cut` for the second. `model` is the sorted labels.
     """
 
     command_seconds = 0.0
-    # Lines of the files, and commands.
-    learned, asked, learning, asking = "", "", "", ""
+    # Formats of the lines of the two files, and templates of the two commands.
+    train_line, test_line, train_command, test_command = "", "", "", ""
     cut = 0.0
 
     def rows(self, frame: Any) -> Any:
         return frame
 
     def line(self) -> Any:
-        """What stands for a text in a line; tokens hold no line ends."""
+        """An expression for the text of a line: its tokens, which contain no line ends."""
         return pl.col("text").str.to_lowercase().str.extract_all(PATTERN).list.join(" ")
 
     def write(self, rows: Any, form: str, *columns: str) -> Path:
@@ -172,7 +172,7 @@ class Program(Texts):
         return self.folder / "lines"
 
     def run(self, template: str, lines: Path) -> str:
-        """What a command writes to stdout; its stdin are the lines."""
+        """Run a command with the lines as stdin, and return its stdout."""
         command = fill(template, lines=lines, folder=self.folder, words=self.words,
                        cores=len(os.sched_getaffinity(0)), vw=VW,
                        classes=["--oaa", len(self.model)] if len(self.model) > 2 else [],
@@ -189,17 +189,17 @@ class Program(Texts):
         self.model = rows["label"].unique().sort().to_list()
         numbers = [-1, 1] if len(self.model) == 2 else range(1, len(self.model) + 1)
         number = pl.col("label").replace_strict(pl.Series(self.model), pl.Series(numbers))
-        self.run(self.learning, self.write(
+        self.run(self.train_command, self.write(
             rows.sample(fraction=1, shuffle=True, seed=0).with_columns(number=number),
-            self.learned, "number"))
+            self.train_line, "number"))
 
     def label(self, answer: str) -> Any:
-        # fastText answers nothing to a line without words.
+        # fastText writes an empty line for a line without words.
         value = float(answer.removeprefix("__label__") or -1)
         return self.model[value > self.cut if len(self.model) == 2 else max(0, int(value) - 1)]
 
     def predict(self, rows: Any) -> list[Any]:
-        answers = self.run(self.asking, self.write(rows, self.asked)).splitlines()
+        answers = self.run(self.test_command, self.write(rows, self.test_line)).splitlines()
         if len(answers) != rows.height:
             raise RuntimeError(f"{len(answers):,} answers to {rows.height:,} texts")
         return [self.label(answer) for answer in answers]
@@ -208,13 +208,13 @@ class Program(Texts):
 class FastText(Program):
     """Five epochs, ten dimensions, all cores. Of the rates .1, .5 and 1, .5 is best on IMDB."""
 
-    learned, asked = "__label__{} {}", "{}"
-    learning = ("fasttext supervised -input {lines} -output {folder}/model -epoch 5 -dim 10 "
-                "-lr 0.5 -wordNgrams {words} -thread {cores} -verbose 0")
-    asking = "fasttext predict {folder}/model.bin {lines}"
+    train_line, test_line = "__label__{} {}", "{}"
+    train_command = ("fasttext supervised -input {lines} -output {folder}/model -epoch 5 -dim 10 "
+                     "-lr 0.5 -wordNgrams {words} -thread {cores} -verbose 0")
+    test_command = "fasttext predict {folder}/model.bin {lines}"
 
-    def answer(self, message: str) -> Any:
-        """Through a pipe to a process that holds the model."""
+    def classify(self, message: str) -> Any:
+        """Send the text through a pipe to a process that has the model in memory."""
         if not hasattr(self, "pipe"):
             self.pipe: Any = subprocess.Popen(
                 fill("fasttext predict {folder}/model.bin -", folder=self.folder), text=True,
@@ -224,12 +224,12 @@ class FastText(Program):
 
 
 class VowpalWabbit(Program):
-    """One pass, logistic loss, one class against the rest where there are more than two."""
+    """One pass, logistic loss, one class against the rest if there are more than two."""
 
-    learned, asked = "{} | {}", "| {}"
-    learning = ("{vw} -d {lines} -f {folder}/model.vw -b 22 --loss_function logistic {classes} "
-                "{pairs} --quiet")
-    asking = "{vw} -d {lines} -t -i {folder}/model.vw -p /dev/stdout --quiet"
+    train_line, test_line = "{} | {}", "| {}"
+    train_command = ("{vw} -d {lines} -f {folder}/model.vw -b 22 --loss_function logistic "
+                     "{classes} {pairs} --quiet")
+    test_command = "{vw} -d {lines} -t -i {folder}/model.vw -p /dev/stdout --quiet"
 
 
 # Without the command, the library of its Python package, which starts as fast.
@@ -238,11 +238,11 @@ VW = ["vw"] if shutil.which("vw") else [sys.executable, "-c", (
 
 
 class Bogofilter(Program):
-    """Its defaults; the last class is its spam, and is answered above 0.5."""
+    """The defaults of the program; the last class is spam, and is predicted above 0.5."""
 
     # An mbox file of messages without headers.
-    asked, cut = "From a@b Thu Jan  1 00:00:00 2026\n\n{}\n", 0.5
-    asking = "bogofilter -d {folder} -M -TT -e"
+    test_line, cut = "From a@b Thu Jan  1 00:00:00 2026\n\n{}\n", 0.5
+    test_command = "bogofilter -d {folder} -M -TT -e"
 
     def line(self) -> Any:
         return pl.col("text").str.replace_all("(?m)^(>*From )", ">$1")
@@ -251,7 +251,7 @@ class Bogofilter(Program):
         self.model = rows["label"].unique().sort().to_list()
         for label, option in zip(self.model, ("-n", "-s"), strict=True):
             self.run("bogofilter -d {folder} -M " + option,
-                     self.write(rows.filter(pl.col("label") == label), self.asked))
+                     self.write(rows.filter(pl.col("label") == label), self.test_line))
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class Side:
         return self.kind(expression, 2 if task.endswith(" 1,2") else 1, folder)
 
     def command(self, task: str) -> str | None:
-        """The command that does a task, if one does."""
+        """The command of a task; None if a method of `kind` does it."""
         if self.options is None:
             return self.commands.get(task)
         train = ("{textnb} train {train} -o {folder}/model.textnb --set sklearn=true "
@@ -330,11 +330,11 @@ def measure(
     side = SIDES[name].program(task, Path(folder))
     match task.removesuffix(" 1,2"):
         case "train":
-            side.learn(train)
+            side.fit_file(train)
             side.save()
         case "predict":
             side.load()
-            side.respond(test)
+            side.predict_file(test)
         case "job":
             side.job(train, test)
         case "answers":
@@ -346,10 +346,10 @@ def measure(
 
 
 def answers(side: Texts, train: str, test: str) -> Row:
-    """Labels and probabilities, in a file; the settings that a search has found."""
+    """Write labels and probabilities to a file, and return the settings of a search."""
     import numpy as np
-    side.learn(train)
-    predicted, probabilities = side.judge(side.rows(pl.read_parquet(test)))
+    side.fit_file(train)
+    predicted, probabilities = side.predict_both(side.rows(pl.read_parquet(test)))
     np.savez(side.folder / "answers.npz", predicted=np.asarray(predicted, str),
              **({} if probabilities is None else {"probabilities": probabilities}))
     return ({"settings": side.model.tuned_.settings.describe()} if isinstance(side, Search)
@@ -359,9 +359,9 @@ def answers(side: Texts, train: str, test: str) -> Row:
 def from_memory(
     side: Texts, first: Texts, task: str, train: str, test: str, few: str
 ) -> Row:
-    """Seconds of one task, after a first use on FEW; the peak of memory during it."""
-    asks = task in ("message", "predict from memory")
-    work = side.predict if asks else side.fit if task == "fit" else side.count
+    """Seconds and peak memory of one task; imports and caches are warmed up on the table FEW."""
+    predicts = task in ("message", "predict from memory")
+    work = side.predict if predicts else side.fit if task == "fit" else side.count
     if few and not isinstance(side, Program):
         rows = first.rows(pl.read_parquet(few))
         if task.startswith("csr"):
@@ -369,19 +369,19 @@ def from_memory(
         first.fit(rows)
         first.predict(rows)
     rows = side.rows(pl.read_parquet(train))
-    if asks:
+    if predicts:
         side.fit(rows)
         frame = pl.read_parquet(test)
         rows = side.rows(frame)
     if task == "message":
         return messages(side, frame["text"].head(MESSAGES + WARM_MESSAGES).to_list())
-    # The highest mark begins again with what is resident now.
+    # Reset the peak of the resident memory.
     Path("/proc/self/clear_refs").write_text("5")
     started = time.perf_counter()
-    found = work(rows)
+    result = work(rows)
     seconds, peak = time.perf_counter() - started, status("self", "VmHWM")
     return {"seconds": seconds, "peak_mib": peak, "check": {
-        "accuracy": share_right(pl.Series(found), frame["label"])} if asks else found or {}}
+        "accuracy": share_right(pl.Series(result), frame["label"])} if predicts else result or {}}
 
 
 def share_right(predicted: Any, truth: Any) -> float:
@@ -389,11 +389,11 @@ def share_right(predicted: Any, truth: Any) -> float:
 
 
 def messages(side: Texts, texts: list[str]) -> Row:
-    """One text at a time: the median."""
+    """Classify one text at a time; the median of the seconds."""
     seconds = []
     for text in texts:
         started = time.perf_counter()
-        side.answer(text)
+        side.classify(text)
         seconds.append(time.perf_counter() - started)
     warm = seconds[WARM_MESSAGES if len(seconds) > WARM_MESSAGES else 0:]
     return {"seconds": statistics.median(warm), "per_second": len(warm) / sum(warm)}

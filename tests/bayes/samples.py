@@ -1,4 +1,4 @@
-"""What the tests of this room share: small counts, models on counts, and kinds of matrices."""
+"""Data of several tests of this folder: small counts, models on counts, and kinds of matrices."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ Y = np.array(["ham", "ham", "ham", "spam", "spam", "eggs"])
 
 
 def some_counts(classes, seed=0):
-    """Rows of counts whose rates the classes share in part, and labels 0 to ``classes`` - 1."""
+    """Poisson counts, with rates of each class, and labels from 0 to ``classes`` - 1."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, 150)
     rates = rng.gamma(0.3, 1.0, (classes, 80))

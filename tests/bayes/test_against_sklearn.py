@@ -1,12 +1,12 @@
-"""The same numbers as scikit-learn to 1e-10, and the exact ones where scikit-learn has none.
+"""Models give the same numbers as scikit-learn, to 1e-10.
 
-At very small smoothing it loses digits in two places, so there ours are held against fractions:
+At very small smoothing scikit-learn loses digits in two places; these are tested with fractions:
 
-- BernoulliNB takes log(1 - exp(log p)): where a term is in every document of a class, p is next to
-  1 and the difference has few digits left. A document that lacks such a term is scored by it.
-- ComplementNB takes (counts of all classes + l) - own count: where a term is in one class alone,
-  l is all that should be left, and it was rounded when it was added. With ``norm`` the error
-  spreads to every weight of the class.
+- BernoulliNB computes log(1 - exp(log p)): if a term is in every document of a class, p is close to
+  1 and the difference has few digits. It counts in the scores of documents without the term.
+- ComplementNB computes (counts of all classes + l) - own count: if a term is in one class only, the
+  exact result is l, but l was rounded when it was added. With ``norm`` the error spreads to every
+  weight of the class.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def pair(kind, l, **settings):
 
 
 def for_theirs(theirs, X):
-    """Their model of categories takes no sparse matrix."""
+    """The rows for an estimator of scikit-learn: its CategoricalNB takes no sparse matrix."""
     is_dense = isinstance(theirs, naive_bayes.CategoricalNB) and sp.issparse(X)
     return X.toarray() if is_dense else X
 
@@ -90,21 +90,21 @@ def assert_weights_agree(ours, theirs):
 def assert_agreement(ours, theirs, X):
     assert ours.classes_.tolist() == theirs.classes_.tolist()
     assert_weights_agree(ours, theirs)
-    seen = for_theirs(theirs, X)
-    expected = theirs.predict_joint_log_proba(seen)
+    rows = for_theirs(theirs, X)
+    expected = theirs.predict_joint_log_proba(rows)
     scale = np.abs(expected).max(initial=1.0)
     agree(ours.predict_joint_log_proba(X), expected, atol=1e-13 * scale)
-    posterior = theirs.predict_log_proba(seen)
+    posterior = theirs.predict_log_proba(rows)
     agree(ours.predict_log_proba(X), posterior, atol=1e-13 * scale)
     agree(ours.predict_proba(X), np.exp(posterior), atol=1e-13 * scale)
-    assert np.array_equal(ours.predict(X), theirs.predict(seen))
+    assert np.array_equal(ours.predict(X), theirs.predict(rows))
 
 
-# Small data, made so that every special case is in it
+# Small data with every special case
 
 
-def small(classes, most):
-    """Counts with an empty row; with terms in no row, every row of a class, one class alone."""
+def small(classes, max_count):
+    """Counts with an empty row, and terms in no row, in every row of a class, in one class only."""
     rng = np.random.default_rng(classes)
     y = np.array(["ham", "spam", "unsure"][:classes])[np.arange(60) ** 2 % 7 % classes]
     y[7] = np.unique(y)[-1]
@@ -114,29 +114,29 @@ def small(classes, most):
     X[y != "ham", 5] = 0
     X[:, 6] = rng.poisson(30, size=60)
     X[7] = 0
-    return np.minimum(X, most), y
+    return np.minimum(X, max_count), y
 
 
-def unlike(X):
-    """Rows to be scored that were not learned, of no larger values."""
+def new_rows(X):
+    """New rows to score, with values up to the maximum of X."""
     rows = np.random.default_rng(9).poisson(X.mean(axis=0) / 2, size=(40, X.shape[1]))
     return np.minimum(rows, X.max())
 
 
 def small_for(kind, classes=3):
-    """As many categories as announced; counts as they are."""
-    return small(classes, most=3 if kind == "categorical" else 10**6)
+    """Small counts; for categories, at max_count 3, as 4 are announced."""
+    return small(classes, max_count=3 if kind == "categorical" else 10**6)
 
 
-EACH_L = np.random.default_rng(5).choice([0.01, 0.1, 1.0, 2.5], size=15)
+RANDOM_L = np.random.default_rng(5).choice([0.01, 0.1, 1.0, 2.5], size=15)
 ROW_WEIGHTS = np.random.default_rng(6).choice([0.0, 0.3, 1.0, 2.7], size=60)
-# What is not said: three classes, l = 0.1, a dense matrix, and no weights.
+# Defaults: three classes, l = 0.1, a dense matrix, and no weights.
 CASES = {
     **{f"l={l}, {classes} classes": {"l": l, "classes": classes}
        for l in SMOOTHINGS for classes in (2, 3)},
     **{matrix: {"matrix": matrix} for matrix in MATRICES},
     "one class": {"classes": 1}, "one class, given prior": {"classes": 1, "class_prior": [0.5]},
-    "l of each feature": {"l": EACH_L},
+    "l of each feature": {"l": RANDOM_L},
     "uniform": {"fit_prior": False}, "given": {"class_prior": [0.2, 0.5, 0.3]},
     "given, not fitted": {"class_prior": [0.2, 0.5, 0.3], "fit_prior": False},
     **{f"weights, l={l}, {matrix}": {"weight": ROW_WEIGHTS, "l": l, "matrix": matrix}
@@ -148,12 +148,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_small_counts(kind, case):
     settings = {"classes": 3, "l": 0.1, "matrix": "dense", "weight": None, **CASES[case]}
-    if kind in ("bernoulli", "categorical") and settings["l"] is EACH_L:
+    if kind in ("bernoulli", "categorical") and settings["l"] is RANDOM_L:
         pytest.skip("scikit-learn has no such smoothing")
     X, y = small_for(kind, settings.pop("classes"))
     matrix = MATRICES[settings.pop("matrix")]
     ours, theirs = fitted(kind, settings.pop("l"), matrix(X), y, settings.pop("weight"), **settings)
-    assert_agreement(ours, theirs, matrix(np.concatenate([X, unlike(X)])))
+    assert_agreement(ours, theirs, matrix(np.concatenate([X, new_rows(X)])))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0, 2.5])
@@ -161,7 +161,7 @@ def test_presence_above_a_threshold(threshold):
     X, y = small_for("bernoulli")
     ours, theirs = fitted("bernoulli", 0.1, X, y, binarize=threshold)
     agree(ours.feature_count_, theirs.feature_count_)
-    agree(ours.predict_joint_log_proba(unlike(X)), theirs.predict_joint_log_proba(unlike(X)))
+    agree(ours.predict_joint_log_proba(new_rows(X)), theirs.predict_joint_log_proba(new_rows(X)))
 
 
 @pytest.mark.parametrize("weight", [None, ROW_WEIGHTS], ids=["rows", "weights"])
@@ -171,7 +171,7 @@ def test_categories_that_were_seen_or_announced(expected, weight):
     assert_agreement(*fitted("categorical", 0.1, X, y, weight, min_categories=expected), X)
 
 
-# Where scikit-learn loses digits, or has no answer
+# Cases in which scikit-learn loses digits, or has no result
 
 
 def oracle(kind, X, y, row, l):
@@ -186,20 +186,20 @@ def oracle(kind, X, y, row, l):
     return complement.scores(rows, labels, row, l, norm=kind == "complement norm")
 
 
-SMOOTHING_OF_EACH = [0.01, 1.0, 2.5, TINY, 0.1] * 3
+L_OF_FEATURE = [0.01, 1.0, 2.5, TINY, 0.1] * 3
 
 
-# scikit-learn's BernoulliNB takes the l of feature k, of three, for that of class k.
+# If there are three features, scikit-learn's BernoulliNB uses the l of feature k for class k.
 @pytest.mark.parametrize(("kind", "l", "columns"), [
     (kind, l, columns) for kind in KINDS for l, columns in (
-        (TINY, slice(None)), (SMOOTHING_OF_EACH, slice(None)), (SMOOTHING_OF_EACH, slice(4, 7)))],
+        (TINY, slice(None)), (L_OF_FEATURE, slice(None)), (L_OF_FEATURE, slice(4, 7)))],
     ids=str)
 def test_scores_are_the_exact_ones(kind, l, columns):
     X, y = small_for(kind)
     X, l = X[:, columns], l[columns] if isinstance(l, list) else l
-    seen = np.concatenate([X[:10], unlike(X)[:10]])
-    agree(pair(kind, l)[0].fit(X, y).predict_joint_log_proba(seen),
-          [oracle(kind, X, y, row, l) for row in seen.tolist()])
+    rows = np.concatenate([X[:10], new_rows(X)[:10]])
+    agree(pair(kind, l)[0].fit(X, y).predict_joint_log_proba(rows),
+          [oracle(kind, X, y, row, l) for row in rows.tolist()])
 
 
 # Real corpora
@@ -243,7 +243,7 @@ FIGURES = {
     "ag_news_subset": [".8962", ".8974", ".8925", ".9024"],
     "imdb": [".8136", ".7882", ".8258", ".8136"],
 }
-COLUMNS = [MultinomialNB(l=1.0), MultinomialNB(l=0.01), BernoulliNB(l=1.0), ComplementNB(l=1.0)]
+ESTIMATORS = [MultinomialNB(l=1.0), MultinomialNB(l=0.01), BernoulliNB(l=1.0), ComplementNB(l=1.0)]
 
 
 def rounded(accuracy, digits=4):
@@ -253,14 +253,14 @@ def rounded(accuracy, digits=4):
 @pytest.mark.parametrize("name", FIGURES)
 def test_accuracy_on_the_official_split(corpus, name):
     train, test = split(corpus(name).select("text", "label", "split").collect())
-    model = TextClassifier(COLUMNS[0], tokenizer=Tokenizer.sklearn()).fit(train)
-    found = [rounded(model.score(test))]
-    # Counted once: to learn from counts is to learn from texts.
+    model = TextClassifier(ESTIMATORS[0], tokenizer=Tokenizer.sklearn()).fit(train)
+    accuracies = [rounded(model.score(test))]
+    # Texts are counted once: all models learn from the same counts.
     X, rows = model.transform(train), model.transform(test)
-    for estimator in COLUMNS[1:]:
+    for estimator in ESTIMATORS[1:]:
         estimator.fit(X, train["label"].to_numpy())
-        found.append(rounded(estimator.score(rows, test["label"].to_numpy())))
-    assert found == FIGURES[name]
+        accuracies.append(rounded(estimator.score(rows, test["label"].to_numpy())))
+    assert accuracies == FIGURES[name]
 
 
 @pytest.mark.parametrize(("tokenizer", "figure"), [

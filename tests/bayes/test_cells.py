@@ -1,4 +1,4 @@
-"""Counts and weights of many classes are sparse, with the answers of dense ones."""
+"""Counts and weights of many classes are sparse, and give the same results as dense ones."""
 
 from contextlib import contextmanager
 
@@ -33,7 +33,7 @@ LISTS = [MultinomialNB(l=0.3), MultinomialNB(fit_prior=False), ComplementNB(l=0.
 
 @contextmanager
 def all_sparse():
-    """As if any table were large."""
+    """Make all counts and weights sparse, whatever their size."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "LARGE", 0)
         patch.setattr(cells, "ONE_IN", 1)
@@ -51,7 +51,7 @@ def statistics(model, lists):
 
 @pytest.mark.parametrize(("model", "lists"), [
     *((model, False) for model in ONE_LABEL), *((model, True) for model in LISTS)])
-def test_weights_and_scores_are_those_of_dense_tables(model, lists):
+def test_sparse_weights_and_scores_equal_dense_ones(model, lists):
     dense = model.derive(statistics(model, lists))
     with all_sparse():
         sparse = model.derive(statistics(model, lists))
@@ -74,14 +74,14 @@ def test_weights_and_scores_are_those_of_dense_tables(model, lists):
     (MultinomialNB(l=0), False), (ComplementNB(norm=True), False),
     (BernoulliNB(l=np.full(TERMS, 0.5)), False), (BernoulliNB(), True),
     (MultinomialNB(class_weight="balanced"), True)])
-def test_weights_without_a_split_are_dense(model, lists, monkeypatch):
+def test_weights_that_can_not_be_sparse_are_dense(model, lists, monkeypatch):
     dense = model.derive(statistics(model, lists))
     with all_sparse():
         counts = statistics(model, lists)
         assert counts.is_sparse
         np.testing.assert_allclose(np.asarray(model.derive(counts).weights), dense.weights,
                                    rtol=1e-12, atol=1e-12)
-        # They are refused before they take memory.
+        # If memory is short, an error is raised before it is allocated.
         monkeypatch.setattr(memory, "_MIN_BYTES", 0)
         monkeypatch.setattr(memory, "free_memory", lambda: 0)
         with pytest.raises(DataError, match=f"{CLASSES} classes and {TERMS} terms: counts and"):
@@ -93,7 +93,7 @@ def counts_of(seed):
         np.arange(7), np.full(7, 9), np.random.default_rng(seed).poisson(0.3, (7, 11)))
 
 
-def test_cells_are_those_of_a_table():
+def test_counts_from_a_table_or_from_cells_are_equal():
     dense = np.random.default_rng(1).poisson(0.3, (7, 11))
     for table in (dense, sp.csr_array(dense), sp.coo_array(dense)):
         counts = Counts.from_table(np.arange(7), np.full(7, 9), table)
@@ -103,15 +103,15 @@ def test_cells_are_those_of_a_table():
         assert [counts.of_class(k).tolist() for k in range(7)] == dense.tolist()
         with pytest.raises(ValueError, match="read-only"):
             counts.values[0] = 1
-    mixed = np.random.default_rng(2).permutation(2 * len(counts.values))
+    order = np.random.default_rng(2).permutation(2 * len(counts.values))
     again = Counts.from_cells(np.arange(7), np.full(7, 9), 11, *(
-        np.append(values, values)[mixed]
+        np.append(values, values)[order]
         for values in (counts.columns, counts.codes, counts.values)))
     assert np.array_equal(again.feature_count, 2 * dense)
 
 
 @pytest.mark.parametrize("features", [np.array([4, 1]), np.arange(11) % 2 == 0, np.arange(0)])
-def test_places_of_counts(features):
+def test_selected_added_and_removed_columns_and_classes(features):
     a = counts_of(0)
     assert len((a - a).values) == 0
     assert np.array_equal(a.select(features).feature_count, a.feature_count[:, features])
@@ -124,7 +124,7 @@ def test_places_of_counts(features):
     assert wide.values.sum() == a.values.sum()
 
 
-def test_sizes_alone_decide():
+def test_sizes_decide_whether_counts_are_sparse():
     assert is_sparse(10_000, 100_000, 10_000_000)
     assert not is_sparse(4096, 4096, 0)
     assert not is_sparse(511, 1_000_000, 1_000_000)
@@ -161,7 +161,7 @@ both_kinds_of_labels = pytest.mark.parametrize("frame", [FRAME, LABELS], ids=["c
     MultinomialNB(), ComplementNB(l=0.5), BernoulliNB(), MultinomialNB(l=0.1, fit_prior=False)],
     ids=repr)
 @pytest.mark.parametrize("settings", [{}, {"min_df": 3}, {"binary": True}], ids=str)
-def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
+def test_each_way_to_train_gives_the_counts_and_answers_of_dense_tables(
     estimator, frame, settings, kernel, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("TEXTNB_KERNEL", kernel)
@@ -183,14 +183,14 @@ def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
                 dense.predict(frame, **more)["predicted"])
         texts = frame["text"].to_list()
         assert list(whole.predict(texts)) == list(dense.predict(texts))
-        top, right = whole.top(3), dense.top(3)
-        assert top["term"].equals(right["term"])
-        np.testing.assert_allclose(top["weight"], right["weight"], rtol=0, atol=1e-11)
+        top, expected = whole.top(3), dense.top(3)
+        assert top["term"].equals(expected["term"])
+        np.testing.assert_allclose(top["weight"], expected["weight"], rtol=0, atol=1e-11)
         if frame is FRAME:
             scores = [model.predict(frame, explain=3)["score"] for model in (whole, dense)]
             np.testing.assert_allclose(*scores, rtol=0, atol=1e-10)
-            moved = compare_models(whole, dense).terms["change"].abs().max()
-            assert moved is None or moved < 1e-10
+            change = compare_models(whole, dense).terms["change"].abs().max()
+            assert change is None or change < 1e-10
 
 
 @both_kinds_of_labels

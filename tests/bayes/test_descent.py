@@ -93,7 +93,7 @@ def test_it_finds_the_optimum(loops, seed):
     [found] = solutions(loops, rows, [(scale, y, cost)], 1e-9, 5000)
     assert found.converged
     objective = Objective(rows, y > 0, cost, "hinge", scale)
-    best = objective.of(found.weights, found.bias)
+    best = objective.of_unscaled(found.weights, found.bias)
     # At the optimum the primal's objective is that of the dual.
     dual = found.duals.sum() - 0.5 * ((found.weights / scale) @ (found.weights / scale)
                                       + found.bias**2) - (found.duals**2 / (4 * cost)).sum()
@@ -101,7 +101,7 @@ def test_it_finds_the_optimum(loops, seed):
     rng = np.random.default_rng(seed)
     for _ in range(5):
         other = found.weights + 1e-3 * rng.normal(size=len(scale)) * scale
-        assert objective.of(other, found.bias) > best
+        assert objective.of_unscaled(other, found.bias) > best
 
 
 @numbers
@@ -166,7 +166,7 @@ def test_without_the_compiled_loops_the_optimum_is_the_same(tol, near, monkeypat
         monkeypatch.setenv("TEXTNB_KERNEL", asked)
         found.append(solve(LinearSolver("hinge", tol), rows, y > 0, scale, cost))
     objective = Objective(rows, y > 0, cost, "hinge", scale)
-    one, other = (objective.of(each.weights, each.intercept) for each in found)
+    one, other = (objective.of_unscaled(each.weights, each.intercept) for each in found)
     assert one == pytest.approx(other, rel=near)
     if tol < 1e-2:
         np.testing.assert_allclose(found[0].weights, found[1].weights, atol=1e-6)

@@ -1,4 +1,4 @@
-"""What no model takes is refused by name: each call, its error, and the decisive words."""
+"""Invalid settings and calls: each call, its error, and a part of the error's message."""
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ WEIGHED = TextClassifier().fit(FRAME, sample_weight="weight")
 BALANCED = TextClassifier(MultinomialNB(class_weight="balanced")).fit(FRAME)
 
 
-# Settings out of their ranges: of which model, which setting, and what is said of it
+# Invalid settings of each model, and a part of the error's message
 
 WRONG_SETTINGS = {
     textnb.BernoulliNB: [({"binarize": value}, "binarize must be None or a finite number >= 0; got")
@@ -84,7 +84,7 @@ def warm_start(before, after):
 RENAMED = "has no parameter alpha: the smoothing parameter is l here"
 ONE_CLASS = "number of classes in the data has to be greater than one"
 TOO_LARGE = "must be finite and at most"
-TOO_SURE = r"C times the weights of rows and classes must be at most 1e\+10"
+TOO_HEAVY = r"C times the weights of rows and classes must be at most 1e\+10"
 NEEDS_ALL = {
     NBLinear: r"once: fit\(documents, warm_start=True\), with",
     textnb.TfidfComplementNB: "TfidfComplementNB learns from all documents at",
@@ -123,9 +123,9 @@ ROW_CALLS = [
       for loss in ("log", "hinge") for value in (1e31, 1e300)),
     (lambda: NBLinear(tf="count", unit_length=False).fit(COUNTS * 1e40, CODES), DataError,
      TOO_LARGE),
-    (lambda: NBLinear(class_weight={0: 1e11}).fit(COUNTS, CODES), ParameterError, TOO_SURE),
+    (lambda: NBLinear(class_weight={0: 1e11}).fit(COUNTS, CODES), ParameterError, TOO_HEAVY),
     (lambda: NBLinear(C=10.0).fit(COUNTS, CODES, np.full(len(CODES), 1e10)), ParameterError,
-     TOO_SURE),
+     TOO_HEAVY),
     (lambda: textnb.TfidfComplementNB().fit([[1, 0.25], [0, 1]], ["a", "b"]), DataError,
      r"below 0 for 0\.25: its sums have no logarithm"),
     (lambda: ratio.learn_from_rows(
@@ -180,7 +180,7 @@ CALLS = [*COUNT_CALLS, *SMOOTHING_CALLS, *ROW_CALLS, *WARM_STARTS, *DOCUMENT_WEI
 
 @pytest.mark.parametrize(("call", "error", "message"), CALLS, ids=[
     f"{i}, {message[:40]}" for i, (_, _, message) in enumerate(CALLS)])
-def test_a_call_that_can_not_be_answered_is_refused_by_name(call, error, message):
+def test_an_invalid_call_raises_an_error_that_explains_it(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
@@ -189,7 +189,7 @@ def test_a_parameter_that_is_called_alpha_is_set():
     assert textnb.RegularizedDiscriminantAnalysis(alpha=0.3).set_params(alpha=0.4).alpha == 0.4
 
 
-def test_weights_of_a_file_are_refused_by_column_and_row(tmp_path):
+def test_errors_of_sample_weights_of_a_file_name_column_and_row(tmp_path):
     FRAME.with_columns(weight=pl.lit("heavy")).write_csv(tmp_path / "rows.csv")
     for weights, error, message in (
             ("weight", DataError, "'heavy' in row 0"),
@@ -198,14 +198,14 @@ def test_weights_of_a_file_are_refused_by_column_and_row(tmp_path):
             TextClassifier().fit(tmp_path / "rows.csv", sample_weight=weights)
 
 
-def test_weights_that_are_no_numbers_are_refused():
+def test_a_solution_that_is_not_finite_raises_an_error():
     with (pytest.warns(ConvergenceWarning, match="failed to converge"),
           pytest.raises(ParameterError, match="is too large for these rows")):
         NBLogisticRegression(C=1e300).fit(COUNTS, CODES)
 
 
 @pytest.mark.parametrize("estimator", ROW_MODELS, ids=repr)
-def test_learning_more_is_refused_and_says_what_is_needed(estimator):
+def test_models_of_all_rows_refuse_updates_and_leave_one_out(estimator):
     model = TextClassifier(estimator).fit(SPAM)
     for change in (TextClassifier(estimator).partial_fit, model.partial_fit, model.forget):
         with pytest.raises(ParameterError, match=NEEDS_ALL[type(estimator)]):

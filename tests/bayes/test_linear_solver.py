@@ -1,7 +1,7 @@
-"""The solver against LIBLINEAR at a tight tolerance, by hand, and where rows weigh much or little.
+"""The solver against LIBLINEAR at a tight tolerance, by hand, and with very unequal weights.
 
-Where rows or classes weigh much more than others, the oracle is a trust-region method on the
-objective, and the bound that its last gradient proves.
+If rows or classes have much larger weights than others, the oracle is a trust-region method, whose
+last gradient gives a lower bound of the objective.
 """
 
 import threading
@@ -43,8 +43,8 @@ class Objective:
         self.y, self.cost, self.loss = np.where(positive, 1.0, -1.0), cost, loss
         self.scale = np.broadcast_to(scale, self.rows.shape[1] - 1)
 
-    def of(self, weights, bias):
-        """The value of weights of features before they are scaled."""
+    def of_unscaled(self, weights, bias):
+        """The value for the weights of the unscaled features, as models have them."""
         v = np.divide(weights, self.scale, out=np.zeros(len(weights)), where=self.scale != 0)
         return self.value(np.append(v, bias))
 
@@ -61,24 +61,24 @@ class Objective:
 
     def hessian(self, v):
         margins = self.y * (self.rows @ v)
-        bends = 2.0 * (margins < 1) if self.loss == "hinge" else expit(margins) * expit(-margins)
-        return np.eye(len(v)) + self.rows.T @ ((self.cost * bends)[:, None] * self.rows)
+        hess = 2.0 * (margins < 1) if self.loss == "hinge" else expit(margins) * expit(-margins)
+        return np.eye(len(v)) + self.rows.T @ ((self.cost * hess)[:, None] * self.rows)
 
-    def lowest(self):
-        """Below every value: the objective bends by 1, or more, in every direction."""
-        found = minimize(self.value, np.zeros(self.rows.shape[1]), jac=self.gradient,
+    def lower_bound(self):
+        """A lower bound of all values: the objective is strongly convex with modulus 1."""
+        v = minimize(self.value, np.zeros(self.rows.shape[1]), jac=self.gradient,
                          hess=self.hessian, method="trust-exact", options={"gtol": 1e-6}).x
-        gradient = self.gradient(found)
-        lowest = self.value(found) - 0.5 * gradient @ gradient
-        assert lowest == pytest.approx(self.value(found), rel=1e-6)
-        return lowest
+        gradient = self.gradient(v)
+        bound = self.value(v) - 0.5 * gradient @ gradient
+        assert bound == pytest.approx(self.value(v), rel=1e-6)
+        return bound
 
-    def assert_solved(self, weights, bias, most=1.1):
-        assert self.of(weights, bias) <= most * self.lowest()
+    def assert_solved(self, weights, bias, max_ratio=1.1):
+        assert self.of_unscaled(weights, bias) <= max_ratio * self.lower_bound()
 
 
 def some_rows(seed, n_rows=120, n_features=300):
-    """Rows with many columns that one row alone holds, and labels that they nearly tell."""
+    """Rows with many columns that only one row has, and labels that depend on them, with noise."""
     rng = np.random.default_rng(seed)
     rows = sp.random_array((n_rows, n_features), density=0.02, rng=rng, format="csr")
     rows = sp.csr_array(sp.hstack([rows, rng.random((n_rows, 4))], format="csr"))
@@ -109,12 +109,12 @@ def test_the_optimum_is_liblinears(loss, C):
     for seed in range(3):
         rows, positive, scale = some_rows(seed)
         weight = np.random.default_rng(seed).integers(1, 4, rows.shape[0]).astype(float)
-        found = solve(LinearSolver(loss, 1e-10), rows, positive, scale, C * weight)
+        solution = solve(LinearSolver(loss, 1e-10), rows, positive, scale, C * weight)
         scaled = sp.csr_matrix(rows @ sp.diags_array(scale))
         expected = liblinear(loss, scaled, positive, C, weight)
-        assert found.converged
-        np.testing.assert_allclose(found.weights, scale * expected.coef_[0], rtol=0, atol=1e-6)
-        np.testing.assert_allclose(found.intercept, expected.intercept_[0], rtol=0, atol=1e-6)
+        assert solution.converged
+        np.testing.assert_allclose(solution.weights, scale * expected.coef_[0], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(solution.intercept, expected.intercept_[0], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("rows", "weights"), [
@@ -124,24 +124,24 @@ def test_the_optimum_is_liblinears(loss, C):
     # Each row has one own feature of scaled value 2: v = 2·2(1 - 2v), so v = 4/9; b = 0.
     ([[1.0, 0.0], [0.0, 1.0]], [8 / 9, -8 / 9])], ids=["one feature", "a feature of each row"])
 def test_weights_by_hand(rows, weights):
-    found = solve(LinearSolver("hinge", 1e-12), sp.csr_array(np.array(rows)),
+    solution = solve(LinearSolver("hinge", 1e-12), sp.csr_array(np.array(rows)),
                   np.array([True, False]), np.full(len(weights), 2.0))
-    np.testing.assert_allclose([*found.weights, found.intercept], [*weights, 0], atol=1e-12)
+    np.testing.assert_allclose([*solution.weights, solution.intercept], [*weights, 0], atol=1e-12)
 
 
 @every_loss
-def test_a_looser_tolerance_is_a_worse_objective_and_none_is_below_the_optimum(loss):
+def test_a_smaller_tolerance_never_gives_a_larger_objective(loss):
     rows, positive, scale = some_rows(7)
     objective, values = Objective(rows, positive, np.ones(len(positive)), loss, scale), []
     for tol in (1e-1, 1e-2, 1e-4, 1e-10):
-        found = solve(LinearSolver(loss, tol), rows, positive, scale)
-        values.append(objective.of(found.weights, found.intercept))
+        solution = solve(LinearSolver(loss, tol), rows, positive, scale)
+        values.append(objective.of_unscaled(solution.weights, solution.intercept))
     assert all(a >= b - 1e-9 for a, b in pairwise(values))
     assert values[1] <= 1.05 * values[-1]
 
 
 @every_loss
-def test_a_solution_of_fewer_rows_is_a_start(loss):
+def test_a_warm_start_from_fewer_rows_takes_fewer_iterations(loss):
     rows, positive, scale = some_rows(3, n_rows=400)
     solver = LinearSolver(loss, 1e-8)
     few = solve(solver, rows[:390], positive[:390], scale)
@@ -152,21 +152,21 @@ def test_a_solution_of_fewer_rows_is_a_start(loss):
     assert solve(solver, rows, positive, scale, start=cold).n_iter <= 1
 
 
-def test_the_bits_are_the_same_whatever_runs_beside():
+def test_concurrent_threads_get_the_same_bits():
     rows, positive, scale = some_rows(5, n_rows=2000, n_features=3000)
-    prepared, found = SolverRows.of(rows, "hinge"), []
-    threads = [threading.Thread(target=lambda: found.append(
+    prepared, solutions = SolverRows.of(rows, "hinge"), []
+    threads = [threading.Thread(target=lambda: solutions.append(
         solve(LinearSolver(), prepared, positive, scale).weights)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(np.array_equal(found[0], weights) for weights in found[1:])
-    assert len(found) == 4
+    assert all(np.array_equal(solutions[0], weights) for weights in solutions[1:])
+    assert len(solutions) == 4
 
 
 @every_loss
-def test_the_order_of_rows_and_rows_that_cost_nothing_change_rounding_alone(loss):
+def test_another_order_of_rows_or_rows_of_cost_0_only_change_the_rounding(loss):
     rows, positive, scale = some_rows(6)
     solver, order = LinearSolver(loss, 1e-10), np.random.default_rng(0).permutation(120)
     one, other = (solve(solver, rows[at], positive[at], scale) for at in (slice(None), order))
@@ -179,23 +179,23 @@ def test_the_order_of_rows_and_rows_that_cost_nothing_change_rounding_alone(loss
 @every_loss
 def test_rows_without_features_and_scales_of_zero_have_a_solution(loss):
     rows = sp.csr_array(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
-    found = solve(LinearSolver(loss, 1e-10), rows, np.array([True, False, False]), np.zeros(3))
-    assert found.converged
-    assert not found.weights.any()
-    assert found.intercept < 0
+    solution = solve(LinearSolver(loss, 1e-10), rows, np.array([True, False, False]), np.zeros(3))
+    assert solution.converged
+    assert not solution.weights.any()
+    assert solution.intercept < 0
 
 
-def test_steps_that_end_too_soon_are_no_convergence():
-    found = solve(LinearSolver("hinge", 1e-12, max_iter=1), *some_rows(9))
-    assert not found.converged
-    assert found.n_iter == 1
+def test_too_few_iterations_are_not_reported_as_convergence():
+    solution = solve(LinearSolver("hinge", 1e-12, max_iter=1), *some_rows(9))
+    assert not solution.converged
+    assert solution.n_iter == 1
 
 
-# Rows and classes that weigh much, or little
+# Rows and classes with large or small weights
 
 
 def some_texts(seed=0, n=250):
-    """Counts of words that tell the classes, of which one is rare, and some wrong labels."""
+    """Counts of words that differ between two classes, one of which is rare; 5 % wrong labels."""
     rng = np.random.default_rng(seed)
     labels = rng.random(n) < 0.2
     wrong = labels ^ (rng.random(n) < 0.05)
@@ -217,30 +217,30 @@ WEIGHTS = {
 
 @every_loss
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize(("settings", "most"), [
+@pytest.mark.parametrize(("settings", "max_ratio"), [
     ({}, 1.1), ({"tol": 1e-5, "max_iter": 1000}, 1.001)], ids=["default", "tight"])
-def test_rows_of_any_weight_have_the_loss_of_the_optimum(loss, weights, settings, most):
+def test_rows_of_any_weight_reach_the_loss_of_the_optimum(loss, weights, settings, max_ratio):
     model = NBLinear(power=0.0, loss=loss, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(COUNTS, LABELS, WEIGHTS[weights])
     Objective(model.feature_map_.sparse(COUNTS), LABELS == "b", WEIGHTS[weights], loss
-              ).assert_solved(model.coef_[0], model.intercept_, most)
+              ).assert_solved(model.coef_[0], model.intercept_, max_ratio)
 
 
 @every_loss
 @every_factor
-def test_scales_and_features_of_one_row_change_nothing(loss, factor):
+def test_scales_and_features_of_one_row_reach_the_optimum_too(loss, factor):
     rows, positive, scale = some_rows(2, n_rows=80, n_features=60)
     cost = np.where(positive, factor, 1.0)
-    found = solve(LinearSolver(loss), rows, positive, scale, cost)
-    assert found.converged
-    Objective(rows, positive, cost, loss, scale).assert_solved(found.weights, found.intercept)
+    solution = solve(LinearSolver(loss), rows, positive, scale, cost)
+    assert solution.converged
+    Objective(rows, positive, cost, loss, scale).assert_solved(solution.weights, solution.intercept)
 
 
 @every_loss
 @every_factor
-def test_labels_of_any_weight_have_the_loss_of_the_optimum(loss, factor):
+def test_labels_of_any_weight_reach_the_loss_of_the_optimum(loss, factor):
     counts, labels = some_texts(2)
     rng = np.random.default_rng(0)
     rows = np.append(np.flatnonzero(labels == "b"), np.flatnonzero(rng.random(len(labels)) < 0.1))
@@ -257,7 +257,7 @@ def test_labels_of_any_weight_have_the_loss_of_the_optimum(loss, factor):
 
 @every_loss
 @every_factor
-def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, factor):
+def test_a_warm_start_from_other_class_weights_reaches_the_optimum(loss, factor):
     counts, labels = some_texts(3)
     even = NBLinear(power=0.0, loss=loss, held_out=0.0)
     classes = Labels.of_classes(labels)
@@ -272,7 +272,7 @@ def test_the_weights_of_another_problem_are_a_start_and_no_answer(loss, factor):
 
 
 @pytest.mark.parametrize("_solvers", ["descent first"], indirect=True)
-def test_descent_solves_heavy_rows_alone(monkeypatch):
+def test_descent_solves_heavy_rows_without_newton_steps(monkeypatch):
     if linear_solver.usable(linear_solver.SOLVER).kernel is None:
         pytest.skip("the solver is not compiled")
     monkeypatch.setattr(linear_solver, "_newton", None)
@@ -281,31 +281,31 @@ def test_descent_solves_heavy_rows_alone(monkeypatch):
               ).assert_solved(model.coef_[0], model.intercept_)
 
 
-# Solvers that end too soon
+# Solvers that reach their limit of iterations
 
 
-def unsolved_where_rows_are_held_out(monkeypatch):
+def fail_on_held_out_rows(monkeypatch):
     finish = LinearSolver._finish
 
-    def unsolved(self, problem, found, duals, point):
-        solution = finish(self, problem, found, duals, point)
+    def not_converged(self, problem, result, duals, point):
+        solution = finish(self, problem, result, duals, point)
         object.__setattr__(solution, "converged", duals is None)
         return solution
 
-    monkeypatch.setattr(LinearSolver, "_finish", unsolved)
+    monkeypatch.setattr(LinearSolver, "_finish", not_converged)
 
 
 @pytest.mark.parametrize(("change", "learn", "words"), [
     (lambda patch: patch.setattr(linear_solver, "_MAX_PRODUCTS", 1),
      lambda: NBLinear(loss="log", class_weight={"b": 1e5}).fit(COUNTS, LABELS),
      "smaller weights of rows and classes"),
-    (unsolved_where_rows_are_held_out,
+    (fail_on_held_out_rows,
      lambda: learn_and_calibrate(NBLinear(), COUNTS, Labels.of_classes(LABELS)),
      "failed to converge"),
     (lambda patch: None, lambda: NBLogisticRegression(
         class_weight={"b": 1e5}, tol=1e-6, max_iter=5).fit(COUNTS, LABELS), "failed to converge")],
     ids=["conjugate gradients", "the model of held-out rows", "passes"])
-def test_a_solver_that_ends_too_soon_warns(change, learn, words, monkeypatch):
+def test_a_solver_that_does_not_converge_warns(change, learn, words, monkeypatch):
     change(monkeypatch)
     with pytest.warns(ConvergenceWarning, match=words):
         learn()

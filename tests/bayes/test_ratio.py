@@ -36,11 +36,11 @@ def by_hand(rows, y, label, l, binarize):
                          ids=["dense", "csr", "csc"])
 @pytest.mark.parametrize(("y", "positives"), [(TWO, ["pos"]), (THREE, list("abc"))],
                          ids=["two", "three"])
-def test_ratios_are_those_of_the_paper(binarize, l, matrix, y, positives):
+def test_ratios_equal_the_formula_of_the_paper(binarize, l, matrix, y, positives):
     model = LogCountRatio(l=l, binarize=binarize).fit(matrix(X), y)
     close(model.ratio_, [by_hand(X, y, label, l, binarize) for label in positives])
-    used = (X > 0) if binarize else X
-    close(model.transform(matrix(X)).toarray(), np.hstack([used * r for r in model.ratio_]))
+    features = (X > 0) if binarize else X
+    close(model.transform(matrix(X)).toarray(), np.hstack([features * r for r in model.ratio_]))
 
 
 def test_a_ratio_in_numbers():
@@ -69,22 +69,22 @@ def solver_for(loss, C):
 @pytest.mark.parametrize(("y", "positives"), [(TWO, ["pos"]), (THREE, list("abc"))],
                          ids=["two", "three"])
 def test_scores_are_the_solver_s_on_scaled_features(loss, binarize, C, y, positives):
-    used = ((X > 0) if binarize else X).astype(float)
+    features = ((X > 0) if binarize else X).astype(float)
     model = NBLogisticRegression(loss=loss, C=C, binarize=binarize, tol=1e-4, max_iter=1000)
     form, scores = model.fit(X, y).linear_form(), model.predict_joint_log_proba(X)
     for label in positives:
         r = np.array(by_hand(X, y, label, 1.0, binarize))
-        solver = solver_for(loss, C).fit(used * r, y == label)
+        solver = solver_for(loss, C).fit(features * r, y == label)
         k = model.classes_.tolist().index(label)
-        close(scores[:, k], solver.decision_function(used * r), 1e-9)
+        close(scores[:, k], solver.decision_function(features * r), 1e-9)
         # In the original terms: w∘r.
         close(form.weights[:, k], solver.coef_[0] * r, 1e-9)
         close(form.intercept[k], solver.intercept_[0], 1e-9)
-    close(used @ form.weights + form.intercept, scores, 1e-9)
+    close(features @ form.weights + form.intercept, scores, 1e-9)
 
 
 def many(rows=300, terms=40, classes=3, seed=0):
-    """Counts that classes share but for a few terms of their own: no model tells all apart."""
+    """Counts with few terms that differ between classes: no model separates all rows."""
     draw = np.random.default_rng(seed)
     y = draw.integers(classes, size=rows)
     mean = np.full((classes, terms), 0.5)
@@ -93,7 +93,7 @@ def many(rows=300, terms=40, classes=3, seed=0):
     return draw.poisson(mean[y]), np.array(["a", "b", "c", "d"])[y]
 
 
-def test_a_tolerance_that_was_missed_is_told():
+def test_a_solver_that_misses_the_tolerance_warns():
     # Here every warning is an error.
     rows, y = many()
     loose = NBLogisticRegression().fit(rows, y).n_iter_
@@ -103,17 +103,17 @@ def test_a_tolerance_that_was_missed_is_told():
 
 
 @pytest.mark.parametrize("loss", ["log", "hinge"])
-def test_each_tolerance_comes_nearer_to_the_optimum(loss):
+def test_a_smaller_tolerance_is_closer_to_the_optimum(loss):
     rows, y = many()
     best = NBLogisticRegression(loss=loss, tol=1e-9, max_iter=100_000).fit(rows, y).coef_
-    away = [np.abs(NBLogisticRegression(loss=loss, tol=tol).fit(rows, y).coef_ - best).max()
+    distances = [np.abs(NBLogisticRegression(loss=loss, tol=tol).fit(rows, y).coef_ - best).max()
             for tol in (2.0, 0.2, 0.02, 0.002)]
-    assert away == sorted(away, reverse=True)
-    assert away[-1] < 0.05 * away[0]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[-1] < 0.05 * distances[0]
 
 
 def test_threads_do_not_change_the_bits():
-    # The solver's generator of random numbers is one for the whole process.
+    # All threads share the solver's generator of random numbers.
     counts, y = many(1500)
     rows = sp.csr_array(counts)
 
@@ -124,15 +124,15 @@ def test_threads_do_not_change_the_bits():
     assert not np.array_equal(alone[0], alone[1])
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(weights, [0, 1, 2, 3] * 6))
-    assert all(np.array_equal(found, alone[i % 4]) for i, found in enumerate(together))
+    assert all(np.array_equal(coef, alone[i % 4]) for i, coef in enumerate(together))
 
 
 @pytest.mark.parametrize("labels", [TWO, THREE, np.array([3, 1, 2, 2, 1, 3]),
                                     np.array([True, False] * 3)], ids=str)
-def test_ones_are_counted_as_counts_are(labels):
+def test_presence_statistics_equal_the_counts_of_a_matrix_of_ones(labels):
     ones = sp.csr_array((X > 0).astype(np.int8))
-    counted = Counts.from_matrix(ones.astype(np.int64), labels)
-    assert presence_statistics(ones, Labels.of_classes(labels)).equals(counted)
+    expected = Counts.from_matrix(ones.astype(np.int64), labels)
+    assert presence_statistics(ones, Labels.of_classes(labels)).equals(expected)
 
 
 def test_two_classes_have_a_logistic_posterior():
@@ -146,14 +146,14 @@ def test_two_classes_have_a_logistic_posterior():
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("beta", [0.0, 0.25, 1.0])
-def test_weights_are_drawn_towards_their_mean_magnitude(y, beta):
+def test_beta_shrinks_weights_towards_their_mean_magnitude(y, beta):
     plain = NBLogisticRegression(beta=1.0).fit(X, y)
-    drawn = NBLogisticRegression(beta=beta).fit(X, y)
+    shrunk = NBLogisticRegression(beta=beta).fit(X, y)
     for r, k in zip(plain.ratio_, [1] if y is TWO else range(3), strict=True):
-        w, own = (model.linear_form().weights[:, k] / r for model in (plain, drawn))
+        w, own = (model.linear_form().weights[:, k] / r for model in (plain, shrunk))
         close(own, (1 - beta) * np.abs(w).mean() + beta * w, 1e-9)
         if beta == 0.0:
-            # Naive Bayes in all but scale: weights are proportional to the ratios.
+            # Naive Bayes except for the scale: weights are proportional to the ratios.
             close(own, own[0], 1e-9)
 
 
@@ -165,10 +165,10 @@ def test_indices_of_64_bits():
     assert np.array_equal(one.weights, other.weights)
 
 
-@pytest.mark.parametrize(("name", "settings", "least"), [
+@pytest.mark.parametrize(("name", "settings", "min_accuracy"), [
     ("20newsgroups", {}, 0.845),
     ("imdb", {"min_df": 2, "tokenizer": Tokenizer(ngram_range=(1, 2))}, 0.910)])
-def test_accuracy_on_the_official_split(corpus, name, settings, least):
+def test_accuracy_on_the_official_split(corpus, name, settings, min_accuracy):
     frame = corpus(name).collect()
     model = TextClassifier(NBLogisticRegression(), **settings).fit(frame.filter(split="train"))
-    assert model.score(frame.filter(split="test")) >= least
+    assert model.score(frame.filter(split="test")) >= min_accuracy

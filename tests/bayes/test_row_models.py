@@ -36,7 +36,7 @@ def test_a_file_keeps_every_bit(tmp_path, train, settings, estimator):
 
 
 @pytest.mark.parametrize("estimator", ROW_MODELS, ids=repr)
-def test_a_classifier_of_texts_has_the_weights_of_the_matrix(estimator):
+def test_text_classifier_has_the_weights_of_a_fit_on_its_count_matrix(estimator):
     model = TextClassifier(estimator).fit(NEWS)
     rows = model.transform(NEWS)
     own = estimator.fit(rows, NEWS["label"].to_numpy())
@@ -58,13 +58,13 @@ def test_scores_are_those_of_scikit_learn(steps, classes, norm):
     transformer = TfidfTransformer(
         sublinear_tf=model.tf == "sublinear", use_idf=model.idf,
         norm="l2" if model.unit_length else None)
-    theirs = SklearnComplementNB(alpha=0.3, norm=norm).fit(transformer.fit_transform(counts), y)
+    reference = SklearnComplementNB(alpha=0.3, norm=norm).fit(transformer.fit_transform(counts), y)
     for rows in (counts, unknown):
-        expected = theirs.predict_joint_log_proba(transformer.transform(rows))
+        expected = reference.predict_joint_log_proba(transformer.transform(rows))
         assert model.predict_joint_log_proba(rows) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-def test_one_term_alone_tells_nothing_nor_do_priors():
+def test_a_single_term_has_weight_0_and_there_are_no_priors():
     model = TfidfComplementNB(norm=True).fit([[1], [2]], ["a", "b"])
     assert not model.linear_form().weights.any()
     assert model.class_log_prior(model.statistics_) is None

@@ -1,4 +1,4 @@
-"""Rows that are scored without SciPy give the bits that SciPy gives."""
+"""SparseRows, which score without SciPy, give the same bits as SciPy."""
 
 import numpy as np
 import pytest
@@ -47,8 +47,8 @@ def test_products(loop, classes, kind, index):
         weights = np.random.default_rng(seed).normal(scale=30, size=(WIDTH, classes))
         weights[seed % WIDTH, 0] = -np.inf
         for layout in ("C", "F"):
-            found = without_scipy(rows, loop) @ np.array(weights, order=layout)
-            assert same(found, rows @ weights)
+            product = without_scipy(rows, loop) @ np.array(weights, order=layout)
+            assert same(product, rows @ weights)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -61,27 +61,27 @@ def test_scores_of_every_feature_map(loop, steps, seed):
                       features=FeatureMap(steps))
     own = without_scipy(rows, loop)
     assert same(form.scores(own), form.scores(rows))
-    used, expected = form.used(own), form.used(rows)
-    assert same(used.data, expected.data)
-    assert used.indices.tolist() == expected.indices.tolist()
-    assert used.indptr.tolist() == expected.indptr.tolist()
-    assert same(used.sum(axis=1), expected.sum(axis=1))
+    mapped, expected = form.used(own), form.used(rows)
+    assert same(mapped.data, expected.data)
+    assert mapped.indices.tolist() == expected.indices.tolist()
+    assert mapped.indptr.tolist() == expected.indptr.tolist()
+    assert same(mapped.sum(axis=1), expected.sum(axis=1))
 
 
 @given(seed=st.integers(0, 1 << 30))
-def test_choosing_rows(seed):
+def test_selecting_rows(seed):
     rows = random_rows(seed)
     own, draw = without_scipy(rows, None), np.random.default_rng(seed)
     mask = draw.integers(0, 2, rows.shape[0]) == 1
     begin, end = sorted(draw.integers(0, rows.shape[0] + 2, 2).tolist())
-    for chosen in (mask, np.flatnonzero(mask), slice(begin, end), slice(end, begin)):
-        found, expected = own[chosen].to_csr(), rows[chosen]
-        found.check_format()
-        assert found.shape == expected.shape
-        assert (found.toarray() == expected.toarray()).all()
+    for selection in (mask, np.flatnonzero(mask), slice(begin, end), slice(end, begin)):
+        actual, expected = own[selection].to_csr(), rows[selection]
+        actual.check_format()
+        assert actual.shape == expected.shape
+        assert (actual.toarray() == expected.toarray()).all()
 
 
-def test_what_it_refuses():
+def test_unsupported_operations_raise_errors():
     rows = without_scipy(random_rows(1), None)
     with pytest.raises(ValueError, match="axis 1, not 0"):
         rows.sum(axis=0)

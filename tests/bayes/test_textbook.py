@@ -32,7 +32,7 @@ THETA = {
     "China": [F(2, 14), F(3, 7), F(1, 14), F(2, 14), F(2, 14), F(1, 14)],
     "not China": [F(1, 9), F(2, 9), F(2, 9), F(1, 9), F(1, 9), F(2, 9)],
 }
-P = {
+PRESENCE = {
     "China": [F(2, 5), F(4, 5), F(1, 5), F(2, 5), F(2, 5), F(1, 5)],
     "not China": [F(1, 3), F(2, 3), F(2, 3), F(1, 3), F(1, 3), F(2, 3)],
 }
@@ -40,7 +40,7 @@ P = {
 COMPLEMENT = {"China": THETA["not China"], "not China": THETA["China"]}
 
 
-def fractions(values):
+def floats(values):
     return [[float(value) for value in row] for row in values]
 
 
@@ -56,15 +56,15 @@ def test_the_tokens_and_counts_are_those_of_the_table():
     assert model.estimator_.class_count_.tolist() == [3, 1]
 
 
-# Of each model: counts by class, estimates (of complement: 1 over them), P(class, d5), and
-# how the book rounds these.
+# For each model: counts by class, exp(feature_log_prob_), P(class, d5), and the digits and values
+# to which the book rounds these.
 BY_HAND = {
     "multinomial": (
         MultinomialNB(l=1.0), [[1, 5, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]], THETA,
         [F(3, 4) * F(3, 7) ** 3 * F(1, 14) * F(1, 14), F(1, 4) * F(2, 9) ** 3 * F(2, 9) * F(2, 9)],
         (4, [0.0003, 0.0001])),
     "bernoulli": (
-        BernoulliNB(l=1.0), [[1, 3, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]], P,
+        BernoulliNB(l=1.0), [[1, 3, 0, 1, 1, 0], [0, 1, 1, 0, 0, 1]], PRESENCE,
         [F(3, 4) * F(4, 5) * F(1, 5) * F(1, 5) * (1 - F(2, 5)) ** 3,
          F(1, 4) * F(2, 3) * F(2, 3) * F(2, 3) * (1 - F(1, 3)) ** 3], (3, [0.005, 0.022])),
     "complement": (
@@ -72,7 +72,7 @@ BY_HAND = {
         {label: [1 / q for q in COMPLEMENT[label]] for label in COMPLEMENT},
         [1 / F(2, 9) ** 5, 1 / (F(3, 7) ** 3 * F(1, 14) ** 2)], None),
 }
-BEST = {"multinomial": "China", "bernoulli": "not China", "complement": "not China"}
+PREDICTED = {"multinomial": "China", "bernoulli": "not China", "complement": "not China"}
 
 
 @pytest.mark.parametrize("name", BY_HAND)
@@ -82,10 +82,10 @@ def test_a_model_by_hand(name, matrix):
     model, d5 = estimator.fit(matrix(COUNTS), LABELS), matrix([D5_COUNTS])
     assert model.feature_count_.tolist() == counts
     close(np.exp(model.class_log_prior_), [3 / 4, 1 / 4])
-    close(np.exp(model.feature_log_prob_), fractions(estimates.values()))
-    close(np.exp(model.predict_joint_log_proba(d5)), fractions([scores]))
-    close(model.predict_proba(d5), fractions([[score / sum(scores) for score in scores]]))
-    assert model.predict(d5).tolist() == [BEST[name]]
+    close(np.exp(model.feature_log_prob_), floats(estimates.values()))
+    close(np.exp(model.predict_joint_log_proba(d5)), floats([scores]))
+    close(model.predict_proba(d5), floats([[score / sum(scores) for score in scores]]))
+    assert model.predict(d5).tolist() == [PREDICTED[name]]
     if rounded is not None:
         assert [round(float(score), rounded[0]) for score in scores] == rounded[1]
     if name == "complement":
@@ -93,15 +93,15 @@ def test_a_model_by_hand(name, matrix):
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_a_text_is_scored_as_its_counts_are(name):
+def test_a_text_has_the_scores_of_its_counts(name):
     estimator, _, _, scores, _ = BY_HAND[name]
     model = TextClassifier(estimator).fit(TRAIN)
-    assert model.predict([D5]).tolist() == [BEST[name]]
-    close(np.exp(model.predict_joint_log_proba([D5])), fractions([scores]))
-    answered = model.predict(pl.DataFrame({"text": [D5]}), probability=True, scores=True)
-    assert answered["predicted"].to_list() == [BEST[name]]
-    close(answered["probability"].item(), float(max(scores) / sum(scores)))
-    close(list(answered["scores"].item().values()), [log(score) for score in scores])
+    assert model.predict([D5]).tolist() == [PREDICTED[name]]
+    close(np.exp(model.predict_joint_log_proba([D5])), floats([scores]))
+    answers = model.predict(pl.DataFrame({"text": [D5]}), probability=True, scores=True)
+    assert answers["predicted"].to_list() == [PREDICTED[name]]
+    close(answers["probability"].item(), float(max(scores) / sum(scores)))
+    close(list(answers["scores"].item().values()), [log(score) for score in scores])
 
 
 ESTIMATES = {
@@ -122,7 +122,7 @@ ESTIMATES = {
     "the complement of three": (
         ComplementNB(l=1.0), [[2, 0], [0, 4], [1, 1]], "abc",
         [[F(8, 2), F(8, 6)], [F(6, 4), F(6, 2)], [F(8, 3), F(8, 5)]]),
-    # Of four categories two were seen: those that were announced alone take their share.
+    # Of four announced categories two occur; the other two have the count 0, and are smoothed.
     "an announced category": (
         CategoricalNB(l=0.5, min_categories=4), [[0], [1], [1]], "aab",
         [[F(3, 8), F(3, 8), F(1, 8), F(1, 8)], [F(1, 6), F(3, 6), F(1, 6), F(1, 6)]]),
@@ -134,7 +134,7 @@ def test_estimates_by_hand(name):
     estimator, counts, labels, expected = ESTIMATES[name]
     model = estimator.fit(counts, [*labels])
     close(np.exp(np.hstack(model.feature_log_prob_) if isinstance(estimator, CategoricalNB)
-                 else model.feature_log_prob_), fractions(expected))
+                 else model.feature_log_prob_), floats(expected))
 
 
 def test_complement_weights_divided_by_their_sum_by_hand():
@@ -149,28 +149,28 @@ def test_the_smoothed_categorical_estimate():
     X = [[0, 0], [0, 1], [1, 1], [2, 0], [2, 0]]
     model = CategoricalNB(l=1.0).fit(X, ["no", "no", "yes", "yes", "yes"])
     close(np.exp(model.feature_log_prob_[0]),
-          fractions([[F(3, 5), F(1, 5), F(1, 5)], [F(1, 6), F(2, 6), F(3, 6)]]))
-    close(np.exp(model.feature_log_prob_[1]), fractions([[F(2, 4), F(2, 4)], [F(3, 5), F(2, 5)]]))
+          floats([[F(3, 5), F(1, 5), F(1, 5)], [F(1, 6), F(2, 6), F(3, 6)]]))
+    close(np.exp(model.feature_log_prob_[1]), floats([[F(2, 4), F(2, 4)], [F(3, 5), F(2, 5)]]))
     no, yes = F(2, 5) * F(1, 5) * F(2, 4), F(3, 5) * F(3, 6) * F(3, 5)
     close(np.exp(model.predict_joint_log_proba([[2, 0]])), [[float(no), float(yes)]])
     assert model.predict([[2, 0]]).tolist() == ["yes"]
 
 
-def test_complement_on_presence_takes_documents_for_occurrences():
+def test_complement_on_presence_counts_documents():
     counts = [[2, 0, 1], [1, 1, 0], [0, 3, 1]]
     model = textnb.TfidfComplementNB(tf="presence", idf=False, unit_length=False).fit(
         counts, ["a", "a", "b"])
     # Class b has the terms (0, 1, 1), and class a (2, 1, 1); 1 is added to each.
     close(np.exp(-model.linear_form().weights.T),
-          fractions([[F(1, 5), F(2, 5), F(2, 5)], [F(3, 7), F(2, 7), F(2, 7)]]))
+          floats([[F(1, 5), F(2, 5), F(2, 5)], [F(3, 7), F(2, 7), F(2, 7)]]))
     assert model.feature_count_.tolist() == [[2, 1, 1], [0, 1, 1]]
 
 
-def test_the_oracles_agree_with_the_hand():
-    counts, held = BY_HAND["multinomial"][1], BY_HAND["bernoulli"][1]
+def test_the_oracles_give_the_fractions_by_hand():
+    counts, presence = BY_HAND["multinomial"][1], BY_HAND["bernoulli"][1]
     for k, (label, rows) in enumerate([("China", 3), ("not China", 1)]):
         assert multinomial.theta(counts[k], 1) == THETA[label]
-        assert bernoulli.presence(held[k], rows, 1) == P[label]
+        assert bernoulli.presence(presence[k], rows, 1) == PRESENCE[label]
         assert complement.theta(counts, k, 1) == COMPLEMENT[label]
     assert categorical.theta([2, 0, 0], 1) == [F(3, 5), F(1, 5), F(1, 5)]
     for oracle, name in ((multinomial, "multinomial"), (bernoulli, "bernoulli")):

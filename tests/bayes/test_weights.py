@@ -1,6 +1,6 @@
 """Weights of rows and of classes, of matrices and of documents.
 
-A whole weight is a repetition of its row; a class weight is the sample weight of each of its rows.
+An integer weight equals repeated rows; a class weight equals a sample weight of each of its rows.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from textnb.storage.textmodel import read_model
 RANDOM = np.random.default_rng(3)
 COUNTS = RANDOM.poisson(0.7, (60, 9))
 LABELS = np.array(["ham"] * 40 + ["spam"] * 14 + ["unknown"] * 6)
-# Each with the tolerance of its weights: those of counts are exact, a solver's are not.
+# Models and the tolerance of their weights: weights from counts are exact, a solver's are not.
 MODELS = {
     MultinomialNB(l=0.3): 0.0, MultinomialNB(fit_prior=False): 0.0, textnb.BernoulliNB(): 0.0,
     ComplementNB(): 0.0, ComplementNB(norm=True): 0.0,
@@ -33,7 +33,7 @@ every_model = pytest.mark.parametrize(("model", "tolerance"), MODELS.items(), id
 
 @every_model
 @matrices
-def test_a_whole_weight_is_a_repetition_and_a_weight_of_zero_no_row(model, tolerance, matrix):
+def test_an_integer_weight_equals_repeated_rows(model, tolerance, matrix):
     if isinstance(model, GaussianNB) and matrix is sp.csr_array:
         pytest.skip("it takes dense features")
     weight = np.random.default_rng(1).integers(0, 4, len(LABELS))
@@ -51,7 +51,7 @@ def test_a_whole_weight_is_a_repetition_and_a_weight_of_zero_no_row(model, toler
 
 @pytest.mark.parametrize("parts", [1, 4, 37])
 @pytest.mark.parametrize("kind", [MultinomialNB, textnb.BernoulliNB, ComplementNB])
-def test_weighted_parts_and_their_order_change_rounding_alone(kind, parts):
+def test_parts_with_weights_and_their_order_only_change_the_rounding(kind, parts):
     rng = np.random.default_rng(5)
     rows = sp.csr_array(rng.poisson(0.3, size=(3000, 200)))
     y = np.array(["a", "b", "c"])[rng.choice(3, p=[0.7, 0.2, 0.1], size=3000)]
@@ -73,33 +73,33 @@ def test_weighted_parts_and_their_order_change_rounding_alone(kind, parts):
     "balanced", {"spam": 3.0}, {"ham": 0.25, "spam": 2, "unknown": 7.5}], ids=str)
 def test_a_class_weight_is_a_sample_weight_of_its_rows(model, tolerance, class_weight):
     if isinstance(model, (textnb.NBLinear, textnb.TfidfComplementNB)):
-        # The documents that have a term are counted with their weights, but not those of classes.
+        # Document frequencies count sample weights, but no class weights.
         model = clone(model).set_params(idf=False)
     plain = clone(model).fit(COUNTS, LABELS)
-    mine = clone(model).set_params(class_weight=class_weight).fit(COUNTS, LABELS)
-    theirs = clone(model).fit(COUNTS, LABELS, sample_weight=compute_sample_weight(
+    by_class = clone(model).set_params(class_weight=class_weight).fit(COUNTS, LABELS)
+    reference = clone(model).fit(COUNTS, LABELS, sample_weight=compute_sample_weight(
         class_weight if class_weight == "balanced" else {
             name: class_weight.get(name, 1.0) for name in plain.classes_}, LABELS))
-    expected, tolerance = theirs.predict_joint_log_proba(COUNTS), max(tolerance, 1e-10)
-    np.testing.assert_allclose(mine.predict_joint_log_proba(COUNTS), expected,
+    expected, tolerance = reference.predict_joint_log_proba(COUNTS), max(tolerance, 1e-10)
+    np.testing.assert_allclose(by_class.predict_joint_log_proba(COUNTS), expected,
                                rtol=tolerance, atol=tolerance)
     assert not np.allclose(expected, plain.predict_joint_log_proba(COUNTS), atol=1e-6)
-    # They weigh counts, and change none.
-    assert mine.statistics_.class_count.tolist() == plain.statistics_.class_count.tolist()
-    assert isinstance(model, GaussianNB) or mine.statistics_.equals(plain.statistics_)
+    # Class weights are applied at fit; the counts stay the same.
+    assert by_class.statistics_.class_count.tolist() == plain.statistics_.class_count.tolist()
+    assert isinstance(model, GaussianNB) or by_class.statistics_.equals(plain.statistics_)
 
 
-def test_balanced_is_scikit_learns():
+def test_balanced_weights_equal_those_of_scikit_learn():
     model = MultinomialNB(class_weight="balanced").fit(COUNTS, LABELS)
     expected = compute_class_weight("balanced", classes=model.classes_, y=LABELS)
     assert np.allclose(model.class_weight_, expected)
     assert model.class_log_prior_ == pytest.approx(np.log([1 / 3] * 3))
-    # Of classes that have rows.
+    # A class without rows does not change the weights.
     model.partial_fit(COUNTS[:1], LABELS[:1], classes=["zzz"])
     assert model.class_weight_[-1] == 1.0
 
 
-def test_labels_that_are_no_strings_are_named_as_numbers_or_strings():
+def test_class_weight_takes_integer_labels_as_numbers_or_strings():
     labels = (LABELS == "spam").astype(int)
     named = MultinomialNB(class_weight={1: 2.0}).fit(COUNTS, labels)
     for keys in ({"1": 2.0}, {np.int64(1): 2.0}):
@@ -107,7 +107,7 @@ def test_labels_that_are_no_strings_are_named_as_numbers_or_strings():
         assert np.array_equal(again.feature_log_prob_, named.feature_log_prob_)
 
 
-# What scikit-learn's own checks ask, with values that counts can have
+# As the checks of scikit-learn, but with values that counts can have
 @pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB(), textnb.CategoricalNB(),
                                    NBLogisticRegression(max_iter=500)], ids=str)
 @pytest.mark.parametrize("classes", [2, 3])
@@ -163,7 +163,7 @@ def test_a_file_holds_the_weights_of_classes(classifier, frame, some, is_balance
         assert np.array_equal(mail.form.intercept, model.linear_form().intercept)
 
 
-def test_a_reader_that_knows_no_class_weights_refuses_the_file(tmp_path):
+def test_class_weight_is_in_the_file_only_if_it_is_set(tmp_path):
     names = {"text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
              "binary"}
     documents = []
@@ -185,14 +185,14 @@ def test_documents_have_weights(estimator, binary):
     weights = FRAME["weight"].to_numpy()
     texts, labels = FRAME["text"].to_list(), FRAME["label"].to_list()
     model, plain = classifier().fit(FRAME, sample_weight="weight"), classifier().fit(FRAME)
-    beside = classifier().fit(texts, labels, sample_weight=weights)
-    # Terms are limited by documents and occurrences, whatever these weigh.
+    from_arrays = classifier().fit(texts, labels, sample_weight=weights)
+    # Limits on terms count documents and occurrences without their weights.
     assert model.vocabulary_ == plain.vocabulary_
     rows = plain.transform(texts)
     oracle = clone(estimator).fit(rows, labels, sample_weight=weights)
     scores = model.predict_joint_log_proba(texts)
     assert np.allclose(scores, oracle.predict_joint_log_proba(rows), atol=1e-10)
-    assert np.array_equal(scores, beside.predict_joint_log_proba(texts))
+    assert np.array_equal(scores, from_arrays.predict_joint_log_proba(texts))
     assert not np.allclose(scores, plain.predict_joint_log_proba(texts))
     if isinstance(estimator, NBLogisticRegression):
         return
@@ -206,7 +206,7 @@ def test_documents_have_weights(estimator, binary):
                        both.predict_joint_log_proba(rows), atol=1e-10)
 
 
-def test_weights_of_a_file_are_its_column(tmp_path):
+def test_sample_weight_can_be_a_column_of_a_file(tmp_path):
     FRAME.write_csv(tmp_path / "rows.csv")
     model = TextClassifier().fit(tmp_path / "rows.csv", sample_weight="weight")
     expected = TextClassifier().fit(FRAME, sample_weight="weight")

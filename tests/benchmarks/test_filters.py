@@ -1,4 +1,4 @@
-"""What filters and lists have written is left out of the messages that filters are compared on."""
+"""The comparison of mail filters removes headers that other filters and lists have added."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks import filters
-from benchmarks.filters import cleaned, judged, messages
+from benchmarks.filters import clean, measure, messages
 
 
-@pytest.mark.parametrize(("raw", "kept"), [
+@pytest.mark.parametrize(("raw", "clean_message"), [
     (b"X-Spam-Status: Yes,\n\tscore=9\nSubject: [SPAM] a\nList-Id: x\n\nX-Spam: b\n\nList-Id: c",
      b"Subject: a\n\nX-Spam: b\n\nList-Id: c"),
     (b"X-Barracuda-Score: 1\r\nTo: a\r\n\r\nb\r\n", b"To: a\n\nb\n"),
     (b"Precedence: list\nX-BeenThere: y\nX-Mailer: z\n", b"X-Mailer: z\n"),
     (b"Subject: a\nX-Spam-Flag: YES", b"Subject: a\n"),
     (b"", b"")])
-def test_headers_of_filters_and_lists_are_left_out(raw: bytes, kept: bytes) -> None:
-    assert cleaned(raw).rstrip(b"\n") == kept.rstrip(b"\n")
+def test_headers_of_filters_and_lists_are_removed(raw: bytes, clean_message: bytes) -> None:
+    assert clean(raw).rstrip(b"\n") == clean_message.rstrip(b"\n")
 
 
-def test_folders_say_the_class(tmp_path: Path) -> None:
+def test_the_names_of_folders_are_the_classes(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         for name in ("./spam/1.eml", "easy-ham-1/2", "ham/3.eml", "cmds"):
             entry = tarfile.TarInfo(name)
@@ -33,21 +33,21 @@ def test_folders_say_the_class(tmp_path: Path) -> None:
     assert [label for label, _ in messages(tmp_path / "a.tar.gz")] == ["spam", "ham", "ham"]
 
 
-def test_another_filter_judges_what_it_has_not_learned() -> None:
+def test_another_filter_scores_only_messages_that_it_has_not_learned() -> None:
     mail = pl.DataFrame({"path": ["a b/1", "a b/2", "3", "4", "5", "6"],
                          "label": ["spam", "ham", "ham", "spam", "ham", "spam"]})
     scores = {"3": "0.2", "4": "0.9", "5": "0.6", "6": "0.99", "a b/1": "0", "a b/2": "0"}
-    asked = []
+    calls = []
 
-    def score(folder: Path, spam: str, ham: str, judged: str) -> str:
+    def score(folder: Path, spam: str, ham: str, test: str) -> str:
         assert folder.is_dir()
         assert not list(folder.iterdir())
-        asked.append((spam, ham, judged))
-        return "\n".join(f"{path} {scores[path]}" for path in reversed(judged.splitlines()))
+        calls.append((spam, ham, test))
+        return "\n".join(f"{path} {scores[path]}" for path in reversed(test.splitlines()))
 
     parts = [(np.arange(2), np.arange(2, 4)), (np.arange(4), np.arange(4, 6))]
-    result, errors = judged(mail, filters.other(score, 0.5, Path(), mail), parts, True)
-    assert asked == [("a b/1\n", "a b/2\n", "3\n4\n"),
+    result, errors = measure(mail, filters.other_judge(score, 0.5, Path(), mail), parts, True)
+    assert calls == [("a b/1\n", "a b/2\n", "3\n4\n"),
                      ("a b/1\n4\n", "a b/2\n3\n", "5\n6\n")]
     assert result.held.scores[:, 1].tolist() == pytest.approx([-0.3, 0.4, 0.1, 0.49])
     assert (result.roca, errors.false_positives, errors.false_negatives) == (0.0, 50.0, 0.0)

@@ -1,4 +1,4 @@
-"""Pages and pictures of the benchmarks are those of the recorded figures."""
+"""Pages and pictures of the benchmarks show the figures of the record."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def row(side: str, seconds: float, **more: Any) -> dict[str, Any]:
 RECORD = json.loads(pages.RECORD.read_text("utf-8"))
 
 
-def test_pages_are_those_of_the_record() -> None:
-    written = pages.written(RECORD)
-    assert "measured.md" in {path.name for path in written}
-    stale = [path.name for path, text in written.items() if path.read_text("utf-8") != text]
+def test_pages_show_the_record() -> None:
+    text_of = pages.written(RECORD)
+    assert "measured.md" in {path.name for path in text_of}
+    stale = [path.name for path, text in text_of.items() if path.read_text("utf-8") != text]
     assert stale == [], "run: scripts/bench pages"
 
 
-def test_pictures_are_those_of_the_record() -> None:
-    """Their texts: where these stand depends on the fonts of the machine."""
+def test_pictures_show_the_record() -> None:
+    """Only texts are compared: their positions depend on the fonts of the machine."""
     pytest.importorskip("vl_convert")
-    drawn = pages.pictures(RECORD)
-    assert {path.name for path in drawn} == {"speed.svg", "parts.svg"}
-    for path, svg in drawn.items():
+    svg_of = pages.pictures(RECORD)
+    assert {path.name for path in svg_of} == {"speed.svg", "parts.svg"}
+    for path, svg in svg_of.items():
         here = path.read_text("utf-8")
         assert re.findall(r">([^<\n]+)</text>", here) == re.findall(r">([^<\n]+)</text>", svg), (
             "run: scripts/bench pages")
@@ -51,7 +51,7 @@ def test_examples_are_true(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-def test_the_record_is_written_as_it_is_read() -> None:
+def test_writing_the_record_gives_the_same_file() -> None:
     assert pages.as_text(RECORD) == pages.RECORD.read_text("utf-8")
     nested = {"a": {"about": {"load": 1}, "rows": [{"x": 1, "check": {"y": [1.5]}}, {"x": 2}]}}
     assert json.loads(pages.as_text(nested)) == nested
@@ -67,7 +67,7 @@ def test_a_page_has_no_unknown_table() -> None:
 
 @pytest.mark.parametrize(("peer", "column"), [
     ({"seconds": 0.5}, 2), ({"peak_mib": 50.0}, 3), ({"check": {"accuracy": 0.95}}, 4)])
-def test_every_loss_is_listed(peer: dict[str, Any], column: int) -> None:
+def test_losses_lists_each_better_side(peer: dict[str, Any], column: int) -> None:
     rows = [row("textnb", 1.0), row("peer", 2.0) | peer, row("worse", 3.0)]
     line = pages.losses(rows).splitlines()[-1]
     cells = [cell.strip() for cell in line.split("|")[1:-1]]
@@ -76,7 +76,7 @@ def test_every_loss_is_listed(peer: dict[str, Any], column: int) -> None:
     assert pages.losses(rows[::2]) == "Nowhere."
 
 
-def test_what_failed_or_differs_says_so() -> None:
+def test_tables_mark_failures_and_different_results() -> None:
     rows = [row("textnb", 1.0, differs=True), {"corpus": "mail", "task": "job", "side": "peer",
                                                "failed": "ended with 1"}]
     lines = pages.BLOCKS["whole"][1](rows).splitlines()
@@ -102,8 +102,8 @@ def test_exports_count_the_rows_that_differ() -> None:
 
 
 def test_a_server_is_measured_by_requests() -> None:
-    found = [{"server": "textnb", "model": "m", "request": "CHECK", "clients": 8,
+    rows = [{"server": "textnb", "model": "m", "request": "CHECK", "clients": 8,
               "messages": 1000, "per_second": 412.3, "median": 0.012, "p99": 0.034,
               "longest": 0.12, "worker_mib": [30.2, 31.0]}]
-    assert pages.BLOCKS["served"][1](found).splitlines()[-1] == (
+    assert pages.BLOCKS["served"][1](rows).splitlines()[-1] == (
         "| textnb | m | `CHECK` | 8 | 1,000 | 412 | 12.0 | 34.0 | 120 | 30 to 31 |")

@@ -1,4 +1,4 @@
-"""Two small corpora with a label per document, and a model for each way to count and to weigh."""
+"""Two small corpora with a label per document, and a model for each way to compute weights."""
 
 import random
 
@@ -29,8 +29,8 @@ def corpus_of(classes, rows=240, seed=0):
     labels = []
     for row in range(rows):
         kind = row % len(classes)
-        places = [int(draw.gammavariate(2 + kind, 6)) for _ in range(draw.randrange(25))]
-        texts.append(" ".join(f"word{place}" for place in places))
+        numbers = [int(draw.gammavariate(2 + kind, 6)) for _ in range(draw.randrange(25))]
+        texts.append(" ".join(f"word{number}" for number in numbers))
         labels.append(classes[kind])
     texts[5:5 + len(ODD)] = ODD
     return pl.DataFrame(
@@ -39,7 +39,7 @@ def corpus_of(classes, rows=240, seed=0):
 
 SPAM = corpus_of(["ham", "spam"])
 NEWS = corpus_of(["business", "politics", "sport", "tech"])
-# What learns from counts: pieces add, and are forgotten, to the bit.
+# Models that learn from counts: adding parts, or forgetting some, gives the same bits as one fit.
 MODELS = {
     "multinomial": TextClassifier(MultinomialNB(l=0.5)),
     "uniform priors": TextClassifier(MultinomialNB(fit_prior=False)),
@@ -64,7 +64,7 @@ MODELS = {
     "given vocabulary": TextClassifier(
         ComplementNB(l=np.array([0.3, 1.2, 0.6])), vocabulary=["word3", "absent", "हिन्दी"]),
 }
-# What learns from all rows at once.
+# Models that learn from all rows at once.
 BY_ROWS = {
     "ratios": TextClassifier(NBLogisticRegression(), min_df=2),
     "linear": TextClassifier(NBLinear(held_out=0), min_df=2),
@@ -79,7 +79,7 @@ def fitted(name, train):
 
 
 def assert_same_model(left, right):
-    """To the bit."""
+    """Check that two models are equal, bit by bit."""
     assert left.vocabulary_ == right.vocabulary_
     assert left.classes_.tolist() == right.classes_.tolist()
     one, two = left.linear_form(), right.linear_form()

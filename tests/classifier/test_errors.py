@@ -1,4 +1,4 @@
-"""What classifiers of texts refuse, by name: one table of calls, errors and words of messages."""
+"""Errors of classifiers of texts: a table of calls, errors and parts of messages."""
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ from textnb import (
 from textnb.errors import VocabularyError
 
 SINGLE = TextClassifier().fit(SPAM)
-LISTED = TextClassifier().fit(LISTS)
+MULTILABEL = TextClassifier().fit(LISTS)
 TEXTS = LISTS["text"].to_list()
 Y = np.array([[topic in own for topic in TOPICS] for own in LISTS["label"]], dtype=np.int64)
 MATRIX = TextClassifier().fit(TEXTS, Y)
@@ -34,7 +34,7 @@ WEIGHTED = TextClassifier().fit(LISTS, sample_weight=np.full(LISTS.height, 0.5))
 ONE = one_label_each(LISTS)
 NULL = r"row 1 .* is null or holds a null.*An empty list"
 BOTH = "one label per document or lists of"
-NONE_KNOWN = "unknown value 'sprot' - did you mean 'sport'"
+UNKNOWN_CLASS = "unknown value 'sprot' - did you mean 'sport'"
 
 
 def fit(*rows, **settings):
@@ -56,7 +56,7 @@ ERRORS = [
        rf"text 1 \(counted from 0\) is of type {type(item).__name__}")
       for item in (5, 1.5, b"aa", ["aa"], float("nan"))),
     (fit([5, "aa"], ["x", "y"]), DataError, "text 0 "),
-    # After a list, which may hold tokens, a text is wrong.
+    # The first item, a list of tokens, decides the type of all.
     (fit([["aa"], "aa"], ["x", "y"]), DataError, "text 1 "),
     (lambda: SINGLE.predict(SPAM.rename({"text": "texts"})), SchemaError, "did you mean 'texts'"),
     (lambda: TextClassifier(text=["subject", "body"]).fit(pl.DataFrame(
@@ -90,13 +90,13 @@ ERRORS = [
     (fit(["aa", "bb"], [["a"], "b"]), ParameterError, "lists of labels and labels"),
     (fit(["aa", "bb"], ["b", ["a"]]), ParameterError, "lists of labels and labels"),
     (fit(["aa", "bb"], [["a"], [0.5]]), ParameterError, "float"),
-    (lambda: LISTED.partial_fit(ONE), DataError, BOTH),
+    (lambda: MULTILABEL.partial_fit(ONE), DataError, BOTH),
     (lambda: SINGLE.partial_fit(LISTS), DataError, BOTH),
-    (lambda: LISTED.forget(ONE), DataError, BOTH),
+    (lambda: MULTILABEL.forget(ONE), DataError, BOTH),
     (lambda: SINGLE.forget(LISTS), DataError, BOTH),
-    (lambda: LISTED + SINGLE, DataError, BOTH),
-    (lambda: SINGLE + LISTED, DataError, BOTH),
-    (lambda: textnb.held_out(LISTED, ONE), DataError, "lists of labels"),
+    (lambda: MULTILABEL + SINGLE, DataError, BOTH),
+    (lambda: SINGLE + MULTILABEL, DataError, BOTH),
+    (lambda: textnb.held_out(MULTILABEL, ONE), DataError, "lists of labels"),
     *((fit(LISTS, estimator=estimator), TextnbError, message) for estimator, message in (
         (MultinomialNB(l=0.0), "l must be above 0"),
         (MultinomialNB(class_prior=[0.2] * 5), "class_prior"),
@@ -104,11 +104,11 @@ ERRORS = [
         (TfidfComplementNB(), "one label"))),
     *((fit(LISTS, estimator=kind(class_weight={"corny": 2.0})), ParameterError,
        "'corny', which is none of the classes") for kind in (MultinomialNB, NBLinear)),
-    *((lambda rows=rows: textnb.smoothing_path(LISTED, test=rows), TextnbError, "label")
+    *((lambda rows=rows: textnb.smoothing_path(MULTILABEL, test=rows), TextnbError, "label")
       for rows in (LISTS, ONE)),
-    (lambda: textnb.validate_online(LISTED, LISTS, "corn"), ParameterError, "one label"),
-    (lambda: LISTED.estimator_, TextnbError, "label"),
-    (lambda: LISTED.linear_form().pairwise("corn", "wheat"), TextnbError, "label"),
+    (lambda: textnb.validate_online(MULTILABEL, LISTS, "corn"), ParameterError, "one label"),
+    (lambda: MULTILABEL.estimator_, TextnbError, "label"),
+    (lambda: MULTILABEL.linear_form().pairwise("corn", "wheat"), TextnbError, "label"),
     # Labels as a matrix
     (fit(TEXTS, Y * 2), DataError, r"of 0 and 1, and holds 2 in row 0, column"),
     (fit(TEXTS, Y[:3]), DataError, "one label per document"),
@@ -117,7 +117,7 @@ ERRORS = [
     (lambda: MATRIX.partial_fit(TEXTS, Y[:, :3]), DataError,
      "3 columns of labels, and the model has learned"),
     (lambda: MATRIX.partial_fit(TEXTS, LISTS["label"].to_list()), ParameterError, "give a matrix"),
-    (lambda: LISTED.partial_fit(TEXTS, Y), ParameterError, "give lists"),
+    (lambda: MULTILABEL.partial_fit(TEXTS, Y), ParameterError, "give lists"),
     # Weights of documents
     (lambda: WEIGHTED.forget(LISTS[:5]), ParameterError, "sample weights"),
     (lambda: textnb.leave_one_out(WEIGHTED, LISTS[:5]), ParameterError, "sample weights"),
@@ -150,15 +150,15 @@ ERRORS = [
        "explain must be a number of terms") for number in (-1, 1.5, "3", "none")),
     *((lambda text=text: SINGLE.explain(text), ParameterError,
        "text must be one text, or a dict of texts") for text in (["good"], None, {"text": 5})),
-    (lambda: TextClassifier().fit(NEWS).top(label="sprot"), ParameterError, NONE_KNOWN),
+    (lambda: TextClassifier().fit(NEWS).top(label="sprot"), ParameterError, UNKNOWN_CLASS),
     (lambda: SINGLE.top(k=0), ParameterError, "k must be an int >= 1"),
-    (lambda: LISTED.explain("word9", labels=["tin"]), ParameterError, "unknown value 'tin'"),
+    (lambda: MULTILABEL.explain("word9", labels=["tin"]), ParameterError, "unknown value 'tin'"),
     (lambda: SINGLE.explain("aa", labels=["ham"]), ParameterError, "labels is for"),
     (lambda: SINGLE.highlight("aa", labels=["ham"]), ParameterError, "labels is for"),
     # Decisions
-    (lambda: LISTED.set_decision(Decision(dict.fromkeys(TOPICS[1:], 0.0))), ParameterError,
+    (lambda: MULTILABEL.set_decision(Decision(dict.fromkeys(TOPICS[1:], 0.0))), ParameterError,
      "the decision has 4 thresholds"),
-    (lambda: LISTED.set_decision(Decision(dict.fromkeys(TOPICS, 0.0), "corn")), ParameterError,
+    (lambda: MULTILABEL.set_decision(Decision(dict.fromkeys(TOPICS, 0.0), "corn")), ParameterError,
      "a decision for one class"),
     (lambda: SINGLE.set_decision(Decision({"ham": 0.0, "spam": 0.0}, at_least=1)), ParameterError,
      "at_least and at_most are for lists"),
@@ -179,6 +179,6 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), ERRORS)
-def test_what_is_refused_is_named(call, error, message):
+def test_an_invalid_call_raises_an_error_that_explains_it(call, error, message):
     with pytest.raises(error, match=message):
         call()

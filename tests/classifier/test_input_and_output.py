@@ -12,11 +12,11 @@ from tests.classifier.models import SPAM, assert_same_model, never_read
 from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier, Tokenizer, load
 
 
-def test_a_frame_is_answered_by_a_frame_and_other_tables_by_a_lazy_one(spam, tmp_path):
-    answered = spam.predict(SPAM)
-    assert isinstance(answered, pl.DataFrame)
-    assert answered.drop("predicted").equals(SPAM)
-    assert answered.schema == {**SPAM.schema, "predicted": pl.String}
+def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(spam, tmp_path):
+    answers = spam.predict(SPAM)
+    assert isinstance(answers, pl.DataFrame)
+    assert answers.drop("predicted").equals(SPAM)
+    assert answers.schema == {**SPAM.schema, "predicted": pl.String}
     SPAM.write_parquet(tmp_path / "mail.parquet")
     SPAM.write_ndjson(tmp_path / "mail.ndjson")
     for source in (SPAM.lazy(), tmp_path / "mail.parquet", str(tmp_path / "mail.parquet"),
@@ -24,13 +24,13 @@ def test_a_frame_is_answered_by_a_frame_and_other_tables_by_a_lazy_one(spam, tmp
         assert_same_model(TextClassifier().fit(source), spam)
         lazy = spam.predict(source)
         assert isinstance(lazy, pl.LazyFrame)
-        assert lazy.collect_schema() == answered.schema
-        assert lazy.collect().equals(answered)
+        assert lazy.collect_schema() == answers.schema
+        assert lazy.collect().equals(answers)
         assert np.array_equal(spam.predict_proba(source), spam.predict_proba(SPAM))
         assert spam.transform(source).shape == (SPAM.height, len(spam.vocabulary_))
 
 
-def test_sequences_of_texts_are_answered_by_arrays(spam):
+def test_predict_returns_an_array_for_a_sequence_of_texts(spam):
     texts = SPAM["text"].to_list()
     for rows in (texts, np.array(texts, dtype=object), SPAM["text"]):
         labels = spam.predict(rows)
@@ -41,16 +41,16 @@ def test_sequences_of_texts_are_answered_by_arrays(spam):
 
 
 def test_nothing_runs_before_the_frame_is_collected(spam):
-    answered = spam.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
-    assert "predicted" in answered.collect_schema()
+    answers = spam.predict(never_read(SPAM.schema), probability=True, scores=True, explain=3)
+    assert "predicted" in answers.collect_schema()
     with pytest.raises(Exception, match="the source was read"):
-        answered.collect()
+        answers.collect()
 
 
-def source_that_notes(asked):
-    """A lazy frame of `SPAM` that notes which columns, filters and numbers of rows it is asked."""
+def recording_source(requests):
+    """A lazy frame of `SPAM` that records the columns, filters and row limits of its queries."""
     def source(columns, predicate, n_rows, _):
-        asked.append((sorted(columns or SPAM.columns), predicate is not None, n_rows))
+        requests.append((sorted(columns or SPAM.columns), predicate is not None, n_rows))
         frame = SPAM if columns is None else SPAM.select(columns)
         frame = frame if n_rows is None else frame.head(n_rows)
         yield frame if predicate is None else frame.filter(predicate)
@@ -59,27 +59,27 @@ def source_that_notes(asked):
 
 
 def test_fitting_reads_a_lazy_frame_once_and_only_what_it_needs():
-    asked, model = [], TextClassifier(min_df=2, max_features=30)
-    assert_same_model(clone(model).fit(source_that_notes(asked)), clone(model).fit(SPAM))
-    assert asked == [(["label", "text"], False, None)]
+    requests, model = [], TextClassifier(min_df=2, max_features=30)
+    assert_same_model(clone(model).fit(recording_source(requests)), clone(model).fit(SPAM))
+    assert requests == [(["label", "text"], False, None)]
 
 
 def test_columns_rows_and_filters_are_pushed_to_the_source(spam):
-    asked, scored = [], []
-    answered = spam.predict(source_that_notes(asked), progress=scored.append)
-    # No text is tokenised if no answer is asked for.
-    assert answered.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
-    assert asked.pop() == (["extra", "id"], False, None)
-    assert answered.select(pl.len()).collect().item() == SPAM.height
+    requests, scored = [], []
+    answers = spam.predict(recording_source(requests), progress=scored.append)
+    # No text is tokenised if the query selects no answers.
+    assert answers.select("id", "extra").collect().equals(SPAM.select("id", "extra"))
+    assert requests.pop() == (["extra", "id"], False, None)
+    assert answers.select(pl.len()).collect().item() == SPAM.height
     assert scored == []
     for query, rows, expected in (
-            (answered.filter(pl.col("id") < 7).select("predicted"), 7,
+            (answers.filter(pl.col("id") < 7).select("predicted"), 7,
              (["id", "text"], True, None)),
-            (answered.head(3), 3, (sorted(SPAM.columns), False, 3)),
-            (answered.select("predicted"), SPAM.height, (["text"], False, None))):
+            (answers.head(3), 3, (sorted(SPAM.columns), False, 3)),
+            (answers.select("predicted"), SPAM.height, (["text"], False, None))):
         scored.clear()
         query.collect()
-        assert asked.pop() == expected
+        assert requests.pop() == expected
         assert sum(scored) == rows
 
 
@@ -88,7 +88,7 @@ def test_columns_rows_and_filters_are_pushed_to_the_source(spam):
     ("explanation", {"explain": 1}), ("score", {"explain": 1}), ("intercept", {"explain": 1}),
     ("runner_up", {"explain": 1}),
 ])
-def test_a_column_of_an_answers_name(column, settings, spam):
+def test_a_column_with_the_name_of_an_answer_raises_an_error(column, settings, spam):
     taken = SPAM.with_columns(pl.lit(0).alias(column))
     for frame in (taken, taken.lazy()):
         with pytest.raises(SchemaError, match=f"has a column '{column}' already.*drop it"):
@@ -99,16 +99,16 @@ def test_a_column_of_an_answers_name(column, settings, spam):
 
 def test_an_empty_frame(spam):
     everything = {"probability": True, "scores": True, "explain": 3}
-    answered = spam.predict(SPAM.clear(), **everything)
-    assert answered.height == 0
-    assert answered.schema == spam.predict(SPAM, **everything).schema
-    assert spam.predict(SPAM.clear().lazy(), **everything).collect().schema == answered.schema
+    answers = spam.predict(SPAM.clear(), **everything)
+    assert answers.height == 0
+    assert answers.schema == spam.predict(SPAM, **everything).schema
+    assert spam.predict(SPAM.clear().lazy(), **everything).collect().schema == answers.schema
     assert spam.transform(SPAM.clear()).shape == (0, len(spam.vocabulary_))
     assert spam.predict_proba(SPAM.clear()).shape == (0, 2)
     assert spam.predict([]).shape == (0,)
 
 
-def test_texts_of_nulls_alone(spam):
+def test_a_column_of_nulls_only(spam):
     nulls, empty = pl.DataFrame({"text": [None, None]}), spam.predict([""])[0]
     assert spam.predict(nulls)["predicted"].to_list() == [empty] * 2
 
@@ -127,7 +127,7 @@ def test_several_text_columns():
     assert model.predict(mail)["predicted"].to_list() == ["spam", "spam", "ham", "ham"]
 
 
-# A table is answered by a table if labels were a column of one, by an array if they were beside it
+# `predict` of a table returns a table if labels were its column, an array if they were passed as y
 
 
 ROWS = pl.DataFrame({"text": ["good film", "bad film", "nice"], "x": [1.0, 5.0, 1.5],
@@ -138,12 +138,12 @@ every_classifier = pytest.mark.parametrize(
 
 
 @every_classifier
-def test_the_last_fit_decides_how_a_table_is_answered(model, tmp_path):
+def test_the_last_fit_decides_what_predict_returns_for_a_table(model, tmp_path):
     assert isinstance(model.fit(ROWS).predict(ROWS), pl.DataFrame)
-    seen = []
-    assert isinstance(model.fit(ROWS, ROWS["label"]).predict(ROWS, progress=seen.append),
+    row_counts = []
+    assert isinstance(model.fit(ROWS, ROWS["label"]).predict(ROWS, progress=row_counts.append),
                       np.ndarray)
-    assert sum(seen) == 3
+    assert sum(row_counts) == 3
     assert isinstance(pickle.loads(pickle.dumps(model)).predict(ROWS), np.ndarray)
     model.save(tmp_path / "model.textnb")
     assert isinstance(load(tmp_path / "model.textnb").predict(ROWS), pl.DataFrame)
@@ -151,12 +151,12 @@ def test_the_last_fit_decides_how_a_table_is_answered(model, tmp_path):
 
 
 @every_classifier
-def test_the_first_of_several_parts_decides_how_a_table_is_answered(model):
+def test_the_first_partial_fit_decides_what_predict_returns_for_a_table(model):
     model = clone(model).partial_fit(ROWS, ROWS["label"]).partial_fit(ROWS)
     assert isinstance(model.predict(ROWS), np.ndarray)
 
 
-def test_a_table_is_answered_by_a_table_if_labels_were_beside_texts():
+def test_predict_returns_a_table_for_a_table_after_a_fit_on_a_list_of_texts():
     model = TextClassifier().fit(ROWS["text"].to_list(), ROWS["label"])
     assert isinstance(model.predict(ROWS), pl.DataFrame)
 
@@ -164,7 +164,7 @@ def test_a_table_is_answered_by_a_table_if_labels_were_beside_texts():
 def test_an_empty_frame_of_pandas_has_columns_of_their_types(spam):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": pandas.Series([], dtype=object)})
-    answered = spam.predict(frame, probability=True, top=2, explain=2, scores=True)
-    assert answered["predicted"].dtype == object
-    assert answered["top"].dtype == object
-    assert answered["probability"].dtype == float
+    answers = spam.predict(frame, probability=True, top=2, explain=2, scores=True)
+    assert answers["predicted"].dtype == object
+    assert answers["top"].dtype == object
+    assert answers["probability"].dtype == float

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import f1_score
 
 import textnb
-from tests.classifier.topics import NEWS, TESTED, TOPICS
+from tests.classifier.topics import NEWS, TEST, TOPICS
 from textnb import (
     BernoulliNB,
     Calibration,
@@ -44,24 +44,24 @@ def measures(result):
             if name not in ("textless", "novelty")}
 
 
-def held(documents=2000, seed=0):
-    """Scores of three labels that say more or less of them, and how sure they are differs."""
+def held_out_scores(documents=2000, seed=0):
+    """Scores of three labels, of different quality and scale."""
     draw = np.random.default_rng(seed)
     odds = draw.normal(-1.0, [2.0, 1.0, 3.0], (documents, 3))
     actual = draw.random(odds.shape) < 1 / (1 + np.exp(-odds))
     return HeldOut(np.array(["a", "b", "c"]), odds * [1.0, 10.0, 3.0] + [0.0, 5.0, -2.0],
-                   actual, np.ones(documents), "held-out rows", link="sigmoid")
+                   actual, np.ones(documents), "held_out_scores-out rows", link="sigmoid")
 
 
 def chances(odds):
     return 1 / (1 + np.exp(-odds))
 
 
-# Scores of documents held out
+# Scores of documents held_out_scores out
 
 
 @every_model
-def test_folds_score_and_answer_as_models_of_the_other_folds(name):
+def test_each_fold_has_the_scores_of_a_model_of_the_other_folds(name):
     scored = textnb.cross_validate(MODELS[name], NEWS, folds=3)
     assert isinstance(scored, HeldOut)
     assert scored.actual.tolist() == [[topic in row for topic in TOPICS] for row in NEWS["label"]]
@@ -75,7 +75,7 @@ def test_folds_score_and_answer_as_models_of_the_other_folds(name):
         assert scored.actual[own].any(axis=0).all()
 
 
-def test_a_label_that_a_fold_has_not_learned_is_missed():
+def test_a_label_without_training_rows_in_a_fold_is_never_predicted():
     rows = pl.DataFrame({"text": ["aa", "bb", "aa bb", "cc"],
                          "label": [["a"], ["b"], ["a", "b"], ["rare"]]})
     scored = textnb.cross_validate(TextClassifier(), rows, folds=2)
@@ -87,14 +87,14 @@ def test_a_label_that_a_fold_has_not_learned_is_missed():
         assert -np.inf not in decision.thresholds.values()
 
 
-def test_labels_that_the_model_does_not_know_are_missed(listed):
-    more = TESTED.with_columns(label=pl.col("label").list.concat(pl.lit(["zinc"])))
+def test_labels_that_the_model_does_not_know_count_as_false_negatives(listed):
+    more = TEST.with_columns(label=pl.col("label").list.concat(pl.lit(["zinc"])))
     scored = textnb.held_out(listed, more)
     assert scored.unknown is not None
-    assert scored.unknown.to_list() == [["zinc"]] * TESTED.height
-    assert scored.n_unknown == TESTED.height
-    assert np.array_equal(scored.actual, textnb.held_out(listed, TESTED).actual)
-    # They count as missed, as in the evaluation of the rows.
+    assert scored.unknown.to_list() == [["zinc"]] * TEST.height
+    assert scored.n_unknown == TEST.height
+    assert np.array_equal(scored.actual, textnb.held_out(listed, TEST).actual)
+    # `evaluate` counts them in the same way.
     ours, theirs = scored.evaluate(), textnb.evaluate(listed, more)
     assert measures(ours) == measures(theirs)
     assert ours.unknown_labels == ["zinc"]
@@ -102,7 +102,7 @@ def test_labels_that_the_model_does_not_know_are_missed(listed):
     assert scored.accuracy == theirs.subset_accuracy == 0
     some = scored.take(np.array([2, 0]))
     assert some.evaluate().labels.filter(label="zinc")["documents"].to_list() == [2]
-    alone = textnb.held_out(listed, TESTED.with_columns(label=pl.lit(["zinc"])))
+    alone = textnb.held_out(listed, TEST.with_columns(label=pl.lit(["zinc"])))
     assert "micro F1 0.0000" in repr(alone)
     with pytest.raises(DataError, match="knows none of the labels, such as 'zinc'"):
         alone.evaluate()
@@ -113,9 +113,9 @@ def test_labels_that_the_model_does_not_know_are_missed(listed):
 def test_labels_are_predicted_by_the_thresholds_of_the_model():
     model = TextClassifier(NBLinear()).fit(NEWS)
     assert model.decision_ is not None
-    scored = textnb.held_out(model, TESTED)
+    scored = textnb.held_out(model, TEST)
     assert measures(scored.calibrated(model.calibration_).evaluate()) == measures(
-        textnb.evaluate(model, TESTED))
+        textnb.evaluate(model, TEST))
     assert not np.array_equal(scored.predicted, scored.scores > 0)
     assert np.array_equal(scored.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), scored.scores > 0)
 
@@ -129,10 +129,10 @@ def test_the_threshold_of_the_best_f1():
         scores = draw.integers(0, 12, 30).astype(float)
         positive, weight = draw.random(30) < 0.3, draw.random(30)
         chosen = best_threshold(scores, positive, weight)
-        reached, *others = (
+        f1, *others = (
             f1_score(positive, scores > threshold, sample_weight=weight, zero_division=0.0)
             for threshold in (chosen, *np.arange(-0.5, 12.0)))
-        assert reached == pytest.approx(max(others), abs=1e-12)
+        assert f1 == pytest.approx(max(others), abs=1e-12)
 
 
 def test_the_thresholds_of_the_best_micro_f1():
@@ -141,40 +141,40 @@ def test_the_thresholds_of_the_best_micro_f1():
         scores = draw.integers(0, 5, (12, 3)).astype(float)
         positive = draw.random(scores.shape) < 0.3
         thresholds = micro_f1_thresholds(scores, positive)
-        said = scores > np.array([*itertools.product(np.arange(-0.5, 5.0), repeat=3)])[:, None]
-        right, either = (said & positive).sum((1, 2)), said.sum((1, 2)) + positive.sum()
-        best = np.max(2 * right / np.maximum(either, 1))
+        predicted = scores > np.array([*itertools.product(np.arange(-0.5, 5.0), repeat=3)])[:, None]
+        right, total = (predicted & positive).sum((1, 2)), predicted.sum((1, 2)) + positive.sum()
+        best = np.max(2 * right / np.maximum(total, 1))
         assert f1_score(positive, scores > thresholds, average="micro",
                         zero_division=0.0) == pytest.approx(best)
 
 
-def test_the_thresholds_of_least_cost():
+def test_the_thresholds_of_minimal_cost():
     draw = np.random.default_rng(0)
     for wrong, missed in ((1.0, 1.0), (5.0, 1.0), (1.0, 3.0)):
         scores = draw.integers(0, 12, 30).astype(float)
         positive = draw.random(30) < 0.4
 
         def cost(threshold, false=wrong, lost=missed, scores=scores, positive=positive):
-            said = scores > threshold
-            return float(false * (said & ~positive).sum() + lost * (positive & ~said).sum())
+            above = scores > threshold
+            return float(false * (above & ~positive).sum() + lost * (positive & ~above).sum())
 
         cheapest = cheapest_threshold(scores, positive, wrong, missed)
         assert cost(cheapest) == min(map(cost, np.arange(-0.5, 12.5)))
 
 
-def test_steady_thresholds_are_better_on_other_documents():
+def test_steady_threshold_has_a_better_f1_than_best_threshold_on_new_documents():
     better = []
     for seed in range(40):
-        chosen, other = held(60, seed), held(5000, seed + 100)
+        train, other = held_out_scores(60, seed), held_out_scores(5000, seed + 100)
         f1 = [np.mean([f1_score(other.actual[:, k], other.scores[:, k] > search(
-            chosen.scores[:, k], chosen.actual[:, k])) for k in range(3)])
+            train.scores[:, k], train.actual[:, k])) for k in range(3)])
             for search in (best_threshold, steady_threshold)]
         better.append(f1[1] - f1[0])
     assert np.mean(better) > 2 * np.std(better) / np.sqrt(len(better))
 
 
 def test_thresholds_by_each_goal():
-    scored = held(20_000)
+    scored = held_out_scores(20_000)
     by_label = textnb.choose_class_thresholds(scored, by="f1")
     by_pair = textnb.choose_class_thresholds(scored, by="micro-f1", at_least=1)
     assert by_label.evidence["macro_f1"] > scored.measure(by_pair)["macro_f1"]
@@ -186,44 +186,44 @@ def test_thresholds_by_each_goal():
     theoretical = textnb.choose_class_thresholds(
         scored, costs=(3.0, 1.0), method="theoretical", calibration=calibration)
     assert costs.evidence["cost"] <= theoretical.evidence["cost"] < 1.02 * costs.evidence["cost"]
-    said = scored.chosen(theoretical)
+    above = scored.chosen(theoretical)
     odds = calibration.apply(scored.scores, np.zeros(len(scored)))
-    assert np.array_equal(said, chances(odds) > 0.75)
+    assert np.array_equal(above, chances(odds) > 0.75)
 
 
-def test_a_precision_of_each_label_is_shown():
-    scored = held()
+def test_min_precision_is_guaranteed_for_each_label():
+    scored = held_out_scores()
     with pytest.warns(TextnbWarning, match=r"never predicted.*'b'"):
         decision = textnb.choose_class_thresholds(scored, min_precision=0.85)
     assert decision.thresholds["b"] == np.inf
-    said = scored.chosen(decision)
+    above = scored.chosen(decision)
     for k, entry in enumerate(decision.evidence["labels"]):
         if entry["threshold"] is not None:
-            right = int((said[:, k] & scored.actual[:, k]).sum())
-            assert (right, int(said[:, k].sum())) == (entry["correct"], entry["answered"])
+            right = int((above[:, k] & scored.actual[:, k]).sum())
+            assert (right, int(above[:, k].sum())) == (entry["correct"], entry["answered"])
             assert lower_bound(right, entry["answered"], 0.95) >= 0.85
-    # Of other documents of the same kind the share is as shown.
-    other = held(100_000, seed=1)
-    said = other.chosen(decision)
-    assert ((said & other.actual).sum(axis=0) >= 0.85 * said.sum(axis=0)).all()
+    # The guarantee holds on other documents of the same distribution.
+    other = held_out_scores(100_000, seed=1)
+    above = other.chosen(decision)
+    assert ((above & other.actual).sum(axis=0) >= 0.85 * above.sum(axis=0)).all()
 
 
 # Probabilities
 
 
-def test_sigmoids_are_those_that_the_labels_were_drawn_by():
-    scored = held(20_000)
+def test_label_sigmoids_recovers_the_sigmoids_of_the_data():
+    scored = held_out_scores(20_000)
     sigmoids = label_sigmoids(scored.scores, scored.actual)
     expected = [[1.0, 0.0], [0.1, -0.5], [1 / 3, 2 / 3]]
     np.testing.assert_allclose(sigmoids, expected, rtol=0.06, atol=0.05)
 
 
-def test_sigmoids_of_labels_that_say_little():
+def test_sigmoids_of_misleading_or_constant_scores_are_finite():
     scores = np.array([[3.0, 1.0, -np.inf], [-3.0, -1.0, -1.0], [2.0, 1.0, -1.0]] * 20)
     actual = np.array([[True, False, True], [False, True, False], [True, False, False]] * 20)
     sigmoids = label_sigmoids(scores, actual)
     assert np.isfinite(sigmoids).all()
-    # The order of scores stays, even of a label whose scores mislead.
+    # Sigmoids never reverse the order of scores, even if low scores mean the label.
     assert (sigmoids[:, 0] > 0).all()
     assert label_sigmoids(np.zeros((4, 1)), np.ones((4, 1), bool)).tolist() == [[1.0, 0.0]]
 
@@ -231,30 +231,30 @@ def test_sigmoids_of_labels_that_say_little():
 @every_model
 def test_probabilities_are_calibrated_by_one_call(name, tmp_path):
     model = clone(MODELS[name]).fit(NEWS)
-    before = textnb.held_out(model, TESTED)
+    before = textnb.held_out(model, TEST)
     calibration = textnb.calibrate(model, NEWS)
     assert (calibration.method, calibration.documents) == ("5 folds", 150)
     after = before.calibrated(calibration)
     assert after.log_loss < before.log_loss
-    said, decision = model.predict(TESTED["text"]), model.decision_
+    labels, decision = model.predict(TEST["text"]), model.decision_
     model.set_calibration(calibration).save(tmp_path / "news.textnb")
-    # The labels stay, as thresholds are on scores.
-    assert model.predict(TESTED["text"]) == said
+    # Calibration does not change labels, because thresholds apply to scores.
+    assert model.predict(TEST["text"]) == labels
     assert model.decision_ == decision
     assert np.array_equal(before.predicted, after.predicted)
-    assert measures(after.evaluate()) == measures(textnb.evaluate(model, TESTED))
+    assert measures(after.evaluate()) == measures(textnb.evaluate(model, TEST))
     odds = calibration.apply(before.scores, np.zeros(len(before)))
-    np.testing.assert_allclose(model.predict_proba(TESTED), chances(odds), rtol=1e-12)
-    rows = model.predict(TESTED, probability=True, top=5)
+    np.testing.assert_allclose(model.predict_proba(TEST), chances(odds), rtol=1e-12)
+    rows = model.predict(TEST, probability=True, top=5)
     assert rows["calibrated"].all()
     for chance, own, top in zip(
-            model.predict_proba(TESTED).tolist(), rows["probability"], rows["top"], strict=True):
+            model.predict_proba(TEST).tolist(), rows["probability"], rows["top"], strict=True):
         named = dict(zip(TOPICS, chance, strict=True))
         assert all(named[entry["label"]] == entry["probability"] for entry in [*own, *top])
     again = textnb.load(tmp_path / "news.textnb")
     assert again.calibration_ == calibration
     assert again.fitted_.counts.equals(model.fitted_.counts)
-    assert again.predict(TESTED, probability=True, top=5).equals(rows)
+    assert again.predict(TEST, probability=True, top=5).equals(rows)
     again.save(tmp_path / "again.textnb")
     assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "news.textnb").read_bytes()
 
@@ -269,16 +269,16 @@ def test_a_calibration_of_labels_is_dropped_if_a_label_is_new():
     assert model.calibration_ is None
 
 
-def test_a_decision_stays_beside_a_calibration_and_is_stale_after_an_update():
+def test_a_decision_survives_a_calibration_and_is_stale_after_an_update():
     model = TextClassifier().fit(NEWS)
     decision = textnb.choose_class_thresholds(
         textnb.cross_validate(model, NEWS), by="f1", at_most=2)
     model.set_decision(decision).set_calibration(textnb.calibrate(model, NEWS))
     assert model.decision_ == decision
-    assert model.predict(TESTED)["predicted"].list.len().max() == 2
-    assert textnb.evaluate(model, TESTED).macro_f1 > 0.3
+    assert model.predict(TEST)["predicted"].list.len().max() == 2
+    assert textnb.evaluate(model, TEST).macro_f1 > 0.3
     model.partial_fit(NEWS)
-    for rows in (["word1"], TESTED):
+    for rows in (["word1"], TEST):
         with pytest.warns(TextnbWarning, match="decision is stale"):
             model.predict(rows)
 
@@ -302,14 +302,14 @@ def test_words_for_a_threshold_next_to_zero():
         "'spam' where its log-odds are at least 0", "'ham' where its log-odds are above 0"]
 
 
-# Refusals
+# Errors
 
 
-SCORED, CALIBRATION = held(), textnb.fit_calibration(held())
+SCORED, CALIBRATION = held_out_scores(), textnb.fit_calibration(held_out_scores())
 ONE_EACH = HeldOut(np.array(["a", "b"]), np.zeros((3, 2)), np.zeros(3, dtype=np.int64), np.ones(3),
                    "by hand")
 SINGLE = TextClassifier().fit(["aa", "bb"], ["a", "b"])
-LISTED = TextClassifier().fit(NEWS)
+MULTILABEL = TextClassifier().fit(NEWS)
 
 
 @pytest.mark.parametrize(("settings", "message"), [
@@ -324,7 +324,7 @@ LISTED = TextClassifier().fit(NEWS)
     ({"by": "f1", "calibration": Calibration(2.0)}, "calibration has 0 sigmoids of labels"),
     ({"costs": (1.0, 1.0), "method": "theoretical", "calibration": Calibration(2.0)},
      "calibration has 0 sigmoids of labels")], ids=str)
-def test_goals_that_are_none_are_named(settings, message):
+def test_invalid_goals_raise_errors_that_name_the_parameter(settings, message):
     with pytest.raises(ParameterError, match=message):
         textnb.choose_class_thresholds(SCORED, **settings)
 
@@ -341,14 +341,14 @@ def test_goals_that_are_none_are_named(settings, message):
     (lambda: textnb.fit_calibration(ONE_EACH, link="labels"), "for lists of labels"),
     *((lambda link=link: textnb.fit_calibration(SCORED, link=link), "link")
       for link in ("softmax", "sigmoid", "bogus")),
-    (lambda: LISTED.set_calibration(Calibration(2.0)), "5 labels"),
-    (lambda: LISTED.set_calibration(CALIBRATION), "5 labels"),
+    (lambda: MULTILABEL.set_calibration(Calibration(2.0)), "5 labels"),
+    (lambda: MULTILABEL.set_calibration(CALIBRATION), "5 labels"),
     (lambda: SINGLE.set_calibration(CALIBRATION), "3 sigmoids of labels"),
     (lambda: SCORED.not_judged, "one label"), (lambda: SCORED.odds, "one label"),
     (lambda: SCORED.log_odds("a"), "one label"), (lambda: SCORED.log_probability(), "one label"),
     (lambda: SCORED.calibrated(Calibration(2.0)), "labels"),
     (ONE_EACH.chosen, "one label each"), (ONE_EACH.measure, "one label each"),
     (lambda: ONE_EACH.log_odds("c"), "unknown value 'c'")])
-def test_what_is_for_the_other_kind_of_labels_says_so(call, message):
+def test_functions_for_the_other_kind_of_labels_raise_errors(call, message):
     with pytest.raises(ParameterError, match=message):
         call()

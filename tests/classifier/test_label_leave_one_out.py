@@ -1,4 +1,4 @@
-"""Lists of labels, each document left out: the scores of fitting again, and the choice of l."""
+"""Leave-one-out with lists of labels: the scores equal those of a new fit; the choice of l."""
 
 import numpy as np
 import polars as pl
@@ -43,14 +43,14 @@ def test_scores_are_those_of_fitting_again_without_the_document(model):
     expected = refitted_log_odds(model, NEWS)
     np.testing.assert_allclose(left_out.scores, expected, rtol=1e-9, atol=1e-9)
     assert np.isneginf(left_out.scores[0, 0])
-    # The rest of a label stays, even if no document is in it.
+    # Without the last document, all documents have this label: the odds are infinite.
     assert np.isposinf(left_out.scores[-1, USUAL]) == (
         not isinstance(model.estimator, ComplementNB) and model.estimator.fit_prior)
     assert "leave-one-out" in repr(left_out)
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB, BernoulliNB, ComplementNB])
-def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator, tmp_path):
+def test_l_auto_chooses_one_l_for_all_labels_by_leave_one_out(estimator, tmp_path):
     model = TextClassifier(estimator(l="auto")).fit(NEWS)
     chosen = model.fitted_.chosen_l
     assert chosen in GRID
@@ -63,7 +63,7 @@ def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator, tmp_path):
     assert len(textnb.cross_validate(model, NEWS, folds=2)) == NEWS.height
 
 
-def test_the_path_of_l_is_that_by_which_fit_chooses():
+def test_smoothing_path_has_the_l_that_fit_chooses():
     model = TextClassifier(MultinomialNB(l="auto")).fit(NEWS)
     path = textnb.smoothing_path(model, NEWS, GRID)
     assert path.best == model.fitted_.chosen_l
@@ -72,21 +72,21 @@ def test_the_path_of_l_is_that_by_which_fit_chooses():
         textnb.smoothing_path(model, test=NEWS)
 
 
-def test_the_least_loss_of_the_sum_over_labels_is_found():
+def test_l_auto_minimizes_the_loss_summed_over_labels():
     chosen = TextClassifier(MultinomialNB(l="auto")).fit(NEWS).fitted_.chosen_l
     actual = np.array([[label in own for label in LABELS] for own in NEWS["label"].to_list()])
-    least = {}
+    losses = {}
     for l in GRID:
         odds = refitted_log_odds(TextClassifier(MultinomialNB(l=l)), NEWS)
         margins = np.where(actual, odds, -odds)
-        # Of the two labels that are impossible without a document, the pair is in no loss.
+        # These two labels are impossible without their document, so these pairs have no loss.
         margins[0, 0], margins[-1, USUAL] = np.inf, np.inf
         sums = [np.logaddexp(0, -margins / t).sum(axis=1) for t in np.exp(np.arange(-3, 5, 0.01))]
         best = min(sums, key=lambda each: float(each.mean()))
-        least[l] = float(best.mean()), float(best.std() / np.sqrt(len(best)))
-    loss, error = min(least.values())
-    most = max(loss + error, np.log1p(1 / (NEWS.height + 1)))
-    assert chosen == max(l for l in GRID if least[l][0] <= most)
+        losses[l] = float(best.mean()), float(best.std() / np.sqrt(len(best)))
+    loss, error = min(losses.values())
+    max_loss = max(loss + error, np.log1p(1 / (NEWS.height + 1)))
+    assert chosen == max(l for l in GRID if losses[l][0] <= max_loss)
 
 
 @pytest.mark.parametrize("rows", [
@@ -100,7 +100,7 @@ def test_other_documents_than_those_learned(rows):
         textnb.leave_one_out(TextClassifier().fit(NEWS), rows)
 
 
-def test_what_leaves_no_choice():
+def test_labels_that_leave_one_out_can_not_choose_by():
     with pytest.raises(DataError, match="holds one label"):
         textnb.leave_one_out(TextClassifier().fit(NEWS), NEWS.with_columns(
             label=pl.col("label").list.first().fill_null("corn")))

@@ -30,7 +30,7 @@ from textnb.export.archive import FORM
 from textnb.files.archive import write_sums
 
 TOO_LARGE = 2**63
-REFUSED = f"label {TOO_LARGE} is beyond 64 bits: .* Make the labels strings"
+MESSAGE = f"label {TOO_LARGE} is beyond 64 bits: .* Make the labels strings"
 TEXTS = ["aa bb", "aa", "cc dd", "dd"]
 X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
 LABELS = {
@@ -73,10 +73,10 @@ def test_fit_names_the_label(model, labels):
 def test_partial_fit_names_an_announced_label(model, classes):
     make, rows = MODELS[model]
     model = make()
-    with pytest.raises(DataError, match=REFUSED):
+    with pytest.raises(DataError, match=MESSAGE):
         model.partial_fit(rows, [1, 1, 2, 2], classes=classes)
     model.partial_fit(rows, [1, 1, 2, 2], classes=[1, 2])
-    with pytest.raises(DataError, match=REFUSED):
+    with pytest.raises(DataError, match=MESSAGE):
         model.partial_fit(rows, [1, 1, 2, 2], classes=classes)
     assert model.classes_.dtype == np.int64
 
@@ -85,17 +85,17 @@ CODES, ONES = np.array([1, TOO_LARGE], dtype=np.uint64), np.ones((2, 2), dtype=n
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: Counts.from_table(CODES, ONES[0], ONES), REFUSED),
-    (lambda: Counts.from_matrix(X, [1, 1, 2, TOO_LARGE]), REFUSED),
-    (lambda: MomentStatistics(CODES, ONES[0], ONES.astype(float), ONES.astype(float)), REFUSED),
-    (lambda: MomentStatistics.empty([1, TOO_LARGE], 2), REFUSED),
+    (lambda: Counts.from_table(CODES, ONES[0], ONES), MESSAGE),
+    (lambda: Counts.from_matrix(X, [1, 1, 2, TOO_LARGE]), MESSAGE),
+    (lambda: MomentStatistics(CODES, ONES[0], ONES.astype(float), ONES.astype(float)), MESSAGE),
+    (lambda: MomentStatistics.empty([1, TOO_LARGE], 2), MESSAGE),
     *((lambda make=make, rows=rows: make().fit(rows, [1, 1, 2, 2]).score(
-        rows, [1, 1, TOO_LARGE, 2]), REFUSED) for make, rows in CLASSIFIERS.values()),
-    # The type of a column tells before its rows are read.
+        rows, [1, 1, TOO_LARGE, 2]), MESSAGE) for make, rows in CLASSIFIERS.values()),
+    # The type of the column is enough: no row is read.
     *((lambda dtype=dtype: TextClassifier().fit(never_read({"text": pl.String, "label": dtype})),
        rf"integer type up to Int64; it is {dtype.__name__}")
       for dtype in (pl.UInt64, pl.Int128, pl.UInt128))])
-def test_statistics_scores_and_columns_have_no_such_label(call, message):
+def test_statistics_scores_and_columns_refuse_such_labels(call, message):
     with pytest.raises(DataError, match=message):
         call()
 
@@ -113,7 +113,7 @@ def test_the_largest_labels_come_back_from_a_file(make, rows, labels, tmp_path):
     assert again.classes_.tolist() == sorted(set(map(int, labels)))
 
 
-def test_a_file_holds_labels_of_one_of_its_types(tmp_path):
+def test_labels_of_a_type_that_files_lack_can_not_be_saved(tmp_path):
     counts = Counts.from_table(np.array([1.0, 2.0]), np.array([2, 2]), np.array([[1, 2], [3, 1]]))
     terms = replace(counts, terms=pl.Series(["aa", "bb"]))
     with pytest.raises(DataError, match=r"labels of one type, .*; got 1\.0, 2\.0\. Cast them"):
@@ -149,7 +149,7 @@ def test_truth_values_and_numbers_are_not_mixed(make, rows):
             model.partial_fit(rows, [1, 1, 2, 2], classes=classes)
 
 
-def test_what_holds_no_integers_is_passed():
+def test_labels_that_are_not_integers_pass_the_check():
     for labels in (None, "text", ["a", "b"], [1.5, 2e19], [True], [], np.array([2e19]),
                    pl.Series(["a"]), np.zeros(0, dtype=np.uint64)):
         check_int64(labels)

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 import textnb
 from tests.classifier.models import MODELS, assert_same_model
-from tests.classifier.topics import NEWS, TESTED, TOPICS, against_rest, one_label_each
+from tests.classifier.topics import NEWS, TEST, TOPICS, against_rest, one_label_each
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -38,7 +38,7 @@ from textnb.storage.terms_reader import TermsReader
 
 TRUTH = MultiLabelBinarizer(classes=TOPICS).fit_transform(NEWS["label"].to_list())
 WEIGHTS = np.random.default_rng(0).random(NEWS.height) * 3.0
-# The optimum to many digits, so that solvers that begin elsewhere agree.
+# Precise optima, which do not depend on where the solver starts.
 EXACT = {"held_out": 0, "tol": 1e-9, "max_iter": 10_000}
 by_weights = pytest.mark.parametrize(
     "weights", [None, WEIGHTS], ids=["rows count 1", "rows have weights"])
@@ -46,17 +46,17 @@ by_weights = pytest.mark.parametrize(
 
 def text_with_several_labels(model):
     return next(text for text, predicted in zip(
-        TESTED["text"], model.predict(TESTED["text"]), strict=True) if len(predicted) > 1)
+        TEST["text"], model.predict(TEST["text"]), strict=True) if len(predicted) > 1)
 
 
 # Each label against its rest
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_each_label_is_the_two_class_model_of_it_and_its_rest(name):
+def test_each_label_has_the_weights_of_a_two_class_model_against_the_rest(name):
     whole = clone(MODELS[name]).fit(NEWS)
     assert whole.classes_.tolist() == TOPICS
-    scores = whole.decision_function(TESTED)
+    scores = whole.decision_function(TEST)
     for k, topic in enumerate(TOPICS):
         alone = clone(MODELS[name]).fit(against_rest(NEWS, topic))
         own, learned = alone.fitted_.counts, whole.fitted_.counts.against_rest(k)
@@ -67,7 +67,7 @@ def test_each_label_is_the_two_class_model_of_it_and_its_rest(name):
         assert np.array_equal(whole.linear_form().binary(topic)[0], weights)
         assert whole.linear_form().binary(topic)[1] == intercept
         np.testing.assert_allclose(
-            scores[:, k], alone.decision_function(TESTED), rtol=1e-10, atol=1e-10)
+            scores[:, k], alone.decision_function(TEST), rtol=1e-10, atol=1e-10)
 
 
 @by_weights
@@ -75,57 +75,57 @@ def test_each_label_is_the_two_class_model_of_it_and_its_rest(name):
 @pytest.mark.parametrize("estimator", [
     MultinomialNB(l=0.1), BernoulliNB(l=0.1), ComplementNB(l=0.1), NBLinear(**EXACT),
     NBLinear(loss="log", **EXACT), NBLinear(power=0.0, **EXACT)], ids=repr)
-def test_weights_of_labels_and_of_documents_are_those_of_the_two_class_model(
+def test_with_weights_each_label_has_the_scores_of_a_two_class_model(
     estimator, class_weight, weights
 ):
     estimator = clone(estimator).set_params(class_weight=class_weight)
     scores = TextClassifier(estimator).fit(
-        NEWS, sample_weight=weights).decision_function(TESTED)
+        NEWS, sample_weight=weights).decision_function(TEST)
     for k, topic in enumerate(TOPICS):
         if isinstance(class_weight, dict):
             estimator.set_params(class_weight={True: class_weight.get(topic, 1.0)})
         alone = TextClassifier(estimator).fit(against_rest(NEWS, topic), sample_weight=weights)
         np.testing.assert_allclose(
-            scores[:, k], alone.decision_function(TESTED),
+            scores[:, k], alone.decision_function(TEST),
             rtol=0, atol=1e-6 if isinstance(estimator, NBLinear) else 1e-12)
 
 
 @by_weights
-@pytest.mark.parametrize(("ours", "theirs"), [
+@pytest.mark.parametrize(("ours", "reference"), [
     (MultinomialNB(l=0.1), SklearnMultinomial(alpha=0.1)),
     (BernoulliNB(l=0.1), SklearnBernoulli(alpha=0.1)),
     (ComplementNB(l=0.1), SklearnComplement(alpha=0.1))],
     ids=["multinomial", "bernoulli", "complement"])
-def test_one_against_the_rest_as_scikit_learn_has_it(ours, theirs, weights):
+def test_scores_equal_one_vs_rest_of_scikit_learn(ours, reference, weights):
     whole = TextClassifier(ours).fit(NEWS, sample_weight=weights)
     vectorizer = CountVectorizer(vocabulary=whole.vocabulary_)
-    learned, scored = (vectorizer.transform(frame["text"].fill_null("").to_list())
-                       for frame in (NEWS, TESTED))
-    predicted = [{*labels} for labels in whole.predict(TESTED["text"])]
+    train, test = (vectorizer.transform(frame["text"].fill_null("").to_list())
+                       for frame in (NEWS, TEST))
+    predicted = [{*labels} for labels in whole.predict(TEST["text"])]
     for k, topic in enumerate(TOPICS):
-        oracle = clone(theirs).fit(learned, TRUTH[:, k], sample_weight=weights)
-        rest, own = oracle.predict_joint_log_proba(scored).T
+        oracle = clone(reference).fit(train, TRUTH[:, k], sample_weight=weights)
+        rest, own = oracle.predict_joint_log_proba(test).T
         np.testing.assert_allclose(
-            whole.decision_function(TESTED)[:, k], own - rest, rtol=0, atol=1e-10)
+            whole.decision_function(TEST)[:, k], own - rest, rtol=0, atol=1e-10)
         np.testing.assert_allclose(
-            whole.predict_proba(TESTED)[:, k], oracle.predict_proba(scored)[:, 1], rtol=1e-10)
-        assert [topic in labels for labels in predicted] == oracle.predict(scored).tolist()
+            whole.predict_proba(TEST)[:, k], oracle.predict_proba(test)[:, 1], rtol=1e-10)
+        assert [topic in labels for labels in predicted] == oracle.predict(test).tolist()
 
 
-def test_balanced_labels_are_those_of_one_vs_rest():
+def test_balanced_class_weights_equal_one_vs_rest_of_scikit_learn():
     model = TextClassifier(NBLinear(power=0.0, idf=False, class_weight="balanced", **EXACT)).fit(
         NEWS)
     form = model.linear_form()
-    learned, scored = (form.features.sparse(model.transform(frame)) for frame in (NEWS, TESTED))
-    theirs = OneVsRestClassifier(LinearSVC(
-        class_weight="balanced", dual=False, tol=1e-10, max_iter=10_000)).fit(learned, TRUTH)
-    np.testing.assert_allclose(model.decision_function(TESTED), theirs.decision_function(scored),
+    train, test = (form.features.sparse(model.transform(frame)) for frame in (NEWS, TEST))
+    reference = OneVsRestClassifier(LinearSVC(
+        class_weight="balanced", dual=False, tol=1e-10, max_iter=10_000)).fit(train, TRUTH)
+    np.testing.assert_allclose(model.decision_function(TEST), reference.decision_function(test),
                                rtol=0, atol=1e-6)
 
 
-def test_a_weight_counts_as_so_many_documents(tmp_path):
+def test_an_integer_weight_equals_repeated_documents(tmp_path):
     times = np.arange(NEWS.height) % 3
-    repeated = pl.concat([NEWS.filter(pl.Series(times >= least)) for least in (1, 2)])
+    repeated = pl.concat([NEWS.filter(pl.Series(times >= n)) for n in (1, 2)])
     model = TextClassifier(MultinomialNB(l=0.1)).fit(NEWS, sample_weight=times.astype(float))
     whole = TextClassifier(MultinomialNB(l=0.1)).fit(repeated)
     known = [model.vocabulary_.index(term) for term in whole.vocabulary_]
@@ -145,11 +145,11 @@ def test_models_with_weights_are_added():
     halves = [TextClassifier(MultinomialNB(l=0.1)).fit(NEWS[part], sample_weight=WEIGHTS[part])
               for part in (slice(0, 75), slice(75, None))]
     whole = TextClassifier(MultinomialNB(l=0.1)).fit(NEWS, sample_weight=WEIGHTS)
-    np.testing.assert_allclose((halves[0] + halves[1]).decision_function(TESTED),
-                               whole.decision_function(TESTED), rtol=0, atol=1e-11)
+    np.testing.assert_allclose((halves[0] + halves[1]).decision_function(TEST),
+                               whole.decision_function(TEST), rtol=0, atol=1e-11)
 
 
-def test_a_description_tells_weighted_priors():
+def test_describe_model_has_weighted_priors():
     model = TextClassifier(MultinomialNB(class_weight={"corn": 3.0})).fit(NEWS)
     priors = {one["label"]: one["prior"] for one in textnb.describe_model(model)["classes"]}
     share = TRUTH[:, 0].mean()
@@ -161,13 +161,13 @@ def test_a_description_tells_weighted_priors():
 
 
 def test_answers_are_lists(listed):
-    answers = listed.predict(TESTED.lazy(), probability=True, scores=True, top=2)
+    answers = listed.predict(TEST.lazy(), probability=True, scores=True, top=2)
     assert isinstance(answers, pl.LazyFrame)
     rows = answers.collect()
     of_label = pl.List(pl.Struct({"label": pl.String, "probability": pl.Float64}))
     assert rows.schema["predicted"] == pl.List(pl.String)
     assert rows.schema["probability"] == rows.schema["top"] == of_label
-    scores, chances = listed.decision_function(TESTED), listed.predict_proba(TESTED)
+    scores, chances = listed.decision_function(TEST), listed.predict_proba(TEST)
     np.testing.assert_array_equal(rows["scores"].struct.unnest().to_numpy(), scores)
     np.testing.assert_allclose(chances, 1 / (1 + np.exp(-scores)), rtol=1e-12)
     assert rows["predicted"].to_list() == [
@@ -179,12 +179,12 @@ def test_answers_are_lists(listed):
         assert [entry["probability"] for entry in probability] == [
             chance[TOPICS.index(label)] for label in row]
         assert [entry["probability"] for entry in top] == sorted(chance, reverse=True)[:2]
-    assert listed.predict(TESTED["text"]) == rows["predicted"].to_list()
+    assert listed.predict(TEST["text"]) == rows["predicted"].to_list()
     assert isinstance(listed.fitted_, Fitted)
     assert listed.fitted_.is_multilabel
     assert repr(listed.fitted_).endswith("5 labels)")
     assert repr(listed.statistics_).endswith("5 labels)")
-    empty = listed.predict(TESTED[:0], probability=True, top=1)
+    empty = listed.predict(TEST[:0], probability=True, top=1)
     assert empty.height == 0
     assert empty.schema["predicted"] == pl.List(pl.String)
 
@@ -194,13 +194,13 @@ def test_answers_are_lists(listed):
     ids=lambda estimator: type(estimator).__name__)
 def test_contributions_of_terms_add_up_to_the_score_of_each_label(estimator):
     model = TextClassifier(estimator, min_df=2).fit(NEWS)
-    scores = model.predict_joint_log_proba(TESTED)
-    rows = model.predict(TESTED, explain=3)
-    lazy = model.predict(TESTED.lazy(), explain=3).collect()
+    scores = model.predict_joint_log_proba(TEST)
+    rows = model.predict(TEST, explain=3)
+    lazy = model.predict(TEST.lazy(), explain=3).collect()
     assert rows.schema == lazy.schema
-    for k, (said, explained) in enumerate(
+    for k, (labels, explained) in enumerate(
             zip(rows["predicted"].to_list(), rows["explanation"].to_list(), strict=True)):
-        assert [entry["label"] for entry in explained] == said
+        assert [entry["label"] for entry in explained] == labels
         for entry in explained:
             score = scores[k, TOPICS.index(entry["label"])]
             assert entry["score"] == score
@@ -208,7 +208,7 @@ def test_contributions_of_terms_add_up_to_the_score_of_each_label(estimator):
             assert entry["intercept"] + sum(
                 part["contribution"] for part in entry["explanation"]) == pytest.approx(score)
     for label in TOPICS:
-        text = TESTED["text"][0]
+        text = TEST["text"][0]
         weights, intercept = model.linear_form().binary(label)
         table = model.explain(text, k=1000, labels=[label])
         assert table["label"].unique().to_list() == [label]
@@ -227,7 +227,7 @@ def test_labels_to_explain():
     table = model.explain(text)
     assert table["label"].unique(maintain_order=True).to_list() == model.predict([text])[0]
     assert table["predicted"].all()
-    # Where no label is predicted, the one that is nearest to its threshold.
+    # If no label is predicted, the one closest to its threshold is explained.
     model.set_decision(Decision(dict(zip(TOPICS, [9.0, 9, 9, 1e3, 9], strict=True))))
     nearest = int((model.decision_function(["word9"])[0] - [9, 9, 9, 1e3, 9]).argmax())
     table = model.explain("word9")
@@ -261,7 +261,7 @@ def test_a_text_is_coloured_for_each_of_its_labels(estimator):
     assert repr(nothing) == f"LabelExplanation({nothing.predicted!r}; 0 of 2 terms known)"
 
 
-def test_a_label_by_number_is_said_to_be_below_its_threshold():
+def test_highlight_says_that_at_least_forces_a_label_below_its_threshold():
     model = TextClassifier().fit(NEWS)
     forced = model.set_decision(Decision(dict.fromkeys(TOPICS, 50.0), at_least=1))
     page = forced.highlight("word9")._repr_html_()
@@ -273,8 +273,8 @@ def test_a_table_of_pandas():
     pytest.importorskip("pyarrow")
     whole = TextClassifier().fit(NEWS)
     assert_same_model(TextClassifier().fit(NEWS.to_pandas()), whole)
-    answers = whole.predict(TESTED.to_pandas())
-    assert [list(labels) for labels in answers["predicted"]] == whole.predict(TESTED["text"])
+    answers = whole.predict(TEST.to_pandas())
+    assert [list(labels) for labels in answers["predicted"]] == whole.predict(TEST["text"])
 
 
 def test_a_label_of_all_documents_or_of_none():
@@ -292,29 +292,29 @@ def test_a_label_of_all_documents_or_of_none():
 def test_thresholds_of_the_linear_model_are_chosen_on_rows_held_out():
     plain = TextClassifier(NBLinear(held_out=0), min_df=2).fit(NEWS)
     chosen = TextClassifier(NBLinear(), min_df=2).fit(NEWS)
-    raw = chosen.predict_joint_log_proba(TESTED)
-    assert np.array_equal(plain.predict_joint_log_proba(TESTED), raw)
+    raw = chosen.predict_joint_log_proba(TEST)
+    assert np.array_equal(plain.predict_joint_log_proba(TEST), raw)
     assert (plain.decision_, plain.calibration_) == (None, None)
     assert chosen.decision_.evidence == {"by": "f1", "documents": 150, "scored": "3 folds"}
-    # So are the sigmoids of labels: of the same documents, and better than margins as log-odds.
+    # The sigmoids of labels too: on the same documents, and better than margins as log-odds.
     assert (chosen.calibration_.documents, len(chosen.calibration_.sigmoids)) == (150, len(TOPICS))
-    has = np.array([[topic in own for topic in TOPICS] for own in TESTED["label"]])
-    losses = [log_loss(has.ravel(), model.predict_proba(TESTED).ravel())
+    has = np.array([[topic in own for topic in TOPICS] for own in TEST["label"]])
+    losses = [log_loss(has.ravel(), model.predict_proba(TEST).ravel())
               for model in (chosen, plain)]
     assert losses[0] < losses[1]
-    # Those of 60 documents or more are chosen: fewer would say nothing.
+    # Fewer than 60 documents are too few to choose thresholds.
     few = TextClassifier(NBLinear()).fit(NEWS[:59])
     assert (few.decision_, few.calibration_) == (None, None)
-    # Rows that all weigh the same weigh nothing; others move the thresholds.
-    same, moved = (TextClassifier(NBLinear(), min_df=2).fit(NEWS, sample_weight=weight).decision_
+    # Equal weights change nothing; other weights change the thresholds.
+    same, other = (TextClassifier(NBLinear(), min_df=2).fit(NEWS, sample_weight=weight).decision_
                    for weight in (np.ones(NEWS.height), WEIGHTS))
-    assert chosen.decision_ == same != moved
-    assert textnb.evaluate(chosen, TESTED).macro_f1 > textnb.evaluate(plain, TESTED).macro_f1
+    assert chosen.decision_ == same != other
+    assert textnb.evaluate(chosen, TEST).macro_f1 > textnb.evaluate(plain, TEST).macro_f1
 
 
-def test_labels_above_their_thresholds_at_least_and_at_most_so_many(tmp_path):
+def test_predict_applies_thresholds_at_least_and_at_most(tmp_path):
     model = TextClassifier().fit(NEWS)
-    scores, thresholds = model.decision_function(TESTED), np.array([1.0, -1.0, 0.0, 9.0, -2.0])
+    scores, thresholds = model.decision_function(TEST), np.array([1.0, -1.0, 0.0, 9.0, -2.0])
     for ranks in ({}, {"at_least": 1}, {"at_most": 2}, {"at_least": 2, "at_most": 2}):
         decision = Decision(dict(zip(TOPICS, thresholds.tolist(), strict=True)), **ranks)
         model.set_decision(decision).save(tmp_path / "news.textnb")
@@ -324,10 +324,10 @@ def test_labels_above_their_thresholds_at_least_and_at_most_so_many(tmp_path):
             number = max(ranks.get("at_least", 0),
                          min(ranks.get("at_most", len(TOPICS)), int((above > 0).sum())))
             expected.append([TOPICS[k] for k in sorted(best[:number])])
-        assert model.predict(TESTED)["predicted"].to_list() == expected
+        assert model.predict(TEST)["predicted"].to_list() == expected
         read = textnb.load(tmp_path / "news.textnb")
         assert read.decision_ == decision
-        assert read.predict(TESTED["text"]) == expected
+        assert read.predict(TEST["text"]) == expected
 
 
 def test_thresholds_that_no_score_passes_and_that_all_pass():
@@ -343,9 +343,9 @@ def test_labels_of_few_rows_or_of_all_in_the_linear_model():
     lists = [[*labels, "all", *(["rare"] if row == 7 else [])]
              for row, labels in enumerate(NEWS["label"].to_list())]
     model = TextClassifier(NBLinear()).fit(NEWS["text"], lists)
-    said = model.predict(TESTED["text"])
-    assert all("all" in labels for labels in said)
-    assert sum("rare" in labels for labels in said) <= 1
+    predicted = model.predict(TEST["text"])
+    assert all("all" in labels for labels in predicted)
+    assert sum("rare" in labels for labels in predicted) <= 1
     only = TextClassifier(NBLinear(held_out=0)).fit(["aa", "bb"], [["all"], ["all"]])
     assert only.predict(["cc"]) == [["all"]]
 
@@ -365,17 +365,17 @@ def test_batches_in_which_no_document_has_a_label(estimator, kernel, monkeypatch
 
 
 @pytest.mark.parametrize("first", [NEWS, NEWS[:-20]], ids=["the same rows", "fewer rows"])
-def test_lists_start_from_the_weights_of_an_earlier_fit(first):
+def test_a_warm_start_with_lists_reaches_the_same_optimum(first):
     estimator = NBLinear(tol=1e-9, max_iter=1000, held_out=0)
     cold = TextClassifier(estimator).fit(NEWS).linear_form().weights
     warm = TextClassifier(estimator).fit(first).fit(NEWS, warm_start=True).linear_form().weights
     np.testing.assert_allclose(warm, cold, rtol=0, atol=1e-6 * np.abs(cold).max())
 
 
-# What judges models of lists, and what knows models of one label alone
+# Functions that evaluate models of lists, and functions for one label only
 
 
-JUDGING = {
+EVALUATING = {
     "evaluate": textnb.evaluate, "mistakes": textnb.mistakes, "held_out": textnb.held_out,
     "score": lambda model, rows: model.score(rows),
     "drift": lambda model, rows: textnb.drift(model, rows, rows),
@@ -383,16 +383,16 @@ JUDGING = {
 }
 
 
-@pytest.mark.parametrize("name", JUDGING)
+@pytest.mark.parametrize("name", EVALUATING)
 def test_rows_of_the_other_kind_of_labels_are_refused(name, listed):
-    one = one_label_each(TESTED)
+    one = one_label_each(TEST)
     with pytest.raises(SchemaError, match=r"predicts lists of labels, .*one label per document"):
-        JUDGING[name](listed, one)
+        EVALUATING[name](listed, one)
     with pytest.raises(SchemaError, match="must have one label"):
-        JUDGING[name](TextClassifier().fit(one), TESTED)
+        EVALUATING[name](TextClassifier().fit(one), TEST)
 
 
-@pytest.mark.parametrize("rows", [TESTED, one_label_each(TESTED)], ids=["lists", "a label each"])
+@pytest.mark.parametrize("rows", [TEST, one_label_each(TEST)], ids=["lists", "a label each"])
 def test_a_report_of_one_label_alone_is_refused(rows, tmp_path, listed):
     pytest.importorskip("altair")
     with pytest.raises(TextnbError, match="label"):
@@ -400,7 +400,7 @@ def test_a_report_of_one_label_alone_is_refused(rows, tmp_path, listed):
     assert not any(tmp_path.iterdir())
 
 
-def test_what_can_not_read_a_file_of_lists_says_so(tmp_path, listed):
+def test_the_mail_filter_refuses_a_model_of_lists(tmp_path, listed):
     listed.save(tmp_path / "news.textnb")
     with pytest.raises(ParameterError, match="mail filter is for one label"):
         MailFilter.load(tmp_path / "news.textnb", spam="corn")
@@ -408,65 +408,65 @@ def test_what_can_not_read_a_file_of_lists_says_so(tmp_path, listed):
         TermsReader(tmp_path / "news.textnb")
 
 
-def test_each_public_function_of_a_fitted_model_is_walked():
+def test_each_public_function_of_a_fitted_model_is_tested_with_lists():
     of_scores_or_files = {"verify_export", "load"}
-    knowing = {*JUDGING, "describe_model", "export_model", "calibrate", "cross_validate",
+    supported = {*EVALUATING, "describe_model", "export_model", "calibrate", "cross_validate",
                "leave_one_out", "smoothing_path", "validate_online", "write_report"}
-    walked = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
+    with_model = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
               and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}
-    assert walked - of_scores_or_files - knowing == set()
+    assert with_model - of_scores_or_files - supported == set()
 
 
-def test_lists_are_judged_as_wholes(listed):
-    predicted = listed.predict(TESTED["text"])
+def test_a_prediction_is_right_only_if_the_whole_list_is(listed):
+    predicted = listed.predict(TEST["text"])
     right = np.array([{*own} == {*other} for own, other in
-                      zip(predicted, TESTED["label"].to_list(), strict=True)])
+                      zip(predicted, TEST["label"].to_list(), strict=True)])
     assert 0 < right.sum() < len(right)
-    assert listed.score(TESTED) == right.mean() == textnb.evaluate(listed, TESTED).subset_accuracy
-    # The order of a list, and a label twice in it, say nothing.
-    turned = TESTED.with_columns(pl.col("label").list.reverse())
-    assert listed.score(turned) == right.mean()
-    wrong = textnb.mistakes(listed, turned)
-    assert wrong["text"].to_list() == TESTED.filter(pl.Series(~right))["text"].to_list()
+    assert listed.score(TEST) == right.mean() == textnb.evaluate(listed, TEST).subset_accuracy
+    # The order of a list does not matter.
+    reverse = TEST.with_columns(pl.col("label").list.reverse())
+    assert listed.score(reverse) == right.mean()
+    wrong = textnb.mistakes(listed, reverse)
+    assert wrong["text"].to_list() == TEST.filter(pl.Series(~right))["text"].to_list()
     # A label that the model does not know can't be predicted.
-    other = TESTED.with_columns(label=pl.lit(["other"]))
-    assert textnb.mistakes(listed, other).height == TESTED.height
+    other = TEST.with_columns(label=pl.lit(["other"]))
+    assert textnb.mistakes(listed, other).height == TEST.height
 
 
-def test_the_curve_of_a_label_is_that_of_the_documents_with_it():
+def test_the_roc_curve_of_a_label_has_the_documents_with_it_as_positives():
     model = TextClassifier(NBLinear()).fit(NEWS)
-    scores = model.decision_function(TESTED)
+    scores = model.decision_function(TEST)
     for k, label in enumerate(TOPICS):
-        has = TESTED["label"].list.contains(label).to_numpy()
-        assert evaluate_roc(model, TESTED, label).auc == pytest.approx(
+        has = TEST["label"].list.contains(label).to_numpy()
+        assert evaluate_roc(model, TEST, label).auc == pytest.approx(
             roc_auc_score(has, scores[:, k]), abs=1e-12)
 
 
-def test_drift_of_lists_stands_for_their_most_probable_labels(listed):
-    same = textnb.drift(listed, TESTED, TESTED)
+def test_drift_of_lists(listed):
+    same = textnb.drift(listed, TEST, TEST)
     assert same.verdict == "nothing drifted"
     shares = {measure.name: measure.recent for measure in same.measures}
-    assert shares["errors"]["right"] == pytest.approx(listed.score(TESTED))
-    none = np.mean([not said for said in listed.predict(TESTED["text"])])
+    assert shares["errors"]["right"] == pytest.approx(listed.score(TEST))
+    none = np.mean([not labels for labels in listed.predict(TEST["text"])])
     assert shares["answers"].get("(none)", 0.0) == pytest.approx(none)
-    assert [one.name for one in textnb.drift(listed, TESTED.drop("label"), TESTED).measures] == [
+    assert [one.name for one in textnb.drift(listed, TEST.drop("label"), TEST).measures] == [
         "answers", "unknown words", "scores"]
-    other = TESTED.with_columns(label=pl.lit(["other"]))
-    changed = textnb.drift(listed, other, TESTED)
+    other = TEST.with_columns(label=pl.lit(["other"]))
+    changed = textnb.drift(listed, other, TEST)
     assert changed.drifted == ["labels"]
     assert {one.name: one.recent for one in changed.measures}["errors"] == {
         "right": 0.0, "wrong": 1.0}
 
 
-def test_duplicates_compare_lists_as_wholes():
+def test_duplicates_with_the_same_labels_in_another_order_do_not_conflict():
     rows = pl.DataFrame({"text": ["corn up", "corn up", "oil up", "oil up"],
                          "label": [["corn", "wheat"], ["wheat", "corn"], ["oil"], []]})
     duplicates = textnb.find_duplicates(rows, label="label", near=None)
     assert duplicates.pairs["conflict"].to_list() == [False, True]
 
 
-def test_one_label_that_rows_have_or_lack_is_measured():
+def test_a_single_label_that_rows_have_or_lack_is_evaluated():
     rows = pl.DataFrame({"text": ["aa", "aa bb", "cc", "cc"], "label": [["a"], ["a"], [], []]})
     tested = pl.DataFrame({"text": ["aa", "cc", "aa"], "label": [["a"], ["a"], []]})
     result = textnb.evaluate(TextClassifier().fit(rows), tested)

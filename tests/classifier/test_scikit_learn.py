@@ -55,7 +55,7 @@ def test_cross_validation(kind):
     assert min(scores) > 0.5
 
 
-def test_joblib_keeps_it(tmp_path):
+def test_joblib_saves_and_loads_a_model(tmp_path):
     model = TextClassifier(NBLinear()).fit(SPAM)
     joblib.dump(model, tmp_path / "model.joblib")
     again = joblib.load(tmp_path / "model.joblib")

@@ -23,11 +23,11 @@ def test_one_class_warns_and_is_always_predicted():
         with pytest.warns(UserWarning, match="only one class, 'only'") as caught:
             model = TextClassifier(estimator).fit(train)
         assert len(caught) == 1
-        answered = model.predict(train, probability=True, scores=True, explain=2)
-        assert answered["predicted"].to_list() == ["only", "only"]
-        assert answered["probability"].to_list() == [1.0, 1.0]
-        assert answered["runner_up"].to_list() == [None, None]
-        for row in answered.iter_rows(named=True):
+        answers = model.predict(train, probability=True, scores=True, explain=2)
+        assert answers["predicted"].to_list() == ["only", "only"]
+        assert answers["probability"].to_list() == [1.0, 1.0]
+        assert answers["runner_up"].to_list() == [None, None]
+        for row in answers.iter_rows(named=True):
             total = row["intercept"] + sum(e["contribution"] for e in row["explanation"])
             assert total == pytest.approx(row["scores"]["only"], abs=1e-9)
         assert model.predict(["aa", ""]).tolist() == ["only", "only"]
@@ -47,15 +47,15 @@ def unsmoothed():
 
 
 def test_an_impossible_row_of_a_frame_is_answered_by_nulls(unsmoothed):
-    answered = unsmoothed.predict(ROWS, probability=True, explain=2)
-    assert answered["n"].to_list() == [0, 1, 2, 3]
+    answers = unsmoothed.predict(ROWS, probability=True, explain=2)
+    assert answers["n"].to_list() == [0, 1, 2, 3]
     # P(bb | x) = 1/5 and P(bb | y) = 1/2, with priors 2/3 and 1/3.
-    assert answered["predicted"].to_list() == ["x", None, "y", "x"]
-    assert answered["probability"].to_list() == pytest.approx(
+    assert answers["predicted"].to_list() == ["x", None, "y", "x"]
+    assert answers["probability"].to_list() == pytest.approx(
         [1.0, None, (1 / 6) / (1 / 6 + 2 / 15), 2 / 3])
     for column in ("probability", "runner_up", "score", "intercept", "explanation"):
-        assert answered[column].is_null().to_list() == [False, True, False, False]
-    assert answered["score"][0] == np.inf
+        assert answers[column].is_null().to_list() == [False, True, False, False]
+    assert answers["score"][0] == np.inf
     assert unsmoothed.predict(ROWS.lazy()).collect()["predicted"].null_count() == 1
 
 
@@ -77,20 +77,20 @@ def test_an_impossible_row_counts_as_wrong(unsmoothed):
     assert unsmoothed.score(rows) == 0.5
 
 
-@pytest.mark.parametrize(("estimator", "train", "texts", "predicted", "sure"), [
-    # By a term that a class never had.
+@pytest.mark.parametrize(("estimator", "train", "texts", "predicted", "n_certain"), [
+    # A term that a class never had rules the class out.
     *((estimator, TRAIN, ["bb aa", "bb dd", "aa cc", "aa", "bb"], ["x", "y", "x", "x"], 4)
       for estimator in (MultinomialNB(l=0), BernoulliNB(l=0), ComplementNB(l=0))),
-    # Every document of y holds bb and dd: one without dd is not of y, whatever it holds.
+    # Every document of y contains bb and dd, so a document without dd can't be of y.
     (BernoulliNB(l=0), pl.DataFrame({"text": ["bb", "cc", "bb dd", "bb dd cc"],
                                      "label": ["x", "x", "y", "y"]}),
      ["bb", "cc", "bb dd"], ["x", "x", "y"], 2),
 ])
-def test_explanations_add_up_if_a_class_is_ruled_out(estimator, train, texts, predicted, sure):
+def test_explanations_add_up_if_a_class_is_ruled_out(estimator, train, texts, predicted, n_certain):
     model = TextClassifier(estimator).fit(train)
-    answered = model.predict(pl.DataFrame({"text": texts}), explain=9)
-    assert answered["predicted"].to_list()[:len(predicted)] == predicted
-    assert answered["score"].to_list()[:sure] == [np.inf] * sure
-    for row in answered.drop_nulls("predicted").iter_rows(named=True):
+    answers = model.predict(pl.DataFrame({"text": texts}), explain=9)
+    assert answers["predicted"].to_list()[:len(predicted)] == predicted
+    assert answers["score"].to_list()[:n_certain] == [np.inf] * n_certain
+    for row in answers.drop_nulls("predicted").iter_rows(named=True):
         total = row["intercept"] + sum(e["contribution"] for e in row["explanation"])
         assert total == pytest.approx(row["score"], abs=1e-9), row

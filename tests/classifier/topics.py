@@ -24,7 +24,7 @@ def news(rows=150, seed=0):
 
 
 NEWS = news()
-TESTED = news(60, seed=1)
+TEST = news(60, seed=1)
 
 
 def against_rest(frame, label):

@@ -1,4 +1,4 @@
-"""The command run in this process, or in one of its own."""
+"""Functions that run the command in this process, or as a program in a new one."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ MAIL = pl.DataFrame({
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What a command gave back."""
+class Result:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     err: str
 
-    def checked(self, code: int = 0) -> Ran:
+    def checked(self, code: int = 0) -> Result:
         assert (self.code, "Traceback" in self.err) == (code, False), self.err
         return self
 
 
-Run = Callable[..., Ran]
+Run = Callable[..., Result]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Run the command in this process; an exception that it lets through fails the test."""
     handler = signal.getsignal(signal.SIGTERM)
-    # Tables fold what is longer than a line, and the processes of a parallel run have 80 columns.
+    # Tables wrap at the width of the terminal, which is 80 columns in a parallel run of the tests.
     monkeypatch.setenv("COLUMNS", "200")
 
-    def call(*args: object, input: bytes | str | None = None) -> Ran:
+    def call(*args: object, input: bytes | str | None = None) -> Result:
         result = CliRunner().invoke(app, [str(arg) for arg in args], input=input,
                                     catch_exceptions=False)
-        return Ran(result.exit_code, result.stdout, result.stderr)
+        return Result(result.exit_code, result.stdout, result.stderr)
 
     yield call
     signal.signal(signal.SIGTERM, handler)
@@ -73,15 +73,15 @@ def start(*args: object, **settings: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings}, env=env)
 
 
-def finished(process: subprocess.Popen[bytes], input: bytes | None = None) -> Ran:
-    """Its result, in a minute or not at all."""
+def finished(process: subprocess.Popen[bytes], input: bytes | None = None) -> Result:
+    """Wait up to a minute for the end of a process, and return its result."""
     try:
         out, err = process.communicate(input, timeout=60)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise
-    return Ran(process.returncode, (out or b"").decode(), (err or b"").decode())
+    return Result(process.returncode, (out or b"").decode(), (err or b"").decode())
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def rows_as(table: pl.DataFrame, format: str) -> bytes:
 
 
 def read_json(text: str) -> Any:
-    """JSON as the standard has it: NaN and Infinity are not in it."""
+    """Parse JSON by the standard, which has no NaN and Infinity."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
@@ -144,7 +144,7 @@ def cells(out: str) -> list[list[str]]:
             for line in out.splitlines() if line.startswith(("│", "┃"))]
 
 
-# Labels that are markup, or hold what a terminal would obey; and as they are shown.
+# Labels with markup or terminal control characters -> how a terminal must show them.
 ODD_LABELS = {"[bold]red[/bold]": "[bold]red[/bold]", "[/]": "[/]", "\x1b[31mred": r"\x1b[31mred",
               "two\nlines": r"two\nlines", "bell\x07": r"bell\x07", "\x9b31m": r"\x9b31m",
               "\u202e": r"\u202e", "日本": "日本"}

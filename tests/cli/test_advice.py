@@ -1,4 +1,4 @@
-"""What a failure advises: on the command line its options, and not Python."""
+"""Advice in errors: options on the command line, parameters in Python."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from textnb.runtime.settings import declared
     (VocabularyError.no_tokens("x", 2), "Tokenizer(pattern=r'[", "--set 'pattern=["),
     (ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
     (ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
-def test_python_has_its_own(error, python, command):
+def test_python_and_the_command_line_get_different_advice(error, python, command):
     assert python in str(error)
     assert command is None or command in error.command_line
     assert command is None or command not in str(error)
     assert textnb.TextnbError("plain").command_line == "plain"
 
 
-def test_a_message_names_settings_as_data():
+def test_an_error_writes_its_settings_as_the_caller_does():
     error = ParameterError.naming(
         "{l='auto'} and {limit} of {n:,} documents: give {l} as a number, not {text!r}",
         limit=Mention("min_df", "2"), n=1200, text="binary=True")
@@ -55,7 +55,7 @@ def test_a_message_names_settings_as_data():
     assert again.message(lambda setting: setting.name.upper()).startswith("L and MIN_DF of")
 
 
-def test_advice_of_another_verb_names_it(run, trained, monkeypatch):
+def test_advice_on_an_option_of_another_verb_names_the_verb(run, trained, monkeypatch):
     def fails(*args, **kwargs):
         raise MemoryError
 
@@ -66,9 +66,9 @@ def test_advice_of_another_verb_names_it(run, trained, monkeypatch):
 
 
 ROOT = Path(textnb.__file__).parent
-# What an error may name though no option of the command line gives it: settings of Python and of
-# jobs, parts of a model's mathematics, and values that are no settings.
-PYTHON_ALONE = {
+# Names in errors that are no option of the command line: settings of Python and of jobs, parts of a
+# model's mathematics, and values that are not settings.
+PYTHON_ONLY = {
     "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
     "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n_components",
@@ -78,7 +78,7 @@ PYTHON_ALONE = {
 
 
 def named_in_errors():
-    """Each setting that an error of the library names, and a module where it does."""
+    """Each setting that an error of the library names -> a module that raises the error."""
     places = {}
     for path in sorted(ROOT.rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -100,11 +100,11 @@ def named_in_errors():
     return places
 
 
-def test_every_setting_of_an_error_is_an_option_or_pythons_alone():
+def test_every_setting_in_an_error_is_an_option_or_listed_above():
     known = {name for verb in VERBS for group in command_of(verb).groups
              for field, facts in declared(group) for name in (facts.python, field.name)}
     named = {name: where for name, where in named_in_errors().items() if name[:2] != "--"}
     assert {name: where for name, where in named.items()
-            if name not in known | PYTHON_ALONE} == {}
-    assert named.keys() >= PYTHON_ALONE
+            if name not in known | PYTHON_ONLY} == {}
+    assert named.keys() >= PYTHON_ONLY
     assert len(named) > 80

@@ -14,7 +14,7 @@ from textnb import MultinomialNB, NBLinear, TableClassifier, TextClassifier
 NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": ["spam", "ham"]})
 TABLE = pl.DataFrame({"x": [0.0, 1.0, 3.0, 4.0], "y": [1.0, 0.0, 1.0, 0.0], "name": list("abcd"),
                       "label": ["a", "a", "b", "b"]})
-# Names of Python, which no advice of the command line has.
+# Words of advice for Python, which must not be in errors of the command line.
 PYTHON = ("predict(", "pass ", "frame.filter", "frame.drop", "=...", "partial_fit", "Tokenizer(",
           ", encoding=", "sample_weight", "grid", "headers must")
 

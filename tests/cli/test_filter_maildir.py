@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Ran, Run, finished, start
+from tests.cli.conftest import Result, Run, finished, start
 from tests.cli.test_filter import HAM, OTHER, SPAM, model
 from tests.filter.models import ROWS, saved
 from tests.tiers import examples
@@ -34,9 +34,9 @@ def maildir(folder: Path) -> Path:
 
 
 @pytest.fixture
-def file_new(run: Run, model: Path, maildir: Path) -> Callable[..., Ran]:
+def file_new(run: Run, model: Path, maildir: Path) -> Callable[..., Result]:
     """File the new messages, with some options."""
-    def file_new(*options: str, code: int = 0) -> Ran:
+    def file_new(*options: str, code: int = 0) -> Result:
         return run("filter", model, "--maildir", maildir, *options).checked(code)
 
     return file_new

@@ -1,4 +1,4 @@
-"""What has gone answers with what to use instead, wherever it is named."""
+"""Errors for options, names, targets and keys of 0.1 that are gone say what to use instead."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from textnb.runtime.gone import KEYS, NAMES, OPTIONS, SETTINGS
 from textnb.runtime.gone import TARGETS as GONE
 from textnb.runtime.settings import declared
 
-# What 0.1 had, by verb.
+# The options of 0.1, by verb.
 ROWS = "--where --input-format --storage-option --query --encoding"
-OLD = {
+OLD_OPTIONS = {
     "train": f"--output -o --model --label --text --l --fit-prior --uniform-prior --norm --C "
              f"--beta --loss --tol --max-iter --early-stopping --ngrams --analyzer --pattern "
              f"--sklearn-tokens --lowercase --normalize --strip-accents --stop-words "
@@ -73,16 +73,16 @@ def test_there_are_few_options():
     assert len(options) <= 190
 
 
-def test_everything_of_0_1_is_there_or_in_the_tables():
-    assert {(verb, option) for verb, options in OLD.items() for option in options.split()
+def test_every_option_and_name_of_0_1_exists_or_is_in_the_tables():
+    assert {(verb, option) for verb, options in OLD_OPTIONS.items() for option in options.split()
             if option not in options_of(verb)} <= {*OPTIONS}
     assert {*OLD_NAMES.split()} - {*textnb.__all__} <= {*NAMES}
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS)
-def test_what_replaces_an_option_is_there(verb, option):
+def test_the_replacement_of_an_option_exists(verb, option):
     advice = OPTIONS[verb, option]
-    # What an option takes as KEY=VALUE is a setting of the verb.
+    # Advice such as `--set KEY=VALUE` names a setting of the verb.
     for under, key in re.findall(r"--(read|set) [\"']?(\w+)", advice):
         assert key in {field.name for group in command_of(verb).groups
                        for field, facts in declared(group) if facts.under == under}
@@ -92,7 +92,7 @@ def test_what_replaces_an_option_is_there(verb, option):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_replaces_a_name_is_there(name):
+def test_the_replacement_of_a_name_exists(name):
     for module in re.findall(r"import it from (textnb[\w.]+)", NAMES[name]):
         assert hasattr(importlib.import_module(module), name)
     assert all(hasattr(textnb, new) for new in re.findall(r"textnb\.([A-Z]\w+)", NAMES[name]))
@@ -100,25 +100,25 @@ def test_what_replaces_a_name_is_there(name):
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS)
-def test_options(run, verb, option):
+def test_an_option_that_is_gone_raises_the_advice(run, verb, option):
     assert option not in options_of(verb)
     ran = run(verb, option, "x").checked(3 if verb == "filter" else 2)
     assert ran.err.endswith(f"Error: {option} is gone: {OPTIONS[verb, option]}\n")
 
 
 @pytest.mark.parametrize("target", GONE)
-def test_targets(run, folder, target):
+def test_a_target_that_is_gone_raises_the_advice(run, folder, target):
     assert target not in TARGETS
-    said = f"the target {target} is gone: {GONE[target]}"
-    with pytest.raises(ParameterError) as refused:
+    message = f"the target {target} is gone: {GONE[target]}"
+    with pytest.raises(ParameterError) as caught:
         target_of(target)
-    assert str(refused.value) == f"to: {said}"
+    assert str(caught.value) == f"to: {message}"
     ran = run("export", "absent.textnb", "--to", target, "-o", "out").checked(2)
-    assert ran.err == f"error: --to: {said}\n"
+    assert ran.err == f"error: --to: {message}\n"
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_keys_of_jobs(run, folder, key):
+def test_a_key_of_jobs_that_is_gone_raises_the_advice(run, folder, key):
     Path("job.toml").write_text("")
     typed = key.replace("exports.", "exports.0.")
     ran = run("run", "job.toml", "--set", f"{typed}=1").checked(2)
@@ -126,7 +126,7 @@ def test_keys_of_jobs(run, folder, key):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_settings(run, folder, name):
+def test_a_setting_that_is_gone_raises_the_advice(run, folder, name):
     Path("job.toml").write_text('output = "out"\n[input]\ntrain = "x.csv"\n')
     ran = run("run", "job.toml", "--set", f"model.{name}=1").checked(2)
     assert f"model.{name}: it is gone: {SETTINGS[name]}\n" in ran.err

@@ -21,7 +21,7 @@ def news(rows, seed):
         text=pl.concat_str("title", "description", separator=" "), label="topics")
 
 
-NEWS, TESTED = news(150, 0), news(60, 1)
+NEWS, TEST = news(150, 0), news(60, 1)
 MODEL = TextClassifier().fit(NEWS)
 LABELS = MODEL.classes_.tolist()
 SEPARATED = ("--read", "label_separator=,")
@@ -30,8 +30,8 @@ SEPARATED = ("--read", "label_separator=,")
 @pytest.fixture
 def files(folder):
     NEWS.write_parquet("news.parquet")
-    TESTED.write_ndjson("tested.ndjson")
-    for name, frame in (("news.csv", NEWS), ("tested.csv", TESTED)):
+    TEST.write_ndjson("tested.ndjson")
+    for name, frame in (("news.csv", NEWS), ("tested.csv", TEST)):
         frame.with_columns(pl.col("label").list.join(", ")).write_csv(name)
     MODEL.save("topics.textnb")
     return folder
@@ -58,21 +58,21 @@ def test_lists_texts_and_columns_of_labels_give_the_same_model(run, files):
 def test_updates_are_exact_and_diff_compares_models(run, files):
     ran = run("update", "topics.textnb", "tested.csv", *SEPARATED, "-o", "more.textnb").checked()
     assert "4 labels" in ran.err
-    more = TextClassifier().fit(pl.concat([NEWS, TESTED]))
+    more = TextClassifier().fit(pl.concat([NEWS, TEST]))
     more.save("whole.textnb")
     assert bytes_of("more.textnb") == bytes_of("whole.textnb")
     run("forget", "more.textnb", "tested.ndjson").checked()
     assert bytes_of("more.textnb") == bytes_of("topics.textnb")
     two = ("diff", "topics.textnb", "whole.textnb", "tested.ndjson")
-    expected = textnb.compare_models(MODEL, more, TESTED)
+    expected = textnb.compare_models(MODEL, more, TEST)
     shown = run(*two).checked().out
-    assert f"{expected.differing} of {TESTED.height} decisions flipped" in shown
+    assert f"{expected.differing} of {TEST.height} decisions flipped" in shown
     assert f"terms that moved most: {LABELS[0]}" in shown
     assert json_of(run, *two)["flipped"] == expected.flipped.to_dicts()
 
 
 def test_predictions_are_lists_and_in_csv_joined_strings(run, files):
-    expected = MODEL.predict(TESTED)["predicted"]
+    expected = MODEL.predict(TEST)["predicted"]
     run("predict", "topics.textnb", "tested.ndjson", "-o", "out.parquet", "--top-k", "2").checked()
     assert pl.read_parquet("out.parquet")["predicted"].to_list() == expected.to_list()
     run("predict", "topics.textnb", "tested.csv", "-o", "out.csv").checked()
@@ -81,7 +81,7 @@ def test_predictions_are_lists_and_in_csv_joined_strings(run, files):
 
 
 def test_measures_are_those_of_the_library(run, files):
-    expected = textnb.evaluate(MODEL, TESTED).to_dict()
+    expected = textnb.evaluate(MODEL, TEST).to_dict()
     for words in (["tested.ndjson"], ["tested.csv", *SEPARATED]):
         answer = json_of(run, "test", "topics.textnb", *words)
         assert answer.items() >= json.loads(json.dumps(expected)).items()
@@ -100,7 +100,7 @@ def test_top_explain_and_describe_list_each_label(run, files):
     counts = dict(NEWS["label"].explode().drop_nulls().value_counts().iter_rows())
     assert {row["label"]: row["rows"] for row in card["classes"]} == counts
     assert "4 labels" in run("describe", "topics.textnb").checked().out
-    text = TESTED["text"][0]
+    text = TEST["text"][0]
     chosen = [LABELS[2], LABELS[0]]
     rows = json_of(run, "explain", "topics.textnb", text, "-c", chosen[0], "-c", chosen[1],
                    "-k", "2")["labels"]
@@ -121,7 +121,7 @@ def test_top_explain_and_describe_list_each_label(run, files):
     (["--by", "micro-f1", "--at-least", "1"], {"by": "micro-f1", "at_least": 1}),
     (["--costs", "1,5", "--at-most", "2"], {"costs": (1, 5), "at_most": 2})])
 def test_thresholds_are_those_of_python(run, files, goal, settings):
-    held = textnb.held_out(MODEL, TESTED)
+    held = textnb.held_out(MODEL, TEST)
     rows = ["tested.csv", *SEPARATED]
     if "f1" in goal:
         held, rows = textnb.cross_validate(MODEL, NEWS), ["news.parquet", "--scored", "folds"]

@@ -6,7 +6,7 @@ import pytest
 
 import textnb
 from tests.classifier.topics import NEWS as LISTS
-from tests.classifier.topics import TESTED as OTHER_LISTS
+from tests.classifier.topics import TEST as OTHER_LISTS
 from tests.evaluation.documents import FEW, FRAME, TRAIN, by_hand, two
 from textnb import DataError, MultinomialNB, ParameterError, SchemaError, TextClassifier
 from textnb.errors import SourceError, VocabularyError

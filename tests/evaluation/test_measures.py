@@ -14,7 +14,7 @@ from sklearn import metrics
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import textnb
-from tests.classifier.topics import NEWS, TESTED, TOPICS
+from tests.classifier.topics import NEWS, TEST, TOPICS
 from tests.tiers import examples
 from textnb import Decision, MultinomialNB, TextClassifier, evaluate, roc
 from textnb.evaluation import evaluate as evaluate_module
@@ -157,7 +157,7 @@ def test_impossible_rows_are_errors_and_are_counted():
 @pytest.mark.parametrize(("model", "rows"), [
     (STRICT, pl.DataFrame({"text": ["aa bb", "aa"], "label": ["a", "a"]})),
     (MODEL, frame_of(["a", "x", "x"], ["a", "b", "b"])),
-    (TextClassifier().fit(NEWS).set_decision(Decision(dict.fromkeys(TOPICS, 0.5))), TESTED)],
+    (TextClassifier().fit(NEWS).set_decision(Decision(dict.fromkeys(TOPICS, 0.5))), TEST)],
     ids=["an impossible row", "an unknown label", "lists"])
 def test_held_out_scores_are_measured_as_rows_are(model, rows):
     ours, theirs = textnb.held_out(model, rows).evaluate(model.decision_), evaluate(model, rows)
@@ -325,19 +325,19 @@ def test_blocks_of_lists_are_measured_as_one(monkeypatch, estimator):
     model = TextClassifier(estimator, min_df=2).fit(NEWS)
     model.set_calibration(textnb.calibrate(model, NEWS))
     monkeypatch.setattr(evaluate_module, "_CELLS", 7 * len(TOPICS))
-    result, predicted = evaluate(model, TESTED), model.predict(TESTED)["predicted"].to_list()
+    result, predicted = evaluate(model, TEST), model.predict(TEST)["predicted"].to_list()
     binary = MultiLabelBinarizer(classes=TOPICS)
-    true, answered = (binary.fit_transform(each) for each in (TESTED["label"].to_list(), predicted))
-    odds, own = model.decision_function(TESTED), true.sum(axis=1) > 0
+    true, answered = (binary.fit_transform(each) for each in (TEST["label"].to_list(), predicted))
+    odds, own = model.decision_function(TEST), true.sum(axis=1) > 0
     assert result.micro_f1 == pytest.approx(metrics.f1_score(true, answered, average="micro"))
     assert result.coverage_error == pytest.approx(metrics.coverage_error(true[own], odds[own]))
     np.testing.assert_allclose(result.labels["average_precision"], [
         metrics.average_precision_score(true[:, k], odds[:, k]) for k in range(len(TOPICS))])
-    first = [label[0]["label"] for label in model.predict(TESTED, top=1)["top"]]
+    first = [label[0]["label"] for label in model.predict(TEST, top=1)["top"]]
     assert result.ranking["precision"][0] == np.mean([
-        label in own for label, own in zip(first, TESTED["label"], strict=True) if len(own)])
+        label in own for label, own in zip(first, TEST["label"], strict=True) if len(own)])
     pairs = Counter()
-    for has, given_labels in zip(TESTED["label"].to_list(), predicted, strict=True):
+    for has, given_labels in zip(TEST["label"].to_list(), predicted, strict=True):
         missed, wrong = {*has} - {*given_labels}, {*given_labels} - {*has}
         pairs.update(product(missed, wrong or {None}))
     assert {(a, b): n for a, b, n in result.confused.rows()} == pairs

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.classifier.topics import NEWS, TESTED, TOPICS
+from tests.classifier.topics import NEWS, TEST, TOPICS
 from tests.cli.conftest import files_in
 from tests.evaluation import report_page
 from tests.evaluation.report_page import FILMS, joined, parsed, rows_of, text_of, tiles_of
@@ -295,7 +295,7 @@ def topics(request):
 
 
 def test_the_measures_and_mistakes_of_lists_are_shown(page, topics):
-    tree, result = page(topics, TESTED, title="news"), textnb.evaluate(topics, TESTED)
+    tree, result = page(topics, TEST, title="news"), textnb.evaluate(topics, TEST)
     tiles = tiles_of(tree)
     assert tiles["Micro F1"] == number(result.micro_f1)
     assert tiles["P@1"] == number(result.ranking["precision"][0])
@@ -314,10 +314,10 @@ def test_the_measures_and_mistakes_of_lists_are_shown(page, topics):
         f"#{anchor}" for anchor in anchors}
     # The mistakes furthest from the threshold come first.
     decision = topics.decision_ or Decision(dict.fromkeys(TOPICS, 0.0))
-    far = abs(topics.decision_function(TESTED) - [decision.thresholds[name] for name in TOPICS])
+    far = abs(topics.decision_function(TEST) - [decision.thresholds[name] for name in TOPICS])
     wrong, missed = [], []
     for row, (own, given) in enumerate(zip(
-            TESTED["label"], topics.predict(TESTED)["predicted"], strict=True)):
+            TEST["label"], topics.predict(TEST)["predicted"], strict=True)):
         wrong += [(-far[row, TOPICS.index(label)], row, label) for label in {*given} - {*own}]
         missed += [(-far[row, TOPICS.index(label)], row, label) for label in {*own} - {*given}]
     assert text_of(tree, ".mistakes h3") == [
@@ -345,7 +345,7 @@ def test_where_no_label_is_wrong_or_missed_it_is_said(page):
 
 def test_curves_thresholds_and_probabilities_of_lists_are_shown(page):
     model = TextClassifier().fit(NEWS)
-    tree, held = page(model, TESTED), textnb.held_out(model, TESTED)
+    tree, held = page(model, TEST), textnb.held_out(model, TEST)
     areas = {row[0]: row[7] for row in rows_of(tree, LABELS)}
     assert areas == {topic: number(held.roc(topic).auc, 4) for topic in TOPICS}
     tiles = tiles_of(tree)
@@ -356,7 +356,7 @@ def test_curves_thresholds_and_probabilities_of_lists_are_shown(page):
     assert "decision" not in {node.attributes["id"] for node in tree.css("section")}
     model.set_decision(Decision(dict.fromkeys(TOPICS, 1.0)))
     model.set_calibration(Calibration(link="labels", sigmoids=((0.5, 0.1),) * len(TOPICS)))
-    tree, by_decision = page(model, TESTED), held.measure(model.decision_)
+    tree, by_decision = page(model, TEST), held.measure(model.decision_)
     assert (f"micro F1 is {number(by_decision['micro_f1'])} and macro F1 "
             f"{number(by_decision['macro_f1'])}; with 0 for each label they are "
             f"{number(held.measure()['micro_f1'])}") in text_of(tree, "#decision p")[0]
@@ -417,7 +417,7 @@ def test_the_command_refuses_before_it_scores(run, mail, trained, folder, option
 
 def test_the_command_writes_a_page_of_lists(run, folder):
     TextClassifier().fit(NEWS).save("topics.textnb")
-    TESTED.write_ndjson("tested.ndjson")
+    TEST.write_ndjson("tested.ndjson")
     ran = run("test", "topics.textnb", "tested.ndjson", "--report", "report.html",
               "--train", "tested.ndjson", "--train-where", "true").checked()
     assert "micro F1" in ran.out

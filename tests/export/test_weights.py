@@ -35,7 +35,7 @@ def news(rows: int, seed: int) -> pl.DataFrame:
                         schema={"text": pl.String, "label": pl.List(pl.String)})
 
 
-NEWS, TESTED = news(80, seed=0), news(60, seed=1)
+NEWS, TEST = news(80, seed=0), news(60, seed=1)
 ONE = NEWS.with_columns(pl.col("label").list.first().fill_null("none"))
 TWO = NEWS.with_columns(pl.when(pl.col("label").list.contains("corn")).then(
     pl.lit("corn")).otherwise(pl.lit("rest")).alias("label"))
@@ -54,7 +54,7 @@ def test_the_bound_holds_for_every_row(name: str, precision: Any) -> None:
     whole = bundle_of(model, "terms", positive)
     rounded, report = round_weights(whole, precision)
     assert report is not None
-    counts = whole.counts(TESTED)
+    counts = whole.counts(TEST)
     full, less = whole.scores(counts), rounded.scores(counts)
     changes = spread(whole, full - less)
     assert changes.max() > 0

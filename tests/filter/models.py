@@ -1,4 +1,4 @@
-"""Models of mail, and what both filters say of a message: the whole one and the quick one."""
+"""Models of mail, and a check that `MailFilter` and the quick filter give the same verdict."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ESTIMATORS = [
     MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
     ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
     NBLogisticRegression(loss="hinge")]
-# Their maps divide by the length of a text, so that scores are no sums of counts times weights.
+# Models whose scores are not just sums of counts times weights: most divide by the text's length.
 LINEAR = [
     NBLinear(tf="presence", idf=False, power=1.0, C=10.0), NBLinear(idf=False),
     NBLinear(tf="count", idf=False, unit_length=False), NBLinear(loss="log", idf=False, held_out=0)]
@@ -43,18 +43,18 @@ def fitted(estimator=None, rows=ROWS, **settings):
 
 
 def saved(path: Path, *arguments: Any, **settings: Any) -> Path:
-    """The file of a model that is fitted."""
+    """Fit a model, save it, and return the path."""
     fitted(*arguments, **settings).save(path)
     return path
 
 
 def judged(path: Path, message: bytes, **judging: Any) -> Verdict:
-    """The verdict of `MailFilter`, and that of the quick filter is the same."""
+    """The verdict of `MailFilter`, after a check that the quick filter gives the same."""
     whole = MailFilter.load(path, **judging).judge(message)
     try:
         quick = judge(str(path), message, **judging)
     except Unsupported as refusal:
-        # Only of odds so near to 0 that rounding could decide.
+        # The quick filter refuses log-odds so close to the threshold that rounding could decide.
         if str(refusal) == "log-odds at a threshold" and abs(whole.log_odds) < 1e-9:
             return whole
         raise

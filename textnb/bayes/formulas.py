@@ -21,7 +21,7 @@ from textnb.errors import ParameterError
 from textnb.runtime.threads import run_in_threads
 
 Smoothing = float | Floats
-# Terms, and classes, that are derived at a time: a tile stays in the cache while it is transposed.
+# The numbers of terms and classes of a tile, which stays in the cache while it is transposed.
 _BLOCK, _CLASSES = 1 << 12, 1 << 4
 
 
@@ -80,15 +80,15 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     [[0.75, 0.25], [0.25, 0.75]]
     """
     total = feature_count.sum(axis=1, keepdims=True)
-    each, all_l = _smoothing(l, feature_count.shape[1])
+    l_of_term, total_l = _smoothing(l, feature_count.shape[1])
     return _in_tiles(feature_count.shape, lambda classes, terms: ratios.multinomial(
-        feature_count[classes, terms], total[classes], each[terms], all_l, log_ratio))
+        feature_count[classes, terms], total[classes], l_of_term[terms], total_l, log_ratio))
 
 
 def _in_tiles(
     shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]
 ) -> Floats:
-    """float64 (n_classes, n_features), in the order of a form's weights.
+    """Compute a table, float64 (n_classes, n_features), with the memory order of a form's weights.
 
     ``derive`` gives the values of some classes and terms. It is called for one tile after the
     other, because temporary arrays for all tiles at once would be as large as a model.
@@ -140,24 +140,24 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     -------
     float64 (n_classes, n_features)
     """
-    every = feature_count.sum(axis=0)
+    over_classes = feature_count.sum(axis=0)
     if feature_count.dtype.kind == "i":
-        total = every.sum() - feature_count.sum(axis=1, keepdims=True)
+        total = over_classes.sum() - feature_count.sum(axis=1, keepdims=True)
     else:
         # Sums of floats depend on their order, so each complement is summed by itself.
-        total = np.array([[(every - counts).sum()] for counts in feature_count])
-    each, all_l = _smoothing(l, feature_count.shape[1])
-    logged = _in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
-        feature_count[classes, terms], every[terms], total[classes], each[terms], all_l,
-        log_ratio))
+        total = np.array([[(over_classes - counts).sum()] for counts in feature_count])
+    l_of_term, total_l = _smoothing(l, feature_count.shape[1])
+    log_theta = _in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
+        feature_count[classes, terms], over_classes[terms], total[classes], l_of_term[terms],
+        total_l, log_ratio))
     if norm:
         # NumPy sums contiguous rows pairwise, with less rounding error.
-        sums = np.ascontiguousarray(logged).sum(axis=1, keepdims=True)
-        # One term alone has θ = 1: its weight is 0, and so is the sum.
-        np.divide(logged, sums, out=logged, where=True if sums.all() else sums != 0)
+        sums = np.ascontiguousarray(log_theta).sum(axis=1, keepdims=True)
+        # If there is only one term, θ = 1, so its weight and the sum are 0.
+        np.divide(log_theta, sums, out=log_theta, where=True if sums.all() else sums != 0)
     else:
-        np.negative(logged, out=logged)
-    return logged
+        np.negative(log_theta, out=log_theta)
+    return log_theta
 
 
 def multinomial_form(counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
@@ -224,8 +224,8 @@ def bernoulli_form(
     n_classes, n_features = counts.feature_count.shape
     weights = np.empty((n_features, n_classes))
     absent = np.empty(n_classes)
-    # Pages of zeros take no memory until they are written, which happens for l = 0 alone.
-    always = np.zeros((n_classes, n_features), dtype=bool)
+    # Pages of zeros take no memory until they are written, which happens only for l = 0.
+    required = np.zeros((n_classes, n_features), dtype=bool)
 
     def derive(classes: slice) -> None:
         log_p, log_not_p = bernoulli_log_prob(
@@ -234,7 +234,7 @@ def bernoulli_form(
         # log 1 = 0, and its absence excludes the class, which no finite weight and intercept does.
         certain = np.isneginf(log_not_p)
         if certain.any():
-            always[classes] = certain
+            required[classes] = certain
             log_not_p[certain] = 0.0
         # Rows are summed as a whole, so the result does not depend on tiles.
         absent[classes] = log_not_p.sum(axis=1)
@@ -250,9 +250,9 @@ def bernoulli_form(
     run_in_threads(partial(derive, slice(start, start + step))
                    for start in range(0, n_classes, step))
     intercept = prior + absent
-    intercept[(counts.class_count == 0) & always.any(axis=1)] = -np.inf
+    intercept[(counts.class_count == 0) & required.any(axis=1)] = -np.inf
     form = LinearForm(counts.classes, weights, intercept, features=presence_map(presence_above))
-    if not always.any():
+    if not required.any():
         return form
     # Imported here: this is rare, and a filter starts without it.
     import scipy.sparse as sp
@@ -260,7 +260,7 @@ def bernoulli_form(
     from textnb.bayes.forms import RequiredTermsForm
 
     return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,
-                             required=sp.csc_array(always.T))
+                             required=sp.csc_array(required.T))
 
 
 def _sum_over_features(l: Smoothing, n_features: int) -> float:

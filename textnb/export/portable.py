@@ -109,12 +109,12 @@ class Words:
 
     @cached_property
     def letters(self) -> characters.Ranges:
-        """Characters with which kept names and abbreviations begin."""
+        """Characters with which tokens of the kinds names and abbreviations begin."""
         return characters.members(LETTER)
 
     @cached_property
     def letters_or_numbers(self) -> characters.Ranges:
-        """Characters of kept names."""
+        """Characters of tokens of the kind names."""
         return characters.members(LETTER_OR_NUMBER)
 
     @cached_property
@@ -240,7 +240,7 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
                     words, member=f"[^{plans.WHITE}]", ngram_range=(step.min_n, step.max_n),
                     analyzer="char" if isinstance(step, plans.Characters) else "char_wb")
             case plans.SingleSpaces() | plans.FieldPrefix():
-                # The analyzer of characters asks for the one, and `prefixes` has the other.
+                # `analyzer` implies SingleSpaces, and `prefixes` has the values of FieldPrefix.
                 pass
             case plans.StopWords():
                 words = replace(words, stop_words=tuple(sorted(stop_tokens(plan))))

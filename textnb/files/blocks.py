@@ -36,8 +36,8 @@ FORMAT, VERSION = "textnb-model", 2
 FEATURES: frozenset[str] = frozenset({"multilabel"})
 _DOCUMENT_LIMIT = 64 << 20
 _MARK = f"{FORMAT} {VERSION} sha256:".encode()
-_COMMENT = len(_MARK) + 64
-_DIGEST = 32
+_COMMENT_SIZE = len(_MARK) + 64
+_DIGEST_SIZE = 32
 # A ZIP's fields for sizes and offsets have 32 bits. This value says that another field has 64 bits.
 _WIDE = 0xFFFF_FFFF
 _MAX_MEMBERS, _MAX_NAME = 4096, 100
@@ -103,7 +103,7 @@ def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]
     file.seek(0)
     digests = b"".join(hashlib.sha256(block).digest()
                        for block in iter(lambda: file.read(BLOCK), b""))
-    content = [array_header("|u1", (len(digests) // _DIGEST, _DIGEST)), digests]
+    content = [array_header("|u1", (len(digests) // _DIGEST_SIZE, _DIGEST_SIZE)), digests]
     last = _append(stored, DIGESTS, sum(map(len, content)), _crc(content))
     tail = b"".join([_local_header(last), *content, _directory(stored)])
     file.write(tail)
@@ -146,7 +146,7 @@ class Blocks:
         for block in range(first, last):
             at = (block - first) * BLOCK
             if (hashlib.sha256(view[at:at + BLOCK]).digest()
-                    != self._digests[block * _DIGEST:(block + 1) * _DIGEST]):
+                    != self._digests[block * _DIGEST_SIZE:(block + 1) * _DIGEST_SIZE]):
                 raise self.damaged(f"the checksum of block {block} differs: bytes were changed or "
                                    "lost")
         return view[start - first * BLOCK:end - first * BLOCK]
@@ -190,7 +190,7 @@ class Blocks:
         return ModelFileError.damaged(self._name, problem)
 
     def _open(self, length: int) -> None:
-        at = length - _END.size - _COMMENT
+        at = length - _END.size - _COMMENT_SIZE
         require(at > 0, "it is too short")
         end = self._pread(at, length)
         _check_version(end[_END.size:], self._name)
@@ -199,13 +199,13 @@ class Blocks:
         members = _members_of(self._read_directory(end[:_END.size], at))
         last = members[-1]
         require(last.name == DIGESTS, f"its last member is not {DIGESTS}")
-        header = array_header("|u1", (-(-last.header // BLOCK), _DIGEST))
+        header = array_header("|u1", (-(-last.header // BLOCK), _DIGEST_SIZE))
         tail = self._pread(last.header, length - 64)
         require(hashlib.sha256(tail).hexdigest() == self.checksum,
                 "its checksum differs: bytes were changed or lost")
         own = tail[last.start - last.header:last.end - last.header]
         self._digests = own[len(header):]
-        require(len(self._digests) == -(-last.header // BLOCK) * _DIGEST,
+        require(len(self._digests) == -(-last.header // BLOCK) * _DIGEST_SIZE,
                 "it does not have one checksum per block")
         require(tail == _local_header(last) + header + self._digests + _directory(members)
                 and zlib.crc32(own) == last.crc, "its directory is not the one of its members")
@@ -214,7 +214,7 @@ class Blocks:
         self.members = {member.name: member for member in members}
 
     def _read_directory(self, end: bytes, at: int) -> bytes:
-        """Read the entries of the central directory, whose place its end states."""
+        """Read the entries of the central directory; the end record has their offset."""
         *_, count, size, start, _ = _END.unpack(end)
         if _WIDE in (size, start):
             at -= _WIDE_END.size + _LOCATOR.size
@@ -312,7 +312,7 @@ def _directory(members: Sequence[Member]) -> bytes:
         more += _LOCATOR.pack(b"PK\x06\x07", 0, start + len(entries), 1)
     return entries + more + _END.pack(
         b"PK\x05\x06", 0, 0, count, count, len(entries), _WIDE if wide else start,
-        _COMMENT) + _MARK
+        _COMMENT_SIZE) + _MARK
 
 
 def _central_entries(members: Iterable[Member]) -> Iterator[bytes]:

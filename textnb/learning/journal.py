@@ -1,4 +1,4 @@
-"""What a classifier has learned, as one line for the logger ``textnb`` at INFO."""
+"""Logs what a classifier has learned, in one line of the logger ``textnb.learning`` at INFO."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
     verb : str
         "fit", "partial_fit" or "forget".
     started : float
-        Of ``time.perf_counter``.
+        The value of ``time.perf_counter`` at the start.
     size : callable
         Returns the model and its size in words; called only if the log is read.
     """

@@ -27,7 +27,7 @@ _LETTERS = {
     "cp1255": ("\u05b0-\u05ff", 0.9), "cp1256": ("\u0600-\u06ff", 0.9),
 }
 # The names that are usual in mail.
-_SHOWN = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
+_MAIL_NAMES = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
           "cp950": "big5", "big5hkscs": "big5"}
 _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
                     *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
@@ -35,10 +35,11 @@ _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman
 _SAMPLE_BYTES, _MIN_BYTES = 8 << 10, 512
 # At most this number of texts per message are guessed; its other texts get the same charsets.
 _MAX_GUESSES = 4
-_DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
+# Numbers of bytes to search: for declarations of charsets, and for a sample.
+_DECLARATION_BYTES, _SEARCH_BYTES = 1 << 18, 1 << 20
 # With fewer bytes beyond ASCII there is no decision: "\xe7\xe3" may be in a Portuguese word.
-_FEWEST = 6
-_FEWEST_LETTERS = 3
+_MIN_HIGH = 6
+_MIN_LETTERS = 3
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIGH = re.compile(rb"[\x80-\xff]+")
@@ -54,7 +55,7 @@ _META = re.compile(
 
 def mail_name(codec: str) -> str:
     """A codec's name as mail writes it: windows-1251, shift_jis."""
-    name = _SHOWN.get(codec, codec.replace("_", "-"))
+    name = _MAIL_NAMES.get(codec, codec.replace("_", "-"))
     return re.sub(r"^cp(125\d|874)$", r"windows-\1", re.sub(r"^iso8859", "iso-8859", name))
 
 
@@ -94,13 +95,13 @@ def meta_charset(html: bytes) -> str | None:
     return None if match is None else match[1].decode("ascii")
 
 
-def without_latin_script(raw: bytes, fewest: int = _FEWEST) -> bool:
-    """Whether most letters beyond ASCII are in words of their own kind, next to each other."""
+def without_latin_script(raw: bytes, min_high: int = _MIN_HIGH) -> bool:
+    """Whether most letters beyond ASCII stand together, in words without ASCII letters."""
     # Repeated dashes, dots and spaces beyond ASCII draw lines, and are not letters.
     reduced = _REPEATED.sub(rb"\1", raw)
     runs = [len(run) for run in _HIGH.findall(reduced)]
     high = sum(runs)
-    if high < fewest:
+    if high < min_high:
         return False
     together = sum(length for length in runs if length > 1)
     within = sum(len(word) for word in _WORD.findall(reduced) if _HIGH.search(word))
@@ -116,16 +117,16 @@ def take_sample(raw: bytes, size: int = _SAMPLE_BYTES) -> bytes:
     if first is None:
         return b""
     pieces: list[bytes] = []
-    left = size
-    for line in _HIGH_LINE.finditer(raw, first.start(), first.start() + _WITHIN):
-        piece = _TAG.sub(b" ", line[0][:4 * left])
-        if len(piece) >= left:
+    n_left = size
+    for line in _HIGH_LINE.finditer(raw, first.start(), first.start() + _SEARCH_BYTES):
+        piece = _TAG.sub(b" ", line[0][:4 * n_left])
+        if len(piece) >= n_left:
             # Cut after a byte below "0": such a byte is never part of a longer character.
-            whole = re.match(rb"(?s).*[\x00-\x2f]", piece[:left])
-            pieces.append(piece[:left] if whole is None else whole[0])
+            whole = re.match(rb"(?s).*[\x00-\x2f]", piece[:n_left])
+            pieces.append(piece[:n_left] if whole is None else whole[0])
             break
         pieces.append(piece)
-        left -= len(piece) + 1
+        n_left -= len(piece) + 1
     return b"\n".join(pieces)
 
 
@@ -140,7 +141,7 @@ def guess_codec(sample: bytes) -> str | None:
         script, min_share = _LETTERS[codec]
         letters = [letter for letter in str(match) if letter > "\x7f" and letter.isalpha()]
         of_script = len(re.findall(f"[{script}]", "".join(letters)))
-        if of_script >= max(_FEWEST_LETTERS, min_share * len(letters)):
+        if of_script >= max(_MIN_LETTERS, min_share * len(letters)):
             return codec
     return None
 
@@ -156,14 +157,14 @@ class Guess:
 
     def __init__(self, message: bytes = b"") -> None:
         self._message = message
-        self._known: list[str] = []
+        self._guessed: list[str] = []
         self._guesses = 0
 
     @cached_property
     def _declared(self) -> list[str]:
         """Codecs that the message declares anywhere, except codecs that decode all bytes."""
         names = [(match[1] or match[2]).decode("ascii")
-                 for match in _DECLARED.finditer(self._message[:_DECLARATIONS])]
+                 for match in _DECLARED.finditer(self._message[:_DECLARATION_BYTES])]
         codecs = [(codecs_of(name) or (WESTERN,))[0] for name in dict.fromkeys(names)]
         return [codec for codec in dict.fromkeys(codecs)
                 if codec not in (WESTERN, "utf-8") and not codec.startswith(("utf", "iso2022"))]
@@ -193,19 +194,19 @@ class Guess:
         return None
 
     def _is_latin(self, own: bytes) -> bool:
-        if sum(map(len, _HIGH.findall(own))) >= _FEWEST:
+        if sum(map(len, _HIGH.findall(own))) >= _MIN_HIGH:
             return not without_latin_script(own)
-        # The text is too short to decide alone.
+        # The text is too short to decide by itself.
         return not (without_latin_script(own, 2) and without_latin_script(self._sample))
 
     def _candidates(self, own: bytes) -> list[str]:
         """Codecs that were guessed for earlier texts, after a guess for this one."""
-        if self._guesses < _MAX_GUESSES and (not self._known or len(own) >= _MIN_BYTES):
+        if self._guesses < _MAX_GUESSES and (not self._guessed or len(own) >= _MIN_BYTES):
             self._guesses += 1
             more = self._sample if len(own) < _MIN_BYTES else b""
             # The last character of a cut sample may be incomplete.
             samples = (own + b"\n" + more, own, own[:-1])
             codec = next(filter(None, map(guess_codec, samples)), None)
             if codec is not None:
-                self._known = [codec, *(known for known in self._known if known != codec)]
-        return self._known
+                self._guessed = [codec, *(other for other in self._guessed if other != codec)]
+        return self._guessed

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-# Turkish and Azerbaijani have an i with and one without a dot. What is replaced, in this order,
-# before all else is put in lower case: an I with a combining dot, \u0130, and I.
+# Turkish and Azerbaijani have an i with and one without a dot. These replacements are made in this
+# order, before lower-casing: of an I with a combining dot, \u0130, and I.
 TURKIC = (("I\u0307", "i"), ("\u0130", "i"), ("I", "\u0131"))
 
 # Accent stripping drops characters of a canonical combining class other than 0, and tatweel. The
@@ -90,8 +90,8 @@ def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str]
     Examples
     --------
     >>> text = "xabcy, a"
-    >>> for found, becomes in pairs_by_replacing("[abc]", r"\1"):
-    ...     text = re.sub(found, becomes, text)
+    >>> for pattern, value in pairs_by_replacing("[abc]", r"\1"):
+    ...     text = re.sub(pattern, value, text)
     >>> text
     'x ab:bc y,  a '
     """

@@ -1,5 +1,5 @@
-"""Counts terms per class batch by batch: codes of terms, by the kernel or by expressions, are added
-up in tables of labels and codes.
+"""Counts terms per class, batch by batch. The kernel or expressions convert terms to codes, which
+are counted in tables of labels and codes.
 
 Both give the same counts. Labels are codes that count up from 0, in the order of their first use.
 """
@@ -43,8 +43,8 @@ _MAX_32 = 2**31 - 1
 _DENSE = 1 << 26
 # The bits of a label in the key of a cell, code << _LABEL | label.
 _LABEL = 32
-# The number of cells of tables that are put in the order of the terms at a time. Sparse tables are
-# put in order a share of the terms at a time; this is the number of shares.
+# Tables are sorted by term in blocks of this number of cells; sparse tables, in this number of
+# shares of the terms.
 _BLOCK, _SHARES = 1 << 18, 8
 
 
@@ -131,7 +131,7 @@ class Counting:
                 sums.add(codes, begins, ends, labels)
             else:
                 sums.add(codes, begins, ends, np.zeros_like(ends))
-                # A document counts once among all of them.
+                # In the sums over all labels (code 0, above), a document counts only once.
                 sums.add(codes, begins[rows], ends[rows], labels, of_terms=False)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:
@@ -238,13 +238,13 @@ class _Sums:
                 (codes.astype(np.int64) << _LABEL) | row, return_counts=True)
             self.cells.append((keys, counts.astype(self.counts.dtype)))
             if sum(len(keys) for keys, _ in self.cells[1:]) > len(self.cells[0][0]):
-                keys, counts = _added(self.cells)
+                keys, counts = _add_parts(self.cells)
                 self.cells = [(keys, counts.astype(self.counts.dtype))]
 
     def _present(
         self, codes: NDArray[Any], ends: Ints, of_terms: bool
     ) -> tuple[NDArray[Any], Ints]:
-        """The codes that count, once in each document where presence counts."""
+        """The codes to count: once per document if presence is counted."""
         counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
         width = counts.shape[1]
         if of_terms:
@@ -301,19 +301,19 @@ def _add_tables(
     starts = range(0, max(1, n_terms), step)
     # One thread does the other work meanwhile.
     run_in_threads([meanwhile, *(partial(put, start) for start in starts)])
-    return joined([parts[start] for start in starts])
+    return _join_cells([parts[start] for start in starts])
 
 
 def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
     """`_add_tables` if the counts of a thread are cells."""
-    place = np.full(int(labels.max(initial=-1)) + 1, -1)
-    place[labels] = np.arange(len(labels))
+    row_of = np.full(int(labels.max(initial=-1)) + 1, -1)
+    row_of[labels] = np.arange(len(labels))
     parts: list[tuple[Ints, NDArray[Any]]] = []
     for own, column in tables:
         own.to_cells()
         while own.cells:
             keys, values = own.cells.pop()
-            of_label = place[keys & ((1 << _LABEL) - 1)]
+            of_label = row_of[keys & ((1 << _LABEL) - 1)]
             # Codes that are not terms get keys below 0.
             parts.append((column[keys >> _LABEL] * np.int64(len(labels)) + of_label, values))
 
@@ -322,18 +322,18 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
         inside = [(keys >= low) & (keys < high) for keys, _ in parts]
         share = [(keys[mask] - low, values[mask])
                  for (keys, values), mask in zip(parts, inside, strict=True)]
-        return cells_of_keys(*_added(share), end - begin, len(labels))
+        return cells_of_keys(*_add_parts(share), end - begin, len(labels))
 
     # A share of the terms at a time, which bounds the memory.
     ends = [n_terms * share // _SHARES for share in range(_SHARES + 1)]
-    return joined([put(*both) for both in pairwise(ends)])
+    return _join_cells([put(begin, end) for begin, end in pairwise(ends)])
 
 
-def _added(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
+def _add_parts(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
     return added_up(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def joined(parts: list[Cells]) -> Cells:
+def _join_cells(parts: list[Cells]) -> Cells:
     """The cells of features that follow each other."""
     ends, codes, values = zip(*parts, strict=True)
     before = np.cumsum([0, *map(len, values)])
@@ -367,7 +367,7 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
 
 
 def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
-    """A table of at least this number of rows and columns, half as large again in each direction.
+    """A table of at least this number of rows and columns, with half as many to spare if it grows.
 
     If each batch brings new labels, a table that grew only by these would be copied with each
     batch. Cells that are never written take no memory.

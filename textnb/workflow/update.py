@@ -56,25 +56,25 @@ def change_model(
         Whether models of feature tables are refused.
     """
     if has_own_ledger:
-        # Messages that users have told a server come first.
+        # Messages that users have reported to a server (TELL) are learned first.
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (
             Ledger(model) if has_own_ledger else nullcontext()) as ledger:
         if ledger is None:
             before = (load_fitted if of_texts else any_model)(model)
-            done = change(before, None)
+            changes = change(before, None)
             # A model of feature tables learns more in place.
-            is_changed = done.fitted is not before or text_columns(before) is None
+            is_changed = changes.fitted is not before or text_columns(before) is None
             if is_changed or os.path.realpath(target) != os.path.realpath(model):
-                save_model(done.fitted, target)
-            return done
+                save_model(changes.fitted, target)
+            return changes
         ledger.finish()
-        done = change(load_fitted(model), ledger)
-        if done.labels:
-            save_fitted(done.fitted, ledger.next_model)
-            ledger.replace_model(0, done.labels)
+        changes = change(load_fitted(model), ledger)
+        if changes.labels:
+            save_fitted(changes.fitted, ledger.next_model)
+            ledger.replace_model(0, changes.labels)
         ledger.drop_oldest()
-    return done
+    return changes
 
 
 def update(
@@ -89,12 +89,12 @@ def update(
     rows : sequence of Rows
     options : UpdateOptions
     ledger : Ledger, optional
-        It knows what the model has learned, and is not changed.
+        The ledger of the messages that the model has learned. This function does not change it.
 
     Returns
     -------
     Changes
-        Rows that were learned are counted with a ledger, or ``on_error``.
+        The counts of rows are set only with a ledger or ``on_error``.
     """
     options.check(has_ledger=ledger is not None)
     type_of_labels = type(classes_of(model).tolist()[0])
@@ -105,7 +105,7 @@ def update(
             answer=_answers(model) if options.on_error else None)
     learned = 0
     if options.on_error:
-        # Collected now: the model that judges the rows is about to change.
+        # Collected here, because the mistakes are those of the model before it changes.
         wrong = [_mistakes(model, each, options.within) for each in rows]
         learned = sum(frame.height for frame in wrong)
         for each, frame in zip(rows, wrong, strict=True):
@@ -125,8 +125,8 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
-        mistaken: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
-    return mistaken
+        wrong: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
+    return wrong
 
 
 def forget(

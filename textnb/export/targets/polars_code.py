@@ -107,13 +107,13 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
     names = [_Column(name) for name in columns]
     for number, name in enumerate(names):
         name.code = f"columns[{number}]"
-    lines = _recording().tokens_expr(plan, names)._lines()
+    lines = _recording_expressions().tokens_expr(plan, names)._lines()
     return "\n    ".join(["def tokens(*columns):",
                           '"""The tokens of texts: List(String)."""', *lines])
 
 
 class _Column(str):
-    """The name of a column, which the program is given."""
+    """The name of a column; in the code it is an item of the argument ``columns``."""
 
     code: str
 
@@ -191,7 +191,7 @@ def _code_of(value: Any) -> str | _Recorder:
 
 
 @lru_cache(maxsize=1)
-def _recording() -> Any:
+def _recording_expressions() -> Any:
     """Import the code of expressions again, with a recorder in place of Polars."""
     spec: Any = find_spec(expressions.__name__)
     module: Any = module_from_spec(spec)
