@@ -1,4 +1,4 @@
-"""How surely a term tells a class: by hand, by the papers' formulas, and what must hold."""
+"""The z scores that rank the terms of a class: by hand, by the papers' formulas, in `top`."""
 
 import numpy as np
 import polars as pl
@@ -29,20 +29,20 @@ def test_log_odds_by_hand():
     goal = np.log((2 / 7) * 8) / np.sqrt(1 / 2)
     assert dirichlet_z(counts, total, 0, np.arange(3)).tolist() == pytest.approx(
         [0.0, goal, -goal], abs=1e-12)
-    # One term alone tells nothing.
+    # If there is only one term, it does not distinguish the classes.
     alone = two_classes([1, 1], [[3], [1]])
     assert dirichlet_z(alone, np.array([4]), 0, np.array([0])).tolist() == [0.0]
 
 
 def test_two_proportions_by_hand():
     # 3 of 4 documents against 0 of 4: (3.5 / 1.5) / (0.5 / 4.5) = 21.
-    found = proportion_z(two_classes([4, 4], [[3], [0]]), np.array([3]), 0, np.array([0]))
+    z = proportion_z(two_classes([4, 4], [[3], [0]]), np.array([3]), 0, np.array([0]))
     expected = np.log(21) / np.sqrt(2 / 7 + 2 / 3 + 2 + 2 / 9)
-    assert found.tolist() == pytest.approx([expected], abs=1e-12)
+    assert z.tolist() == pytest.approx([expected], abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_z_scores_are_those_of_the_papers(seed):
+def test_z_scores_equal_the_formulas_of_the_papers(seed):
     statistics = random_counts(seed)
     counts, rows = statistics.feature_count.tolist(), statistics.class_count.tolist()
     total = statistics.feature_count.sum(axis=0)
@@ -76,7 +76,7 @@ def test_words_of_all_classes_do_not_rank_high(estimator):
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB()])
-def test_a_frequent_word_does_not_rank_above_a_telling_one(estimator):
+def test_a_frequent_word_does_not_rank_above_a_distinctive_one(estimator):
     # "the" is 600 of 1,200 words, and 570: weight times count would put it first.
     texts = ["the " * 600 + "of " * 594 + "goal " * 6, "the " * 570 + "of " * 624 + "vote " * 6]
     sport = TextClassifier(estimator).fit(texts, ["sport", "state"]).top(9, "sport")
@@ -100,7 +100,7 @@ def test_one_class_ranks_by_weight():
     assert table.select("term", "z", "measure").rows() == [("bb", None, "weight")]
 
 
-def test_many_classes_are_ranked_a_block_of_weights_at_a_time(monkeypatch):
+def test_ranking_in_blocks_of_classes_gives_the_same_table(monkeypatch):
     for estimator in (MultinomialNB(), textnb.NBLogisticRegression()):
         model = TextClassifier(estimator).fit(NEWS)
         whole = model.top(9)

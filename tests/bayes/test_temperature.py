@@ -1,4 +1,4 @@
-"""The search for a temperature and a shift against a minimiser of SciPy's."""
+"""The search for a temperature and a shift, compared with a minimizer of SciPy."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from textnb.bayes.temperature import best_sigmoids, best_temperature
 
 
 def mean_loss(slope, shift, margins, codes, weight):
-    """Of chances that are normalised sigmoids, with one label more that is any class."""
+    """The log loss of normalised sigmoids; one more row has every class with equal weight."""
     inner = slope * margins + shift
     logs = -np.logaddexp(0.0, -inner)
     logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
@@ -26,7 +26,7 @@ def mean_loss(slope, shift, margins, codes, weight):
     (50, 3, 1e5, 1.0), (400, 4, 1.5, 1e-3), (400, 100, 1.0, 0.2), (20, 3, -2.0, 1.0),
     (200, 4, 1e-5, 1e-5)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_no_other_sigmoids_make_the_labels_likelier(rows, classes, gain, noise, start, weighted):
+def test_no_other_sigmoids_have_a_smaller_loss(rows, classes, gain, noise, start, weighted):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, classes, rows)
     margins = rng.normal(start, noise, (rows, classes))
@@ -39,18 +39,18 @@ def test_no_other_sigmoids_make_the_labels_likelier(rows, classes, gain, noise, 
         return mean_loss(np.exp(point[0]), point[1], margins, codes, weight)
 
     for begin in (best_temperature(margins, codes, weight), 1.0):
-        found = minimize(of_point, [-np.log(begin), 0.0], method="L-BFGS-B",
-                         bounds=[(-np.log(1e6), np.log(1e6)), (-100.0, 100.0)])
-        assert loss <= found.fun + 1e-6
+        result = minimize(of_point, [-np.log(begin), 0.0], method="L-BFGS-B",
+                          bounds=[(-np.log(1e6), np.log(1e6)), (-100.0, 100.0)])
+        assert loss <= result.fun + 1e-6
 
 
-def test_rows_that_weigh_nothing_or_tell_nothing_have_an_answer():
+def test_rows_without_weight_or_information_give_the_identity():
     codes = np.array([0, 1, 2])
     assert best_sigmoids(np.eye(3), codes, np.zeros(3)) == (1.0, 0.0)
     assert best_sigmoids(np.zeros((3, 3)), codes, np.ones(3)) == (1.0, 0.0)
 
 
-def test_a_temperature_minimises_the_log_loss_and_a_weight_is_a_repetition():
+def test_best_temperature_minimizes_the_log_loss_and_weights_equal_repeated_rows():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 5000)
     scores = rng.normal(size=(5000, 3))
@@ -67,7 +67,7 @@ def test_a_temperature_minimises_the_log_loss_and_a_weight_is_a_repetition():
     assert doubled == pytest.approx(weighted, rel=1e-9)
 
 
-def test_the_search_loads_no_optimiser():
+def test_the_search_does_not_import_scipy_optimize():
     code = ("import sys, numpy as np\n"
             "from textnb.bayes.temperature import best_sigmoids\n"
             "best_sigmoids(np.eye(3), np.array([0, 1, 2]), np.ones(3))\n"

@@ -1,4 +1,4 @@
-"""The verbs by which a model leaves: export, verify, describe."""
+"""The verbs export, verify and describe."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_export_and_verify(run, mail, trained):
     run("verify", "one.zip").checked()
 
 
-def test_pruning_tells_what_it_does(run, folder, trained):
+def test_export_top_prints_the_number_of_terms(run, folder, trained):
     ran = run("export", trained, "--to", "json", "-o", "out", "--top", "3").checked()
     assert ran.err.splitlines()[0] == "3 terms kept, 9 left out"
     assert pl.read_parquet("out/weights.parquet").height == 3
@@ -42,7 +42,7 @@ def test_pruning_tells_what_it_does(run, folder, trained):
     assert form["pruned"] == {"kept": 3, "dropped": 9}
 
 
-def test_a_file_that_was_changed_fails(run, folder, trained):
+def test_verify_fails_for_a_file_that_was_changed(run, folder, trained):
     ran = run("export", trained, "--to", "json", "-o", "w.json").checked()
     size = Path("w.json").stat().st_size
     assert ran.err == (f"json, scores tokens: 12 terms, {size} bytes -> w.json (and "
@@ -66,7 +66,7 @@ def test_describe(run, folder, trained):
         assert part in text
 
 
-def test_a_model_of_a_table_leaves_too(run, folder):
+def test_a_model_of_a_table_can_be_described_and_exported(run, folder):
     pl.DataFrame({"x": [1.0, 2.0, 7.0, 8.0], "label": [1, 1, 2, 2]}).write_parquet("t.parquet")
     run("train", "t.parquet", "--model", "lda", "-o", "t.textnb").checked()
     card = json_of(run, "describe", "t.textnb")
@@ -79,25 +79,25 @@ def test_a_model_of_a_table_leaves_too(run, folder):
 
 @pytest.mark.parametrize(("file", "target"), [
     ("w.json", "json"), ("w.csv", "csv"), ("w.npz", "npz"), ("w.mjs", "javascript")])
-def test_the_ending_tells_the_target(run, folder, trained, file, target):
+def test_the_ending_of_the_file_decides_the_target(run, folder, trained, file, target):
     assert run("export", trained, "-o", file).checked().err.startswith(f"{target}, scores ")
     assert file in files_in(folder)
 
 
-def test_an_export_names_its_steps(folder, trained):
+def test_export_and_verify_report_their_steps_to_progress(folder, trained):
     steps = []
-    made = textnb.export_model(textnb.load(trained), "w.csv", progress=steps.append)
+    export = textnb.export_model(textnb.load(trained), "w.csv", progress=steps.append)
     assert (steps[0], steps[-1]) == ("collecting weights and golden rows", "sealing the bundle")
     steps.clear()
-    textnb.verify_export(made.path, progress=steps.append)
+    textnb.verify_export(export.path, progress=steps.append)
     assert steps == ["reading the bundle", "scoring 70 rows by csv"]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_steps_are_shown_on_a_terminal_alone(monkeypatch, terminal):
-    shown = Console(file=io.StringIO(), force_terminal=terminal, width=80)
-    monkeypatch.setattr(console, "stderr", lambda: shown)
-    with console.steps("exporting", quiet=False) as tell:
-        tell("writing [b]")
+def test_steps_are_printed_only_on_a_terminal(monkeypatch, terminal):
+    terminal_output = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+    monkeypatch.setattr(console, "stderr", lambda: terminal_output)
+    with console.steps("exporting", quiet=False) as report:
+        report("writing [b]")
         time.sleep(0.2)
-    assert ("exporting: writing [b]" in shown.file.getvalue()) is terminal
+    assert ("exporting: writing [b]" in terminal_output.file.getvalue()) is terminal

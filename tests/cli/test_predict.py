@@ -18,7 +18,7 @@ ENDINGS = {"parquet": "parquet", "pq": "parquet", "ipc": "ipc", "arrow": "ipc", 
 READERS = {
     "parquet": pl.read_parquet, "ipc": pl.read_ipc, "csv": pl.read_csv, "ndjson": pl.read_ndjson,
     "tsv": lambda source: pl.read_csv(source, separator="\t")}
-STREAMED = ("ndjson", "csv", "tsv")
+STREAMING = ("ndjson", "csv", "tsv")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def objects(out):
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_predictions_are_the_librarys(run, mail, trained):
+def test_predictions_equal_those_of_python(run, mail, trained):
     ran = run("predict", trained, mail, "-o", "out.parquet").checked()
     assert ran.out == ""
     assert ran.err.startswith("predicted 6 documents in ")
@@ -41,20 +41,20 @@ def test_predictions_are_the_librarys(run, mail, trained):
     assert pl.read_parquet("out.parquet").equals(textnb.load(trained).predict(MAIL))
     assert files_in(mail.parent) == ["mail.parquet", "out.parquet"]
     ran = run("predict", trained, mail, "-q").checked()
-    # Standard output is NDJSON unless another format is said.
+    # The default format of standard output is NDJSON.
     assert objects(ran.out) == textnb.load(trained).predict(MAIL).to_dicts()
     assert ran.err == ""
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_ending_of_the_output_tells_its_format(run, many, trained, ending):
+def test_the_ending_of_the_output_decides_its_format(run, many, trained, ending):
     run("predict", trained, "many.parquet", "-o", f"out.{ending}", "-q").checked()
     table = READERS[ENDINGS[ending]](f"out.{ending}")
     assert table.columns == ["row", *MAIL.columns, "predicted"]
     assert table.select(many.columns).cast(many.schema).equals(many)
 
 
-@pytest.mark.parametrize("format", STREAMED)
+@pytest.mark.parametrize("format", STREAMING)
 def test_standard_output_is_streamed_in_order(run, many, trained, format):
     ran = run("predict", trained, "many.parquet", "--output-format", format).checked()
     table = READERS[format](io.StringIO(ran.out))
@@ -63,7 +63,7 @@ def test_standard_output_is_streamed_in_order(run, many, trained, format):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_format_may_be_said_and_standard_input_has_any(run, folder, trained, format):
+def test_output_format_and_the_formats_of_standard_input(run, folder, trained, format):
     run("predict", trained, "-", "-o", "out.data", "--output-format", format,
         input=rows_as(MAIL, format)).checked()
     table = READERS[format]("out.data")
@@ -72,20 +72,20 @@ def test_a_format_may_be_said_and_standard_input_has_any(run, folder, trained, f
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_no_rows_give_no_rows(run, folder, trained, format):
+def test_an_empty_input_gives_an_empty_output(run, folder, trained, format):
     MAIL.clear().select("text", "id").write_parquet("empty.parquet")
     run("predict", trained, "empty.parquet", "-o", f"out.{format}").checked()
-    if format in STREAMED:
-        shown = {"ndjson": "", "csv": "text,id,predicted\n", "tsv": "text\tid\tpredicted\n"}[format]
-        assert Path(f"out.{format}").read_text() == shown
+    if format in STREAMING:
+        empty = {"ndjson": "", "csv": "text,id,predicted\n", "tsv": "text\tid\tpredicted\n"}[format]
+        assert Path(f"out.{format}").read_text() == empty
         ran = run("predict", trained, "empty.parquet", "--output-format", format).checked()
-        assert ran.out == shown
+        assert ran.out == empty
     else:
         table = READERS[format](f"out.{format}")
         assert (table.height, table.columns) == (0, ["text", "id", "predicted"])
 
 
-def test_a_condition_chooses_rows(run, mail, trained):
+def test_where_selects_rows(run, mail, trained):
     ran = run("predict", trained, mail, "--where", "split = 'test' AND id < 5",
               "--output-format", "csv").checked()
     assert ran.out == "text,label,split,id,predicted\nsee you at lunch,ham,test,2,ham\n"
@@ -93,12 +93,12 @@ def test_a_condition_chooses_rows(run, mail, trained):
     assert (ran.out, "note: --where 'id = -1' leaves no rows" in ran.err) == ("", True)
 
 
-def test_every_answer_is_the_librarys(run, mail, trained):
+def test_all_columns_of_answers_equal_those_of_python(run, mail, trained):
     answers = ["--probability", "--scores", "--explain", "2"]
     run("predict", trained, mail, "-o", "out.parquet", *answers).checked()
     expected = textnb.load(trained).predict(MAIL, probability=True, scores=True, explain=2)
     assert pl.read_parquet("out.parquet").equals(expected)
-    # Answers nest in NDJSON; in CSV there are those that do not.
+    # NDJSON has nested answers; CSV can only have flat ones.
     first = objects(run("predict", trained, mail, *answers).checked().out)[0]
     assert [part["term"] for part in first["explanation"]] == (
         [part["term"] for part in expected["explanation"][0]])
@@ -110,7 +110,7 @@ def test_every_answer_is_the_librarys(run, mail, trained):
 @pytest.mark.parametrize("target", [["-o", "out.csv"], ["--output-format", "tsv"]])
 @pytest.mark.parametrize(("words", "column"), [
     (["--scores"], "scores"), (["--explain", "2"], "explanation")])
-def test_csv_does_not_nest(run, mail, trained, target, words, column):
+def test_nested_answers_in_csv_raise_an_error(run, mail, trained, target, words, column):
     ran = run("predict", trained, mail, *target, *words).checked(1)
     assert f"error: column '{column}' is " in ran.err
     assert "which CSV can't hold: write Parquet or NDJSON, or drop it" in ran.err
@@ -120,13 +120,13 @@ def test_csv_does_not_nest(run, mail, trained, target, words, column):
 
 @pytest.mark.parametrize(("column", "words"), [
     ("predicted", []), ("probability", ["--probability"]), ("runner_up", ["--explain", "1"])])
-def test_a_column_of_an_answers_name_is_named(run, folder, trained, column, words):
+def test_a_column_with_the_name_of_an_answer_raises_an_error(run, folder, trained, column, words):
     MAIL.with_columns(pl.lit("mine").alias(column)).write_parquet("mail.parquet")
     ran = run("predict", trained, "mail.parquet", "-o", "out.parquet", *words).checked(1)
     assert f"error: the input has a column '{column}' already" in ran.err
     assert files_in(folder) == ["mail.parquet"]
     if words:
-        # Where the answer is not asked for, the column is one like any other.
+        # If this answer is not requested, the column is passed through.
         run("predict", trained, "mail.parquet", "-o", "out.parquet").checked()
         assert pl.read_parquet("out.parquet")[column].to_list() == ["mine"] * 6
 

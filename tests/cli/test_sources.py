@@ -1,4 +1,4 @@
-"""Rows from elsewhere on the command line: S3, tables of a lake, a database's query."""
+"""Remote rows on the command line: S3, tables of a lake, queries of a database."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TRAIN_PART = ("--where", "split = 'train'")
 
 
 @pytest.fixture
-def same(run, mail):
+def check_source(run, mail):
     """Assert that a source gives the model and the answers of the file."""
 
     def check(*source):
-        for place, rows in (("file", [mail]), ("other", source)):
-            run("train", *rows, *TRAIN_PART, "-o", f"{place}.textnb", "-q").checked()
-            run("predict", "file.textnb", *rows, "-o", f"{place}.csv", "-q").checked()
+        for name, rows in (("file", [mail]), ("other", source)):
+            run("train", *rows, *TRAIN_PART, "-o", f"{name}.textnb", "-q").checked()
+            run("predict", "file.textnb", *rows, "-o", f"{name}.csv", "-q").checked()
         for ending in ("textnb", "csv"):
             assert Path(f"other.{ending}").read_bytes() == Path(f"file.{ending}").read_bytes()
 
@@ -29,24 +29,24 @@ def same(run, mail):
 
 
 @pytest.fixture
-def stored(s3, mail):
+def bucket(s3, mail):
     """The table in a bucket, with the options by which it is read."""
-    place = "s3://bucket/cli/mail.parquet"
-    pl.scan_parquet(mail).sink_parquet(place, storage_options=s3.options)
-    return place, [word for name, value in s3.options.items()
+    url = "s3://bucket/cli/mail.parquet"
+    pl.scan_parquet(mail).sink_parquet(url, storage_options=s3.options)
+    return url, [word for name, value in s3.options.items()
                    for word in ("--read", f"storage_options.{name}={value}")]
 
 
-def test_a_bucket(stored, same, run, mail, folder):
-    place, options = stored
-    same(place, *options)
+def test_a_bucket(bucket, check_source, run, mail, folder):
+    url, options = bucket
+    check_source(url, *options)
     model = "file.textnb"
     for verb, words in (("test", []), ("validate", ["--folds", "2"]), ("update", []),
                         ("forget", TRAIN_PART), ("calibrate", ["--held-out", "--dry-run"])):
-        run(verb, model, place, *words, *options).checked()
-    run("diff", model, model, place, *options).checked()
-    # Of two inputs, the one that is there.
-    ran = run("duplicates", mail, place, "--exact", "--format", "json", *options).checked()
+        run(verb, model, url, *words, *options).checked()
+    run("diff", model, model, url, *options).checked()
+    # --read applies to the URL, and not to the local file.
+    ran = run("duplicates", mail, url, "--exact", "--format", "json", *options).checked()
     assert json.loads(ran.out)["exact"] == 6
     ran = run("train", "s3://bucket/cli/none.parquet", "-o", "m.textnb", *options).checked(1)
     assert ran.err == ("error: can't read s3://bucket/cli/none.parquet: there is no such object "
@@ -54,23 +54,23 @@ def test_a_bucket(stored, same, run, mail, folder):
     assert not Path("m.textnb").exists()
 
 
-def test_a_lake(same, run, mail, folder):
+def test_a_lake(check_source, run, mail, folder):
     deltalake = pytest.importorskip("deltalake", reason="needs pip install 'textnb[delta]'")
-    gone = MAIL.with_columns(id=pl.lit(0, pl.Int64))
-    deltalake.write_deltalake(folder / "lake", pl.concat([MAIL, gone]))
+    deleted = MAIL.with_columns(id=pl.lit(0, pl.Int64))
+    deltalake.write_deltalake(folder / "lake", pl.concat([MAIL, deleted]))
     deltalake.DeltaTable(folder / "lake").delete("id = 0")
-    same("lake")
-    same("lake", "--read", "format=delta")
+    check_source("lake")
+    check_source("lake", "--read", "format=delta")
     ran = run("train", "lake", "--read", "format=iceberg", "-o", "m.textnb").checked(1)
     assert "no Iceberg table" in ran.err or "textnb[iceberg]" in ran.err
 
 
-def test_a_database(postgres, same, run, monkeypatch):
+def test_a_database(postgres, check_source, run, monkeypatch):
     pytest.importorskip("adbc_driver_postgresql", reason="needs pip install 'textnb[database]'")
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    # What libpq's URL does not say, it takes from the environment.
+    # libpq takes what the URL lacks from the environment.
     for name, value in conninfo_to_dict(postgres).items():
         monkeypatch.setenv(f"PG{ {'dbname': 'DATABASE'}.get(name, name.upper()) }", str(value))
     with psycopg.connect(postgres, autocommit=True) as connection:
@@ -79,25 +79,25 @@ def test_a_database(postgres, same, run, monkeypatch):
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO cli_mail VALUES (%s, %s, %s, %s)", MAIL.rows())
     query = ("query=SELECT * FROM cli_mail ORDER BY array_position(ARRAY[3, 1, 4, 15, 9, 2], id)")
-    given = ("postgresql://", "--read", query)
-    same(*given)
+    source = ("postgresql://", "--read", query)
+    check_source(*source)
     for verb, words in (("test", []), ("validate", ["--folds", "2"]), ("update", [])):
-        run(verb, "file.textnb", *given, *words).checked()
-    for query, said in (
+        run(verb, "file.textnb", *source, *words).checked()
+    for query, message in (
             ("SELECT nope FROM cli_mail", "the query 'SELECT nope FROM cli_mail' at postgresql://"),
             ("SELECT text FROM cli_mail", "no column 'label'"),
             ("SELECT * FROM cli_mail WHERE false", "no rows")):
         ran = run("train", "postgresql://", "--read", f"query={query}", "-o", "m.textnb")
-        assert said in ran.checked(1).err
+        assert message in ran.checked(1).err
 
 
-def test_a_job(s3, stored, run, mail, folder, monkeypatch):
-    place, _ = stored
+def test_a_job(s3, bucket, run, mail, folder, monkeypatch):
+    url, _ = bucket
     monkeypatch.setenv("THE_KEY", "TOPSECRET")
     options = {**s3.options, "aws_access_key_id": "READER",
                "aws_secret_access_key": "${THE_KEY}"}
     Path("job.toml").write_text("\n".join([
-        'output = "made"', "[input]", f'train = "{place}"', "train_where = \"split = 'train'\"",
+        'output = "made"', "[input]", f'train = "{url}"', "train_where = \"split = 'train'\"",
         "test_where = \"split = 'test'\"", "[input.storage_options]",
         *(f'{name} = "{value}"' for name, value in options.items())]), "utf-8")
     run("run", "job.toml", "--check").checked()
@@ -110,9 +110,9 @@ def test_a_job(s3, stored, run, mail, folder, monkeypatch):
     assert Path("file.textnb").read_bytes() == Path("made/model.textnb").read_bytes()
 
 
-def test_a_report_does_not_tell_the_password():
+def test_a_report_does_not_contain_the_password():
     from textnb.cli.test import _name_of
 
-    place = "postgresql://me:TOPSECRET@h"
-    assert _name_of(place) == hide_secrets(place).removeprefix("postgresql://")
+    url = "postgresql://me:TOPSECRET@h"
+    assert _name_of(url) == hide_secrets(url).removeprefix("postgresql://")
     assert _name_of("https://h/f.csv?X-Signature=TOPSECRET") == "f.csv"

@@ -1,4 +1,4 @@
-"""Lists of labels on the command line: that each verb knows them, or refuses them."""
+"""Lists of labels on the command line: each verb accepts them, or raises an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def news(rows, seed):
 NEWS, TEST = news(150, 0), news(60, 1)
 MODEL = TextClassifier().fit(NEWS)
 LABELS = MODEL.classes_.tolist()
-SEPARATED = ("--read", "label_separator=,")
+AS_TEXT = ("--read", "label_separator=,")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def bytes_of(name):
 def test_lists_texts_and_columns_of_labels_give_the_same_model(run, files):
     ran = run("train", "news.parquet", "-o", "lists.textnb").checked()
     assert "4 labels" in ran.err
-    run("train", "news.csv", *SEPARATED, "-o", "texts.textnb").checked()
+    run("train", "news.csv", *AS_TEXT, "-o", "texts.textnb").checked()
     NEWS.with_columns(pl.col("label").list.contains(name).alias(name) for name in LABELS).drop(
         "label").write_csv("wide.csv")
     columns = ["--read", f"label_columns={','.join(LABELS)}"]
@@ -52,11 +52,11 @@ def test_lists_texts_and_columns_of_labels_give_the_same_model(run, files):
     for name in ("lists", "texts", "columns"):
         assert bytes_of(f"{name}.textnb") == bytes_of("topics.textnb")
     ran = run("test", "topics.textnb", "wide.csv", *columns).checked()
-    assert ran.out == run("test", "topics.textnb", "news.csv", *SEPARATED).checked().out
+    assert ran.out == run("test", "topics.textnb", "news.csv", *AS_TEXT).checked().out
 
 
 def test_updates_are_exact_and_diff_compares_models(run, files):
-    ran = run("update", "topics.textnb", "tested.csv", *SEPARATED, "-o", "more.textnb").checked()
+    ran = run("update", "topics.textnb", "tested.csv", *AS_TEXT, "-o", "more.textnb").checked()
     assert "4 labels" in ran.err
     more = TextClassifier().fit(pl.concat([NEWS, TEST]))
     more.save("whole.textnb")
@@ -65,9 +65,9 @@ def test_updates_are_exact_and_diff_compares_models(run, files):
     assert bytes_of("more.textnb") == bytes_of("topics.textnb")
     two = ("diff", "topics.textnb", "whole.textnb", "tested.ndjson")
     expected = textnb.compare_models(MODEL, more, TEST)
-    shown = run(*two).checked().out
-    assert f"{expected.differing} of {TEST.height} decisions flipped" in shown
-    assert f"terms that moved most: {LABELS[0]}" in shown
+    output = run(*two).checked().out
+    assert f"{expected.differing} of {TEST.height} decisions flipped" in output
+    assert f"terms that moved most: {LABELS[0]}" in output
     assert json_of(run, *two)["flipped"] == expected.flipped.to_dicts()
 
 
@@ -80,9 +80,9 @@ def test_predictions_are_lists_and_in_csv_joined_strings(run, files):
         "; ".join(labels) for labels in expected]
 
 
-def test_measures_are_those_of_the_library(run, files):
+def test_measures_equal_those_of_python(run, files):
     expected = textnb.evaluate(MODEL, TEST).to_dict()
-    for words in (["tested.ndjson"], ["tested.csv", *SEPARATED]):
+    for words in (["tested.ndjson"], ["tested.csv", *AS_TEXT]):
         answer = json_of(run, "test", "topics.textnb", *words)
         assert answer.items() >= json.loads(json.dumps(expected)).items()
         assert "micro F1" in run("test", "topics.textnb", *words).checked().out
@@ -101,10 +101,10 @@ def test_top_explain_and_describe_list_each_label(run, files):
     assert {row["label"]: row["rows"] for row in card["classes"]} == counts
     assert "4 labels" in run("describe", "topics.textnb").checked().out
     text = TEST["text"][0]
-    chosen = [LABELS[2], LABELS[0]]
-    rows = json_of(run, "explain", "topics.textnb", text, "-c", chosen[0], "-c", chosen[1],
+    labels = [LABELS[2], LABELS[0]]
+    rows = json_of(run, "explain", "topics.textnb", text, "-c", labels[0], "-c", labels[1],
                    "-k", "2")["labels"]
-    assert [row["label"] for row in rows] == chosen
+    assert [row["label"] for row in rows] == labels
     for row in rows:
         score = MODEL.decision_function([text])[0, LABELS.index(row["label"])]
         assert row["score"] == pytest.approx(score)
@@ -120,13 +120,13 @@ def test_top_explain_and_describe_list_each_label(run, files):
     (["--by", "f1"], {"by": "f1"}),
     (["--by", "micro-f1", "--at-least", "1"], {"by": "micro-f1", "at_least": 1}),
     (["--costs", "1,5", "--at-most", "2"], {"costs": (1, 5), "at_most": 2})])
-def test_thresholds_are_those_of_python(run, files, goal, settings):
-    held = textnb.held_out(MODEL, TEST)
-    rows = ["tested.csv", *SEPARATED]
+def test_thresholds_equal_those_of_python(run, files, goal, settings):
+    scores = textnb.held_out(MODEL, TEST)
+    rows = ["tested.csv", *AS_TEXT]
     if "f1" in goal:
-        held, rows = textnb.cross_validate(MODEL, NEWS), ["news.parquet", "--scored", "folds"]
+        scores, rows = textnb.cross_validate(MODEL, NEWS), ["news.parquet", "--scored", "folds"]
     ran = run("threshold", "topics.textnb", *rows, *goal, "-o", "out.textnb").checked()
-    expected = textnb.choose_class_thresholds(held, **settings)
+    expected = textnb.choose_class_thresholds(scores, **settings)
     assert textnb.load("out.textnb").decision_ == expected
     line = f"micro F1 {expected.evidence['micro_f1']:.4f}"
     assert line in ran.out
@@ -148,12 +148,12 @@ def test_min_and_max_labels_without_an_input_keep_the_thresholds(run, files):
 
     run("threshold", "topics.textnb", "--at-least", "1").checked()
     assert thresholds() == dict.fromkeys(LABELS, 0.0)
-    chosen = dict(zip(LABELS, [-0.5, 0.0, 0.5, 1.0], strict=True))
-    textnb.load("topics.textnb").set_decision(Decision(chosen)).save("topics.textnb")
+    expected = dict(zip(LABELS, [-0.5, 0.0, 0.5, 1.0], strict=True))
+    textnb.load("topics.textnb").set_decision(Decision(expected)).save("topics.textnb")
     ran = run("threshold", "topics.textnb", "--at-least", "1", "--at-most", "1").checked()
     assert "at least 1 label and at most 1 label for each row" in ran.out
     assert "seen on" not in ran.out
-    assert thresholds() == chosen
+    assert thresholds() == expected
     run("predict", "topics.textnb", "tested.ndjson", "-o", "out.parquet").checked()
     assert set(pl.read_parquet("out.parquet")["predicted"].list.len()) == {1}
     run("threshold", "topics.textnb", "--clear").checked()
@@ -165,9 +165,9 @@ def test_probabilities_of_labels_are_calibrated(run, files):
     assert "a sigmoid for each of 4 labels (5 folds, 150 documents)" in ran.out
     calibration = textnb.calibrate(TextClassifier().fit(NEWS), NEWS)
     assert textnb.load("out.textnb").calibration_ == calibration
-    shown = json_of(run, "calibrate", "topics.textnb", "tested.csv", *SEPARATED, "--held-out",
+    output = json_of(run, "calibrate", "topics.textnb", "tested.csv", *AS_TEXT, "--held-out",
                     "--dry-run")
-    assert shown["log_loss"]["after"] < shown["log_loss"]["before"]
+    assert output["log_loss"]["after"] < output["log_loss"]["before"]
 
 
 @pytest.mark.parametrize(("words", "method"), [
@@ -178,11 +178,11 @@ def test_probabilities_of_labels_are_calibrated(run, files):
 def test_validate_names_its_method(run, files, words, method):
     ran = run("validate", "topics.textnb", "news.parquet", *words).checked()
     assert method in ran.out
-    assert run("validate", "topics.textnb", "news.csv", *SEPARATED, *words).checked().out == ran.out
+    assert run("validate", "topics.textnb", "news.csv", *AS_TEXT, *words).checked().out == ran.out
     if "--folds" in words:
-        held = textnb.cross_validate(MODEL, NEWS, folds=3)
+        scores = textnb.cross_validate(MODEL, NEWS, folds=3)
         answer = json_of(run, "validate", "topics.textnb", "news.parquet", *words)
-        assert answer["micro_f1"] == held.measure()["micro_f1"]
+        assert answer["micro_f1"] == scores.measure()["micro_f1"]
         assert answer["documents"] == NEWS.height
 
 
@@ -195,18 +195,18 @@ def test_drift_names_labels(run, files):
 
 # The verbs that accept models of lists of labels, and those that read no model.
 WITH_LISTS = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
-           "export", "calibrate", "threshold", "validate", "diff", "drift"}
+              "export", "calibrate", "threshold", "validate", "diff", "drift"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 WITHOUT_LISTS = {"filter": ["topics.textnb", "--spam-class", "Sports"],
-            "serve": ["topics.textnb", "--spam-class", "Sports", "--listen", "s.sock"]}
+                 "serve": ["topics.textnb", "--spam-class", "Sports", "--listen", "s.sock"]}
 
 
-def test_each_verb_knows_lists_or_refuses_them():
+def test_each_verb_is_tested_with_lists():
     assert {*VERBS} == WITH_LISTS | WITHOUT_MODEL | {*WITHOUT_LISTS}
 
 
 @pytest.mark.parametrize("name", WITHOUT_LISTS)
-def test_verbs_that_do_not_know_lists_refuse_the_model(run, files, name):
+def test_verbs_for_one_label_refuse_a_model_of_lists(run, files, name):
     before = {path.name: path.read_bytes() for path in files.iterdir()}
     ran = run(name, *WITHOUT_LISTS[name], input=b"Subject: corn\n\ncorn\n")
     assert ran.code != 0

@@ -1,4 +1,4 @@
-"""The kernel within its arrays: long texts, many threads, interrupts.
+"""The kernel never leaves the bounds of its arrays: long texts, many threads, interrupts.
 
 `scripts/kernel --check` runs this with the bounds of all arrays checked.
 """
@@ -54,8 +54,8 @@ def test_any_number_of_threads(name, number, monkeypatch):
     assert_same_matrix(count_matrix(batches(frame, ["text"], rows=23), tokenizer, "text"), expected)
     vocabulary = Vocabulary(tokenizer, expected[1].gather_every(2))
     with ThreadPoolExecutor(number) as pool:
-        for found in pool.map(lambda _: vocabulary.counts(frame, "text"), range(number)):
-            assert_same_rows(found, own)
+        for rows in pool.map(lambda _: vocabulary.counts(frame, "text"), range(number)):
+            assert_same_rows(rows, own)
 
 
 def test_a_table_that_grows(monkeypatch):
@@ -63,12 +63,12 @@ def test_a_table_that_grows(monkeypatch):
                       for at in range(0, 70_000, 500)])
     for tokenizer in (Tokenizer(r"\w+"), Tokenizer(r"\w+", ngram_range=(1, 2))):
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
-        found = count_matrix(batches(frame, ["text"], rows=9), tokenizer, "text")
+        matrix = count_matrix(batches(frame, ["text"], rows=9), tokenizer, "text")
         monkeypatch.setenv("TEXTNB_KERNEL", "off")
-        assert_same_matrix(found, count_matrix([frame], tokenizer, "text"))
+        assert_same_matrix(matrix, count_matrix([frame], tokenizer, "text"))
 
 
-def test_this_build_checks_bounds_if_it_should():
+def test_a_build_with_checks_raises_index_errors():
     if os.environ.get("TEXTNB_KERNEL_CHECKS") != "1":
         pytest.skip("the kernel is not compiled for this: scripts/kernel --check")
     table = terms.Table(np.ones(4, np.uint64))
@@ -77,8 +77,8 @@ def test_this_build_checks_bounds_if_it_should():
                       np.zeros(2, np.int32))
 
 
-def test_an_interrupt_is_seen():
-    """Within one batch of some seconds, of one text and of many."""
+def test_an_interrupt_ends_a_long_count():
+    """Counting takes some seconds in one call of the kernel, which must react to the signal."""
     program = ("import sys, polars as pl; from textnb import Tokenizer; "
                "from textnb.text.matrix import count_matrix; "
                "frame = pl.DataFrame({'text': ['some words ' * 1000] * 40_000}); "
@@ -87,9 +87,9 @@ def test_an_interrupt_is_seen():
     root = Path(textnb.__file__).parents[1]
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, "PYTHONPATH": str(root)}) as ran:
-        assert ran.stdout.readline() == "ready\n"
+                          env={**os.environ, "PYTHONPATH": str(root)}) as process:
+        assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
-        ran.send_signal(signal.SIGINT)
-        _, errors = ran.communicate(timeout=20)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
     assert "KeyboardInterrupt" in errors

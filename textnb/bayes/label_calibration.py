@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# A label's slope differs from that of all labels by about half of it, and its shift by about 3.
+# Precisions of normal priors, whose standard deviations are half the common slope, and about 3.
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
-# The precision of the sigmoid of all labels, whose slope is about 1.
-_LITTLE = 1e-6
+# The precision of the prior of the common sigmoid: nearly flat.
+_FLAT_PRIOR = 1e-6
 # Slopes stay above 0, so that a label keeps the order of its scores.
 _MIN_SLOPE = 0.01
-_MAX_STEPS, _MAX_HALVES, _ENOUGH = 100, 40, 1e-9
+_MAX_STEPS, _MAX_HALVES, _TOLERANCE = 100, 40, 1e-9
 
 
 def label_sigmoids(
@@ -30,8 +30,8 @@ def label_sigmoids(
     """Slope and shift of each label under which its rows are most likely [1]_.
 
     One sigmoid is fitted to all pairs of a row and a label, and then one to each label, which stays
-    near the first if the label has few rows. Each label needs its own numbers: naive Bayes is the
-    more certain of a label, the more its words differ from the rest.
+    near the first if the label has few rows. Each label needs its own sigmoid, because naive Bayes
+    is more overconfident for labels whose words differ more from the rest.
 
     Parameters
     ----------
@@ -57,12 +57,13 @@ def label_sigmoids(
     """
     finite = np.isfinite(scores)
     weight = np.ones(len(scores)) if weight is None else weight
-    every, of_every = scores[finite], np.broadcast_to(weight[:, None], scores.shape)[finite]
-    scale = float(np.abs(every).mean()) if len(every) else 0.0
+    values, weights = scores[finite], np.broadcast_to(weight[:, None], scores.shape)[finite]
+    scale = float(np.abs(values).mean()) if len(values) else 0.0
     if not scale:
         return np.tile([1.0, 0.0], (scores.shape[1], 1))
-    # Scores of about 1, so that one precision means the same for all models.
-    slope, shift = _fit(every / scale, positive[finite], of_every, (1.0, 0.0), (_LITTLE, _LITTLE))
+    # Scores are scaled to about 1, so that the priors mean the same for all models.
+    slope, shift = _fit(
+        values / scale, positive[finite], weights, (1.0, 0.0), (_FLAT_PRIOR, _FLAT_PRIOR))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
     sigmoids = np.empty((scores.shape[1], 2))
@@ -87,24 +88,24 @@ def _fit(
         return float((weight * np.logaddexp(0.0, signs * (point[0] * scores + point[1]))).sum()
                      + 0.5 * ridge @ (point - start) ** 2)
 
-    point, here = start, loss(start)
+    point, lowest = start, loss(start)
     for _ in range(_MAX_STEPS):
         chance = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
-        miss, curve = weight * (chance - positive), weight * chance * (1.0 - chance)
-        along = curve * scores
-        gradient = np.array([miss @ scores, miss.sum()]) + ridge * (point - start)
+        residual, curve = weight * (chance - positive), weight * chance * (1.0 - chance)
+        weighted = curve * scores
+        gradient = np.array([residual @ scores, residual.sum()]) + ridge * (point - start)
         curvature = np.diag(ridge) + np.array(
-            [[along @ scores, along.sum()], [along.sum(), curve.sum()]])
+            [[weighted @ scores, weighted.sum()], [weighted.sum(), curve.sum()]])
         step = np.linalg.solve(curvature, gradient)
         for _ in range(_MAX_HALVES):
-            ahead = point - step
-            there = loss(ahead)
-            if there < here:
+            candidate = point - step
+            value = loss(candidate)
+            if value < lowest:
                 break
             step *= 0.5
         else:
             break
-        less, point, here = here - there, ahead, there
-        if less <= _ENOUGH * (1.0 + here):
+        decrease, point, lowest = lowest - value, candidate, value
+        if decrease <= _TOLERANCE * (1.0 + lowest):
             break
     return float(point[0]), float(point[1])

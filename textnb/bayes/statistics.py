@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.errors import ParameterError
 from textnb.runtime.settings import is_truth
 
-# Beyond this, neighbouring integers share a float64.
-_EXACT = 2.0**53
+# From here on, float64 can't represent all integers.
+_MAX_EXACT = 2.0**53
 
 
 def as_counts(X: Any) -> Any:
-    """int64 where every value is whole, float64 otherwise; a small integer type would wrap."""
+    """Convert to int64 if all values are integers, else to float64, so that sums can't overflow."""
     import scipy.sparse as sp
 
     if sp.issparse(X):
@@ -24,7 +24,7 @@ def as_counts(X: Any) -> Any:
         return X if values is X.data else sp.csr_array((values, X.indices, X.indptr), X.shape)
     if X.dtype.kind in "bui":
         return X.astype(np.int64, copy=False)
-    if X.size and not (np.all(np.floor(X) == X) and np.abs(X).max() < _EXACT):
+    if X.size and not (np.all(np.floor(X) == X) and np.abs(X).max() < _MAX_EXACT):
         return X.astype(np.float64, copy=False)
     return X.astype(np.int64)
 

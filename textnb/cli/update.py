@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textnb.filter.by_ledger import Changes
     from textnb.workflow.rows import Rows
 
-_KNOWN = "learned before, or twice in the input: changed nothing"
+_UNCHANGED = "learned before, or twice in the input: changed nothing"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -115,7 +115,7 @@ def _learn_message(
         return False
     if summary == "known":
         if not output.quiet:
-            note(f"1 document {_KNOWN}")
+            note(f"1 document {_UNCHANGED}")
         return True
     if not output.quiet:
         seconds = time.monotonic() - started
@@ -153,7 +153,7 @@ def _change(
                 (changes.learned, "learned"),
                 (changes.relearned, "learned as another class before: corrected"),
                 (changes.forgotten, "forgotten"),
-                (changes.known, _KNOWN),
+                (changes.known, _UNCHANGED),
                 (changes.right, "judged rightly: not learned"),
                 (changes.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
                                 "learned without it")):
@@ -206,7 +206,7 @@ class TwoModels(RowOptions):
 
 
 # The maximum number of classes that the text output shows; JSON has all.
-_SHOWN = 20
+_MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -240,11 +240,11 @@ def diff(models: TwoModels, output: DiffOutput) -> None:
         result = compare_models(first, second, frame, k=output.k)
     if output.wrote_json(result.to_dict):
         return
-    many = result.classes.height > _SHOWN
-    suffix = f", the {_SHOWN} of {result.classes.height:,} that drifted most" if many else ""
+    many = result.classes.height > _MAX_CLASSES
+    suffix = f", the {_MAX_CLASSES} of {result.classes.height:,} that drifted most" if many else ""
     classes = result.classes.sort(
         pl.col("drift").abs(), descending=True, nulls_last=True, maintain_order=True).head(
-            _SHOWN) if many else result.classes
+            _MAX_CLASSES) if many else result.classes
     show(frame_table(classes, title=f"documents and shares of the classes{suffix}"))
     terms = result.terms.filter(pl.col("class").is_in(classes["class"].implode()))
     for (name,), group in terms.group_by("class", maintain_order=True):

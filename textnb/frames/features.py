@@ -23,13 +23,13 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
     ----------
     frame : LazyFrame
     features : sequence of str, polars selector, or None
-        None for every numeric column (and Array of numbers) but the label.
+        None for all numeric columns (and Arrays of numbers) except the label.
     label : str, optional
 
     Raises
     ------
     SchemaError
-        If a column is missing or not numeric, or none is left.
+        If a column is missing or not numeric, or there is no feature column.
     """
     schema = frame.collect_schema()
     if features is None:
@@ -117,7 +117,7 @@ def matrix(
     batch : DataFrame
     columns : sequence of str
     first_row : int, optional
-        Number of the batch's first row, for messages, where it is known.
+        Number of the batch's first row, for messages; None if it is not known.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def matrix(
     for column in columns:
         series = batch[column]
         _check(series, column, first_row)
-        # Decimals would be objects.
+        # NumPy has no decimals: they would become an array of objects.
         series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
         parts.append(series.to_numpy().reshape(len(series), _width(series.dtype)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)

@@ -25,8 +25,8 @@ ENDINGS = {
     ".txt": "lines",
     ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
 }
-# The engine does not keep the order of NDJSON's columns if there are more than this.
-_IN_ORDER = 32
+# If NDJSON has more columns than this, the engine does not keep their order.
+_MAX_ORDERED = 32
 
 
 def format_of(path: str) -> str:
@@ -82,7 +82,7 @@ def open_rows(
             strings = [name for name in options.chosen if schema.get(name) == pl.String]
             for place in [source] if isinstance(source, str) else source:
                 check_strings(place, strings, **storage_options)
-            return pl.scan_ndjson(_unmarked(source), schema=schema, **storage_options)
+            return pl.scan_ndjson(_globs_without_marks(source), schema=schema, **storage_options)
         case "lines":
             frame = pl.scan_lines(paths, name="text", **storage_options)
             if not any(map(is_marked, files)):
@@ -91,8 +91,8 @@ def open_rows(
     raise ParameterError.unknown_choice("format", format, [*ROWS, "folder", "mail", *LAKES])
 
 
-def _unmarked(source: str | Sequence[str]) -> Any:
-    """The paths as globs; NDJSON with a byte-order mark, which the engine can't read, is copied."""
+def _globs_without_marks(source: str | Sequence[str]) -> Any:
+    """The paths as globs; a file with a byte-order mark, which the engine can't read, is copied."""
     return source if isinstance(source, str) else escape_glob(map(without_mark, source))
 
 
@@ -108,7 +108,7 @@ def ndjson_schema(
     schemas = []
     for place in [source] if isinstance(source, str) else [[path] for path in source]:
         try:
-            schemas.append(_schema_of_one(_unmarked(place), **options))
+            schemas.append(_schema_of_one(_globs_without_marks(place), **options))
         except (*ENGINE, ValueError):
             if not lenient:
                 raise
@@ -118,10 +118,10 @@ def ndjson_schema(
 
 def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
     schema = pl.scan_ndjson(source, infer_schema_length=None, **options).collect_schema()
-    if len(schema) <= _IN_ORDER:
+    if len(schema) <= _MAX_ORDERED:
         return schema
-    # The engine puts many columns in an order that differs from one process to the next: that of
-    # the first line is the file's own.
+    # The engine's order of many columns differs from one process to the next, so they are put into
+    # the order of the first line.
     first = pl.scan_lines(source, name="line", **options).head(1).collect().item()
     keys = [name for name in json.loads(first) if name in schema]
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})

@@ -18,7 +18,7 @@ _LOG = logging.getLogger("textnb")
 # Bytes: smaller tables are made without a check.
 _MIN_BYTES = 64 << 20
 # Bytes: tables of this size are logged.
-_MUCH = 512 << 20
+_LOG_BYTES = 512 << 20
 # An unlimited control group of version 1 states a number near 2**63.
 _UNLIMITED = 1 << 60
 
@@ -51,7 +51,7 @@ def check_room(
     needed = (classes * terms if stored is None else stored) * per_count
     if not has_room(needed - freed):
         raise DataError.too_large(classes, terms, name, needed, free_memory() or 0)
-    if log and needed >= _MUCH:
+    if log and needed >= _LOG_BYTES:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
                   f"{terms:,}", name, needed / 2**30)
 

@@ -1,4 +1,4 @@
-"""Terms without a kernel: in place of its `TermTable`, a pool of strings of Polars.
+"""Codes of terms without the kernel: a pool of Polars strings has the role of its `TermTable`.
 
     frame -> List(String) -> List(Categorical) -> codes
 """
@@ -17,7 +17,7 @@ from textnb.text.termtable import Codes, Ints
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of, byte_order, bytes_of
 
-# Bytes of text that was looked up, after which a new pool of words replaces the old one.
+# After look-ups in this number of bytes of text, a new pool of words replaces the old one.
 _POOL_BYTES = 256 << 20
 
 
@@ -68,7 +68,7 @@ class ExpressionTable:
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
 
-        If `separators` split the texts, some codes are of what is too short for a term.
+        If `separators` split the texts, some codes are of words that are too short for a term.
         """
         codes, ends = self._encode(self._pool, frame, text)
         with self._turn:
@@ -76,12 +76,12 @@ class ExpressionTable:
         return codes.astype(np.int32), ends
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """The codes as of `add_texts`; unknown terms have codes from the number of terms on."""
+        """Codes as in `add_texts`; the codes of unknown terms start at the number of terms."""
         size = int(frame.estimated_size())
         with self._turn:
-            if self._pool.spent > _POOL_BYTES:
+            if self._pool.bytes_read > _POOL_BYTES:
                 self._pool = _Pool(self._terms)
-            self._pool.spent += size
+            self._pool.bytes_read += size
             # A local name keeps the pool alive: another thread may replace it meanwhile.
             pool = self._pool
         self._thread_local.pool = pool
@@ -96,7 +96,7 @@ class ExpressionTable:
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
     def look_up_few(self, texts: Any) -> None:
-        """None: a frame is needed."""
+        """Return None, because expressions need a frame: callers then use `look_up`."""
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to look up to a new table, and return their codes."""
@@ -108,7 +108,7 @@ class ExpressionTable:
         return np.arange(len(terms), dtype=np.int32)
 
     def absorb(self, other: ExpressionTable) -> Codes:
-        """The codes of the other table, which is this one: all share it."""
+        """The codes of the other table, which is the same table, because all threads share one."""
         return np.arange(len(other), dtype=np.int32)
 
     def terms(self) -> Codes:
@@ -145,9 +145,9 @@ class ExpressionTable:
 
 
 class _Pool:
-    """A pool of strings, of which the first ones are terms: their codes are their places."""
+    """A pool of strings that starts with the terms, so their codes are their positions."""
 
     def __init__(self, terms: pl.Series):
-        self.words, self.spent = Interner(), 0
+        self.words, self.bytes_read = Interner(), 0
         terms.cast(self.words.dtype)
         self.words.note_codes(np.arange(len(terms)))

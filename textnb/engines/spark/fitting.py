@@ -56,8 +56,8 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
     prune : bool
         Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect only
         the terms that get a column. The model gives the same answers, but its ``statistics_`` lack
-        all other terms: `partial_fit`, `forget` and ``+`` count these from then on only, and so may
-        keep other terms than one `fit` on all documents. If False, all terms that occur are
+        the earlier counts of all other terms, so after `partial_fit`, `forget` or ``+`` it may have
+        other terms than a `fit` on all documents. If False, all terms that occur are
         collected in the driver.
 
     Returns

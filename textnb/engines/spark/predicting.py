@@ -113,7 +113,7 @@ def predict(
         scorer = broadcast.model()
         for batch in batches:
             rows = polars_frame(batch.select(places), read)
-            # A lazy frame, because messages for others give row numbers, here within the batch.
+            # A lazy frame, because errors of others name a row number, here that of the batch.
             columns = scorer.predict(rows.lazy(), **settings).select(answer_names).collect()
             yield _add_columns(batch, columns, names, types)
 

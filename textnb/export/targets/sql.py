@@ -45,9 +45,9 @@ _EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
            *sql_texts.TABLES)
-# Rows of one INSERT whose columns are lists.
-_LISTED = 20_000
-# The most arguments of one function call: SQLite allows 127.
+# The number of rows of an INSERT whose columns are lists.
+_ROWS_OF_LISTS = 20_000
+# The maximum number of arguments of a function call: SQLite allows 127.
 _ARGUMENTS = 100
 
 
@@ -64,10 +64,10 @@ class Sql(Program, sql_texts.Dialect):
         The types of the columns of ``textnb_weights``.
     max_columns : int
         The number of columns of weights, or of features, that a table of the engine may have.
-        Where the engine has no limit: with more columns, such a table is the wrong format.
+        Also set for engines without a limit, because wider tables are impractical.
     reads_lists : bool
-        Whether `unnest` writes a column from one literal, which DuckDB and PostgreSQL read in a
-        small part of the time of as many literals.
+        Whether `unnest` writes a whole column as one literal. DuckDB and PostgreSQL read it much
+        faster than a literal per row.
     greatest : str
         The function that returns the highest of several numbers.
     bytewise : str
@@ -102,7 +102,7 @@ class Sql(Program, sql_texts.Dialect):
         yield from self.fill_weights(weights)
 
     def term(self, term: str, bundle: Bundle) -> str | None:
-        """A term as the engine has it; None to leave it out."""
+        """A term as it is stored in the engine; None to leave it out."""
         return term
 
     def weight_columns(self, weights: WeightRows, kind: str) -> str:
@@ -118,19 +118,19 @@ class Sql(Program, sql_texts.Dialect):
             if separator is None:
                 yield from self.load_terms(names, same, rows)
                 continue
-            for chunk in chunks(rows, _LISTED):
+            for chunk in chunks(rows, _ROWS_OF_LISTS):
                 terms, *numbers = zip(*chunk, strict=True)
                 constants = [] if same is None else [number(value) for value in same]
-                listed = self.unnest(
+                selection = self.unnest(
                     self.literal(separator.join(terms)), self.literal(separator),
                     [] if constants else ["'" + ",".join(map(repr, values)) + "'"
                                           for values in numbers], constants)
-                yield f"INSERT INTO textnb_weights ({', '.join(names)}) SELECT {listed};"
+                yield f"INSERT INTO textnb_weights ({', '.join(names)}) SELECT {selection};"
 
     def load_terms(
         self, columns: Sequence[str], same: Sequence[float] | None, rows: Iterable[list[Any]]
     ) -> Iterator[str]:
-        """Write statements that fill rows of terms and numbers, which may be the same for all."""
+        """Write statements that insert rows; ``same`` has the numbers if all rows have the same."""
         yield from self.load("textnb_weights", columns, rows)
 
     def unnest(
@@ -146,13 +146,13 @@ class Sql(Program, sql_texts.Dialect):
     def split(self, words: Words, source: str) -> Iterator[str]:
         """Write statements that make ``textnb_words`` (id, position, word) and its tables.
 
-        The texts are the column ``text`` of a table or view. Of several text columns there is the
-        column ``field`` beside ``id``.
+        The texts are the column ``text`` of a table or view. If there are several text columns, the
+        table also has a column ``field``.
         """
 
     @abstractmethod
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
-        """Write a list of strings, of those whose conditions hold: (condition, string) pairs."""
+        """Write a list of the strings whose conditions are true, from (condition, string) pairs."""
 
     def opening(self) -> Iterator[str]:
         """Write the first statements of the transaction."""
@@ -215,15 +215,15 @@ class Sql(Program, sql_texts.Dialect):
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
         """Raises ExportError if names can't be those of columns beside ``id``."""
-        seen = {"id": "id"}
+        names_by_key = {"id": "id"}
         for name in names:
             if not name or any(character < " " or character == "\x7f" for character in name):
                 raise ExportError(f"{kind} {name!r} can't name a column; rename it")
             key = self.column_key(name)
-            if key in seen:
+            if key in names_by_key:
                 raise ExportError(f"{kind}s can't be columns of one table of {self.engine}: "
-                                  f"{seen[key]!r} and {name!r} are one name; rename one")
-            seen[key] = name
+                                  f"{names_by_key[key]!r} and {name!r} are one name; rename one")
+            names_by_key[key] = name
 
     def column_key(self, name: str) -> str:
         """A key that is equal for names of columns that the engine does not distinguish."""
@@ -283,7 +283,7 @@ class Sql(Program, sql_texts.Dialect):
         columns = "".join(f",\n  {name} {self.number_type}" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
         center, intercept = bundle.center_and_intercept()
-        # With the table's name, as ClickHouse takes a bare `x1` for the alias of another feature.
+        # Qualified names, because ClickHouse takes a bare `x1` for the alias of another feature.
         inputs = [f"CAST(documents.{name} AS {self.number_type})" for name in names]
         if bundle.above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
@@ -357,11 +357,11 @@ def answer_views(
         score, which = f"CASE c.position {cases} END", ""
         answer = "0"
         if len(outputs) > 1:
-            # Of several highest scores, the first one is the answer.
+            # If several scores are the highest, the first of them is the answer.
             first = " ".join(f"WHEN {s} THEN {k}" for k, s in enumerate(outputs))
             answer = f"CASE {greatest(outputs, function)} {first} END"
         if bundle.reads == "features":
-            # A null feature makes all scores null, of which engines find one the highest.
+            # A null feature makes all scores null, and engines would still choose one as highest.
             answer = f"CASE WHEN {outputs[0]} IS NOT NULL THEN {answer} END"
     else:
         position = bundle.labels.index(bundle.positive)
@@ -443,11 +443,11 @@ class WeightRows:
     _SEPARATORS = "|\u00a6\u241e\u241f"
     # A group of fewer rows is not worth its statement: they are written whole.
     _MIN_GROUP = 16
-    # From this number of rows on, rows with the same numbers have their own statement.
-    _SAME = 64
+    # Rows with the same numbers get a statement of their own if there are at least this many.
+    _MIN_SAME = 64
 
     def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
-        """With ``as_term``, which writes a term as an engine has it, or None to leave it out."""
+        """``as_term`` converts a term to the form of an engine; None leaves the term out."""
         self._terms, self._as_term, weights = bundle.terms, as_term, bundle.weights
         if bundle.idf is not None:
             weights = np.column_stack([weights, bundle.idf])
@@ -464,10 +464,10 @@ class WeightRows:
                      if not any(sign in term for term in self._terms)), None)
 
     def groups(self) -> Iterator[tuple[list[str], list[float] | None, Iterator[list[Any]]]]:
-        """Columns, their numbers if all rows have the same, and rows of a term and its numbers."""
+        """Groups of rows: column names, their numbers if all rows have the same, and the rows."""
         other = self._weights != np.array([*self.defaults.values()])
         bits = np.packbits(other, axis=1)
-        # Which columns differ is one value of as many bytes.
+        # One value of some bytes says which columns of a row differ, so rows can be grouped by it.
         which = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).reshape(-1)
         _, group, sizes = np.unique(which, return_inverse=True, return_counts=True)
         group = np.where(sizes[group] < self._MIN_GROUP, len(sizes), group)
@@ -476,14 +476,14 @@ class WeightRows:
             places = [*range(len(self._names))] if whole else np.flatnonzero(
                 other[rows[0]]).tolist()
             names = [self._names[k] for k in places]
-            for same, chosen in self._of_same_numbers(rows, places):
-                yield names, same, self._rows(chosen, places)
+            for same, part in self._of_same_numbers(rows, places):
+                yield names, same, self._rows(part, places)
 
     def codes(self) -> tuple[list[Floats], Iterator[list[Any]]] | None:
-        """Numbers of each column, and rows of a term and its codes, one for each that differs.
+        """The distinct numbers of each column, and rows of a term and codes of its numbers.
 
-        A code is ``k + n * place``, of n columns, where place counts the numbers of column k from
-        1. None if there are too many numbers for that to be shorter.
+        Numbers that equal the default have no code. The code of the i-th distinct number (from 1)
+        of column k is ``k + n * i``, for n columns. None if codes would not be shorter.
         """
         other = self._weights != np.array([*self.defaults.values()])
         codes = np.zeros(other.shape, np.int64)
@@ -511,20 +511,20 @@ class WeightRows:
     def _of_same_numbers(
         self, rows: NDArray[np.int64], places: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Groups of rows with the same numbers, common if there are few columns; and the rest."""
+        """Groups of rows with the same numbers (common if there are few columns), and the rest."""
         numbers, group, counts = np.unique(
             self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
         group = group.reshape(-1)
-        group = np.where(counts[group] < self._SAME, len(counts), group)
+        group = np.where(counts[group] < self._MIN_SAME, len(counts), group)
         for part in _split(np.arange(len(rows)), group):
             first = group[part[0]]
             yield numbers[first].tolist() if first < len(counts) else None, rows[part]
 
     def _rows(self, rows: NDArray[np.int64], places: list[int]) -> Iterator[list[Any]]:
         for start in range(0, len(rows), 1000):
-            chosen = rows[start:start + 1000]
+            block = rows[start:start + 1000]
             for row, numbers in zip(
-                    chosen.tolist(), self._weights[chosen][:, places].tolist(), strict=True):
+                    block.tolist(), self._weights[block][:, places].tolist(), strict=True):
                 if (term := self._as_term(self._terms[row])) is not None:
                     yield [term, *numbers]
 

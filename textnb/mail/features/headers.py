@@ -15,7 +15,7 @@ from textnb.mail.features.links import ADDRESS, host_suffixes
 from textnb.mail.features.words import LONGEST, pieces, plain_words
 from textnb.mail.message import MailMessage, MessageStructure
 
-# Their presence says something about the program that wrote the message, and about its sender.
+# Headers whose presence is a token, as it depends on the sender and on the mail program.
 _PRESENCE = frozenset([
     "bcc", "cc", "comments", "content-class", "content-description", "content-disposition",
     "content-id", "content-language", "content-transfer-encoding", "content-type", "date",
@@ -29,7 +29,7 @@ _VALUES = frozenset(["content-class", "content-language", "importance", "organiz
 _EXPECTED = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type")
 _MAILERS = frozenset(["x-mailer", "user-agent", "x-mimeole"])
 _ADDRESSES = ("from", "to", "cc", "reply-to", "return-path")
-# The most characters of a header's value, addresses of a header, and servers of a message.
+# Maximum numbers of characters of a header's value, addresses of a header, servers of a message.
 _MAX_VALUE, _MAX_ADDRESSES, _MAX_HOPS = 4096, 20, 20
 
 _ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")
