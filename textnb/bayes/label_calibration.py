@@ -18,7 +18,7 @@ from textnb.bayes.forms import Floats
 # Precisions of normal priors, whose standard deviations are half the common slope, and about 3.
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of the prior of the common sigmoid: nearly flat.
-_FLAT_PRIOR = 1e-6
+_FLAT = 1e-6
 # Slopes stay above 0, so that a label keeps the order of its scores.
 _MIN_SLOPE = 0.01
 _MAX_STEPS, _MAX_HALVES, _TOLERANCE = 100, 40, 1e-9
@@ -62,8 +62,7 @@ def label_sigmoids(
     if not scale:
         return np.tile([1.0, 0.0], (scores.shape[1], 1))
     # Scores are scaled to about 1, so that the priors mean the same for all models.
-    slope, shift = _fit(
-        values / scale, positive[finite], weights, (1.0, 0.0), (_FLAT_PRIOR, _FLAT_PRIOR))
+    slope, shift = _fit(values / scale, positive[finite], weights, (1.0, 0.0), (_FLAT, _FLAT))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
     sigmoids = np.empty((scores.shape[1], 2))
