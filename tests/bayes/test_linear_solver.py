@@ -67,7 +67,7 @@ class Objective:
     def lower_bound(self):
         """A lower bound of all values: the objective is strongly convex with modulus 1."""
         v = minimize(self.value, np.zeros(self.rows.shape[1]), jac=self.gradient,
-                         hess=self.hessian, method="trust-exact", options={"gtol": 1e-6}).x
+                     hess=self.hessian, method="trust-exact", options={"gtol": 1e-6}).x
         gradient = self.gradient(v)
         bound = self.value(v) - 0.5 * gradient @ gradient
         assert bound == pytest.approx(self.value(v), rel=1e-6)
@@ -125,7 +125,7 @@ def test_the_optimum_is_liblinears(loss, C):
     ([[1.0, 0.0], [0.0, 1.0]], [8 / 9, -8 / 9])], ids=["one feature", "a feature of each row"])
 def test_weights_by_hand(rows, weights):
     solution = solve(LinearSolver("hinge", 1e-12), sp.csr_array(np.array(rows)),
-                  np.array([True, False]), np.full(len(weights), 2.0))
+                     np.array([True, False]), np.full(len(weights), 2.0))
     np.testing.assert_allclose([*solution.weights, solution.intercept], [*weights, 0], atol=1e-12)
 
 

@@ -107,7 +107,7 @@ def test_a_smaller_tolerance_is_closer_to_the_optimum(loss):
     rows, y = many()
     best = NBLogisticRegression(loss=loss, tol=1e-9, max_iter=100_000).fit(rows, y).coef_
     distances = [np.abs(NBLogisticRegression(loss=loss, tol=tol).fit(rows, y).coef_ - best).max()
-            for tol in (2.0, 0.2, 0.02, 0.002)]
+                 for tol in (2.0, 0.2, 0.02, 0.002)]
     assert distances == sorted(distances, reverse=True)
     assert distances[-1] < 0.05 * distances[0]
 

@@ -108,8 +108,8 @@ def test_sides_with_the_same_counts_return_the_same_values(tmp_path: Path) -> No
     path = str(tmp_path / "rows.parquet")
     for task in sides.PARTS:
         result = [sides.measure(name, task, path, path, str(tmp_path), path)["check"]
-                 for name, side in sides.SIDES.items()
-                 if side.same_counts and task in side.tasks]
+                  for name, side in sides.SIDES.items()
+                  if side.same_counts and task in side.tasks]
         assert result.count(result[0]) == len(result) == 3
         assert bool(result[0]) == (task != "fit")
 
@@ -123,7 +123,7 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
     corpus = data.Corpus("rows", path, path, ["a", "b"], {})
     result = accuracy.metrics(corpus, tmp_path / "answers.npz")
     assert result == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
-                                   "log_loss": 5 / 4 * np.log(2)})
+                                    "log_loss": 5 / 4 * np.log(2)})
 
 
 def test_a_run_that_is_resumed_measures_what_is_missing(

@@ -103,7 +103,7 @@ def test_exports_count_the_rows_that_differ() -> None:
 
 def test_a_server_is_measured_by_requests() -> None:
     rows = [{"server": "textnb", "model": "m", "request": "CHECK", "clients": 8,
-              "messages": 1000, "per_second": 412.3, "median": 0.012, "p99": 0.034,
-              "longest": 0.12, "worker_mib": [30.2, 31.0]}]
+             "messages": 1000, "per_second": 412.3, "median": 0.012, "p99": 0.034,
+             "longest": 0.12, "worker_mib": [30.2, 31.0]}]
     assert pages.BLOCKS["served"][1](rows).splitlines()[-1] == (
         "| textnb | m | `CHECK` | 8 | 1,000 | 412 | 12.0 | 34.0 | 120 | 30 to 31 |")

@@ -100,7 +100,7 @@ def test_scores_equal_one_vs_rest_of_scikit_learn(ours, reference, weights):
     whole = TextClassifier(ours).fit(NEWS, sample_weight=weights)
     vectorizer = CountVectorizer(vocabulary=whole.vocabulary_)
     train, test = (vectorizer.transform(frame["text"].fill_null("").to_list())
-                       for frame in (NEWS, TEST))
+                   for frame in (NEWS, TEST))
     predicted = [{*labels} for labels in whole.predict(TEST["text"])]
     for k, topic in enumerate(TOPICS):
         oracle = clone(reference).fit(train, TRUTH[:, k], sample_weight=weights)
@@ -411,9 +411,9 @@ def test_the_mail_filter_refuses_a_model_of_lists(tmp_path, listed):
 def test_each_public_function_of_a_fitted_model_is_tested_with_lists():
     of_scores_or_files = {"verify_export", "load"}
     supported = {*EVALUATING, "describe_model", "export_model", "calibrate", "cross_validate",
-               "leave_one_out", "smoothing_path", "validate_online", "write_report"}
+                 "leave_one_out", "smoothing_path", "validate_online", "write_report"}
     with_model = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
-              and {"model", "models", "classifier", "first"} & {*inspect.signature(
+                  and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}
     assert with_model - of_scores_or_files - supported == set()
 

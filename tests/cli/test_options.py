@@ -88,7 +88,7 @@ def values_of_call(run, monkeypatch):
 
         def probe(options, *given):
             values.update({name: getattr(group, name) for group in given
-                            for name in options if hasattr(group, name)})
+                           for name in options if hasattr(group, name)})
 
         groups = command_of(name).groups
         probe.__name__, probe.__annotations__ = name, {

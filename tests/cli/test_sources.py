@@ -34,7 +34,7 @@ def bucket(s3, mail):
     url = "s3://bucket/cli/mail.parquet"
     pl.scan_parquet(mail).sink_parquet(url, storage_options=s3.options)
     return url, [word for name, value in s3.options.items()
-                   for word in ("--read", f"storage_options.{name}={value}")]
+                 for word in ("--read", f"storage_options.{name}={value}")]
 
 
 def test_a_bucket(bucket, check_source, run, mail, folder):

@@ -166,7 +166,7 @@ def test_probabilities_of_labels_are_calibrated(run, files):
     calibration = textnb.calibrate(TextClassifier().fit(NEWS), NEWS)
     assert textnb.load("out.textnb").calibration_ == calibration
     output = json_of(run, "calibrate", "topics.textnb", "tested.csv", *AS_TEXT, "--held-out",
-                    "--dry-run")
+                     "--dry-run")
     assert output["log_loss"]["after"] < output["log_loss"]["before"]
 
 

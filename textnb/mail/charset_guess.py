@@ -28,7 +28,7 @@ _LETTERS = {
 }
 # The names that are usual in mail.
 _MAIL_NAMES = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
-          "cp950": "big5", "big5hkscs": "big5"}
+               "cp950": "big5", "big5hkscs": "big5"}
 _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
                     *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
 # Statistics of a few thousand letters are as good as those of a whole text.

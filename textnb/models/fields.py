@@ -35,7 +35,7 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
     """
     base_names = {name for base in model.__mro__[1:] for name in vars(base)}
     base_names -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
-               for field in fields(base)}
+                   for field in fields(base)}
     known = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
              for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):
