@@ -81,6 +81,12 @@ def test_the_temperature_is_that_of_documents_held_out():
     assert TextClassifier(NBLinear(held_out=0)).fit(SPAM).calibration_ is None
 
 
+def test_a_model_of_the_others_is_found_though_rows_cost_much():
+    # From the optimum of all rows Newton's method does not find it: T would be the largest.
+    model = TextClassifier(NBLinear(loss="log", C=1e9)).fit(NEWS)
+    assert 100 < model.calibration_.temperature < 10_000
+
+
 def test_rare_classes_leave_no_model_without_a_temperature():
     few = pl.DataFrame({"text": ["zebra good news", "zebra", "zebra stripes"], "label": "animals"})
     rare = pl.DataFrame({"text": [f"letter {i} word{i}" for i in range(40)],

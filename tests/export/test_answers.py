@@ -18,7 +18,6 @@ import textnb
 from tests.export.run import checked, exported, read, resealed, run_bundle
 from tests.export.tables import ANSWERING, HOSTILE, SPACED
 from textnb import Calibration, Decision, MultinomialNB, TextClassifier, export_model, verify_export
-from textnb.bayes.features import Length
 from textnb.export import archive
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.program import run_program
@@ -51,8 +50,6 @@ OF_LABELS: dict[str, tuple[dict[str, float], int, int | None]] = {
         ("always", dict.fromkeys(CORN, -math.inf)), ("never", dict.fromkeys(CORN, math.inf)))
     for least, most in ((0, None), (1, None), (0, 1), (1, 1), (1, 2), (3, None))}
 OF_LISTS = [name for name, target in TARGETS.items() if "labels" in target.decides]
-# Targets that have no steps of feature maps, whatever the answer is.
-SIMPLE = [name for name in OF_LISTS if Length not in TARGETS[name].steps]
 programs = pytest.mark.parametrize("to", ["python", pytest.param(
     "javascript", marks=pytest.mark.skipif(shutil.which("node") is None, reason="needs Node"))])
 
@@ -147,10 +144,6 @@ def test_lists_of_any_labels(to: str, labels: list[Any], estimator: Any, tmp_pat
     lists = [[label, labels[n // 2]] if n // 2 < n - 1 else [label]
              for n, label in enumerate(labels)] + [[], labels]
     model = TextClassifier(estimator).fit(texts, lists)
-    if to in SIMPLE and isinstance(estimator, textnb.NBLinear):
-        with pytest.raises(textnb.ExportError, match="step"):
-            export_model(model, tmp_path / "out", to)
-        return
     path = exported(model, tmp_path / "out", to)
     assert checked(path).passed
     assert checked(path, texts).passed

@@ -335,5 +335,5 @@ def test_a_new_setting_of_words_is_refused_until_a_target_knows_it(to, tmp_path,
 
     monkeypatch.setattr("textnb.export.bundle.portable", more)
     with pytest.raises(ExportError, match="max_length=4: this target does not execute it"):
-        textnb.export_model(plain(), tmp_path / "model", to=to)
+        textnb.export_model(plain(), tmp_path / "model", to=to, reads="text")
     assert not list(tmp_path.iterdir())

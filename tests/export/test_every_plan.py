@@ -101,6 +101,18 @@ def test_a_pattern_of_more_than_one_class_is_refused(to, tokenizer, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("to", [to for to in SPLITTING if to != "polars"])
+def test_of_a_tokenizer_that_it_cannot_run_a_target_reads_tokens_and_says_so(to, tmp_path):
+    tokens = pl.DataFrame({"text": [["a", "b"], ["c", "d"]] * 15, "label": ["x", "y"] * 15})
+    other = TextClassifier(tokenizer=tables.NOT_PORTABLE[0])
+    for name, model in (("lists", TextClassifier().fit(tokens)),
+                        ("pattern", other.fit(["ab-bc film", "ax-by film"], ["x", "y"]))):
+        result = export_model(model, tmp_path / name, to)
+        assert result.reads == "terms"
+        assert result.why_tokens.startswith(f"{to}: ")
+        assert checked(result.path).passed
+
+
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_reader_of_the_page_makes_the_models_terms(plan: str, tmp_path: Path) -> None:
     # Of a target that reads tokens: its receiver may split texts by the tables all the same.

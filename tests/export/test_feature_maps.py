@@ -16,7 +16,6 @@ from textnb import ExportError, TextClassifier, Tokenizer, export_model, verify_
 from textnb.bayes.features import Center, FeatureMap, Idf, Length, Presence, Step, Sublinear
 from textnb.export import archive, reduce
 from textnb.export.bundle import Bundle, bundle_of
-from textnb.export.targets.base import EVERY
 from textnb.export.targets.known import TARGETS
 
 FRAME = pl.DataFrame({
@@ -81,11 +80,6 @@ def test_a_target_scores_as_the_form_does_or_refuses(to, reads, name, labels, tm
             k = bundle.labels.index(bundle.positive)
             expected = (expected[:, k] - expected[:, 1 - k])[:, None]
         np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_tables_of_weights_alone_know_presence_alone() -> None:
-    assert {name for name, target in TARGETS.items() if set(target.steps) != set(EVERY)} == {
-        "csv", "npz", "liblinear"}
 
 
 @pytest.mark.parametrize("to", TARGETS)

@@ -112,9 +112,8 @@ _TARGETS = ["json", "csv", "npz", "parquet", "python", "javascript", "c", "sql-s
 _QUICK = {("sms-multinomial-plain", target) for target in _TARGETS if target not in NEEDS} | {
     ("sms-nblinear-plain", "json"), ("topics-multinomial-plain", "npz"),
     ("news-complement-plain", "sql-sqlite")}
-# What a target can't express, and says so: feature maps, tokens, lists of labels.
-_NOT = {*(("sms-nblinear-plain", target) for target in ("csv", "npz", "liblinear")),
-        ("topics-multinomial-plain", "liblinear"), ("sms-multinomial-char_wb", "polars")}
+# What a target can't express, and says so: tokens, lists of labels.
+_NOT = {("topics-multinomial-plain", "liblinear"), ("sms-multinomial-char_wb", "polars")}
 _TWO = {"sms": "spam", "chinese": 1}
 EXPORTS = [
     Export(cell, target, _TWO.get(cell.split("-")[0]) if target == "liblinear" else None,

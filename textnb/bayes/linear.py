@@ -29,7 +29,7 @@ from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned, LeftOutScores, WarmStart
-from textnb.bayes.linear_solver import LinearSolution, LinearSolver
+from textnb.bayes.linear_solver import MAX_LIGHT, LinearSolution, LinearSolver
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales
 from textnb.bayes.solver_rows import SolverRows
@@ -283,7 +283,10 @@ def _scores_of_others(
     judged = features.sparse(canonical(others))
     problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
-    starts = [duals[k].of_rows(~judge) for k in problems.positives]
+    # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
+    # Newton's method converges sooner from zero, and may not converge at all from there.
+    starts = None if model.loss == "log" and problems.cost.max() > MAX_LIGHT else [
+        duals[k].of_rows(~judge) for k in problems.positives]
     for k, solution in problems.solve(starts):
         scores[:, k] = judged @ solution.weights + solution.intercept
     return scores

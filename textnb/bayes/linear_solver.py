@@ -66,7 +66,7 @@ _ROUNDING = 2.0**-52
 # A gain of this share of bias² / 2 does not count.
 _BIAS_SHARE = 1e-12
 # Where rows cost no more than this, margins near those of the optimum are losses near its own.
-_MAX_LIGHT = 1.0
+MAX_LIGHT = 1.0
 # Costs beyond this are approached by this factor at a time. At once, the first models of Newton's
 # method would hold nearly every row, and be too steep for conjugate gradients.
 _COST_FACTOR = 100.0
@@ -217,7 +217,7 @@ class LinearSolver:
 
     def _nearer(self, loops: Any, problem: _Problem, descent: DualPoint) -> DualPoint:
         """If rows cost much, descent goes on until the losses are near those of the optimum."""
-        if problem.cost.max() <= _MAX_LIGHT:
+        if problem.cost.max() <= MAX_LIGHT:
             return descent
         tol, max_passes = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
         range_ = _RANGE * tol

@@ -228,6 +228,8 @@ def export_lines(
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))
+    if result.why_tokens:
+        yield f"note: it reads tokens, not texts. {result.why_tokens.partition('; export the')[0]}"
     unit = {"text": "texts", "terms": "tokens", "features": "features"}[result.reads]
     bundle = f" (and {output}.bundle.zip, which proves it)" if result.single else ""
     weights = quantity(result.weights, "feature" if result.reads == "features" else "term")

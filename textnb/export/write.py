@@ -47,6 +47,9 @@ class Exported:
     precision : dict or None
         Of rounded weights: ``kind``, and ``worst_per_token``, the most by which one token can
         change the difference of two scores, or the score of a label.
+    why_tokens : str
+        Why the target reads tokens and can't split the model's texts; empty if it reads texts, or
+        if tokens were asked for.
     """
 
     path: Path
@@ -58,6 +61,7 @@ class Exported:
     size: int = 0
     answers: tuple[str, ...] = ANSWERS[:1]
     precision: dict[str, Any] | None = None
+    why_tokens: str = ""
 
 
 def export_model(
@@ -81,7 +85,8 @@ def export_model(
         One of two classes: export one ``w`` and ``b``, with scores above 0 for this class.
     reads : {"text", "terms"}, optional
         Whether the target splits texts itself or reads their tokens. By default, the first of these
-        that the target can do.
+        that the target can do for the model's tokenizer; ``why_tokens`` of the result has the
+        reason if it reads tokens although it can split other texts.
     answers : {"scores", "probability", "decision"}, optional
         What the target's file must be able to answer with. Without it, the file answers with all
         that the target and the model have.
@@ -116,10 +121,26 @@ def export_model(
     ('python', [], True)
     """
     target = target_of_path(path) if to is None else target_of(to)
-    tell = progress or (lambda step: None)
+
+    def write(reads: Reads | None) -> Exported:
+        return _export(model, Path(path), target, positive, reads, answers, top, precision,
+                       progress or (lambda step: None))
+
+    try:
+        return write(reads)
+    except ExportError as error:
+        if reads is not None or not error.refuses_tokenizer or "terms" not in target.reads:
+            raise
+        why = str(error)
+    return replace(write("terms"), why_tokens=why)
+
+
+def _export(
+    model: Any, path: Path, target: Target, positive: Any, reads: Reads | None,
+    answers: str | None, top: int | None, precision: Precision, tell: Callable[[str], None],
+) -> Exported:
     tell("collecting weights and golden rows")
     whole = bundle_of(model, _choose_input(target, model, reads), positive)
-    path = Path(path)
     single = bool(target.suffix) and path.suffix == target.suffix
     if path.suffix in {each.suffix for each in TARGETS.values()} - {"", target.suffix}:
         own = model_file(target) if target.suffix else "several files"
@@ -222,8 +243,10 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
     try:
         target.write(bundle, folder / model_file(target))
     except ExportError as error:
-        message = str(error)
-        if error.refuses_tokenizer and "terms" in target.reads:
+        message = f"{target.name}: {error}"
+        if not error.refuses_tokenizer:
+            raise ExportError(message) from None
+        if "terms" in target.reads:
             message += ("; export the form for tokens that you make yourself (--input terms), or "
                         "train with a portable tokenizer, such as the default")
-        raise ExportError(f"{target.name}: {message}") from None
+        raise ExportError.for_tokenizer(message) from None

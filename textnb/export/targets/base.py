@@ -19,9 +19,8 @@ from textnb.export.bundle import ANSWERS, Bundle
 from textnb.text.matrix import CountMatrix
 from textnb.text.tokens import Tokenizer
 
-# SIMPLE: counts or presence, and features less a center. EVERY: all steps of feature maps.
-SIMPLE: tuple[type[Step], ...] = (Presence, Center)
-EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
+# All steps of feature maps.
+EVERY: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
 # The decisions of a target: one class, or the labels above their thresholds.
 ONE: tuple[str, ...] = ("class",)
 LISTS: tuple[str, ...] = (*ONE, "labels")

@@ -23,12 +23,14 @@ from textnb.export.targets.base import (
     EVERY,
     LISTS,
     RANKS,
-    SIMPLE,
     Target,
     TargetAnswers,
     TargetRows,
 )
 from textnb.files.parquet import decode
+
+# The most characters of an array of strings, which are padded to the longest: 64 MiB.
+_MAX_PADDED = 1 << 24
 
 
 class _Weights(Target):
@@ -68,12 +70,13 @@ class Csv(_Weights):
 
     ``class`` (one row per class, in order, but a positive class first), ``above`` (a threshold, if
     the form counts presence), ``intercept``, and ``weight`` (one row per term). Of lists of labels,
-    ``label`` in place of ``class``, and ``threshold``, one number per label.
+    ``label`` in place of ``class``, and ``threshold``, one number per label. A feature map beyond
+    presence is one row of the kind ``features``, with the steps as JSON.
     """
 
     name = "csv"
     suffix = ".csv"
-    steps = SIMPLE
+    steps = EVERY
     needs = "a CSV reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -91,6 +94,8 @@ class Csv(_Weights):
                 rows.writerow(["threshold", "", *bundle.thresholds.tolist()])
             if bundle.above is not None:
                 rows.writerow(["above", bundle.above])
+            if (features := _features_json(bundle)) is not None:
+                rows.writerow(["features", features])
             rows.writerow(["intercept", "", *bundle.intercept.tolist()])
             rows.writerows(["weight", term, *weights] for term, weights
                            in zip(bundle.terms, bundle.weights.tolist(), strict=True))
@@ -104,9 +109,11 @@ class Csv(_Weights):
         intercept = next(values for kind, _, *values in lines if kind == "intercept")
         thresholds = next(([*map(float, values)] for kind, _, *values in lines
                            if kind == "threshold"), None)
-        above = next((float(value) for kind, value, *_ in lines if kind == "above"), None)
+        described: dict[str, Any] = {"above": next(
+            (float(value) for kind, value, *_ in lines if kind == "above"), None)}
+        described |= {kind: json.loads(value) for kind, value, *_ in lines if kind == "features"}
         return score_rows(names, np.array(weights, dtype=np.float64),
-                          list(map(float, intercept)), presence_map(above), rows, bundle,
+                          list(map(float, intercept)), features_of(described), rows, bundle,
                           thresholds)
 
 
@@ -115,13 +122,16 @@ class Npz(_Weights):
 
     ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
     strings, and ``names_ends`` and ``labels_ends`` the end of each string, so that arrays need
-    neither pickle nor padding. All are compressed. ``positive`` is the index of the positive class,
-    or -1. Of lists of labels, ``thresholds`` has a number per label.
+    neither pickle nor padding. ``names_text`` and ``labels_text`` are the same as arrays of
+    strings, where no string ends with NUL, which NumPy would take off, and padding takes little.
+    All are compressed. ``positive`` is the index of the positive class, or -1. Of lists of labels,
+    ``thresholds`` has a number per label. ``features`` has the steps of a feature map beyond
+    presence, as the UTF-8 bytes of JSON.
     """
 
     name = "npz"
     suffix = ".npz"
-    steps = SIMPLE
+    steps = EVERY
     needs = "NumPy"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -135,6 +145,12 @@ class Npz(_Weights):
             packed = [string.encode() for string in strings]
             arrays[name] = np.frombuffer(b"".join(packed), dtype=np.uint8)
             arrays[f"{name}_ends"] = np.cumsum([len(item) for item in packed], dtype=np.int64)
+            longest = max(map(len, strings), default=0)
+            if longest * len(strings) <= _MAX_PADDED and not any(
+                    string.endswith("\0") for string in strings):
+                arrays[f"{name}_text"] = np.array(strings, dtype=f"<U{max(1, longest)}")
+        if (features := _features_json(bundle)) is not None:
+            arrays["features"] = np.frombuffer(features.encode(), dtype=np.uint8)
         with path.open("wb") as file:
             np.savez_compressed(file, **arrays)
 
@@ -143,9 +159,11 @@ class Npz(_Weights):
             raw, ends = arrays["names"].tobytes(), arrays["names_ends"].tolist()
             names = [raw[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
             above = float(arrays["above"])
+            described: dict[str, Any] = {"above": None if np.isnan(above) else above}
+            if "features" in arrays:
+                described["features"] = json.loads(arrays["features"].tobytes())
             return score_rows(names, arrays["weights"], arrays["intercept"],
-                              presence_map(None if np.isnan(above) else above), rows, bundle,
-                              arrays.get("thresholds"))
+                              features_of(described), rows, bundle, arrays.get("thresholds"))
 
 
 class Parquet(_Weights):
@@ -167,6 +185,12 @@ class Parquet(_Weights):
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         return score_rows(names, table.select(columns).to_numpy(), form["intercept"],
                           features_of(form), rows, bundle, None)
+
+
+def _features_json(bundle: Bundle) -> str | None:
+    """The steps of a feature map beyond presence as JSON; None without them."""
+    features = bundle.form.features
+    return None if features.is_simple else json.dumps(features.to_dict(), allow_nan=False)
 
 
 def output_names(bundle: Bundle) -> list[str]:

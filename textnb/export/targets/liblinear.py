@@ -7,7 +7,8 @@ Data are in the format of svmlight, one row per line, with the columns in ascend
 The index of a term is its row in ``weights.parquet`` plus 1, and the value is its count. If the
 form counts presence (``above`` in ``form.json``), the writer of the data must write the value 1 if
 the count is above that number, and leave the index out if not. LIBLINEAR's labels are integers:
-here, the position of the class in the ``classes`` of ``form.json``, counted from 0.
+here, the position of the class in the ``classes`` of ``form.json``, counted from 0. If the form has
+``features``, the value is what these steps make of the row's counts.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from typing import IO
 import numpy as np
 import scipy.sparse as sp
 
+from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, EngineMissing, Target, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, EngineMissing, Target, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
@@ -52,7 +54,7 @@ class Liblinear(Target):
     name = "liblinear"
     suffix = ".model"
     reads = ("terms", "features")
-    steps = SIMPLE
+    steps = EVERY
     needs = f"{PROGRAM} (Debian: apt-get install liblinear-tools)"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -114,7 +116,9 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
 def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """The values of the data file: counts, presence or features, without zeros."""
     values = sp.csr_array(rows.values).astype(np.float64)
-    if bundle.above is not None:
+    if not bundle.form.features.is_simple:
+        values = bundle.form.features.sparse(canonical(values))
+    elif bundle.above is not None:
         values.data = (values.data > bundle.above).astype(np.float64)
     # The program refuses numbers that its C library reports as too small.
     values.data[np.abs(values.data) < _SMALLEST] = 0.0
