@@ -71,7 +71,7 @@ def measure(
 
 def learn(rows: pl.DataFrame, terms: int, file: Path) -> None:
     """Save the default model for mail, with this number of additional terms that no message has."""
-    # Each term is in two messages of 1,000 terms, because the default has min_df=2.
+    # Each term is in two messages. A message has 1,000 terms, as many as a long one.
     names = [f"none{n}" for n in range(terms)] * 2
     more = pl.DataFrame({"tokens": [names[n:n + 1000] for n in range(0, len(names), 1000)]},
                         schema={"tokens": pl.List(pl.String)})
