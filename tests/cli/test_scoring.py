@@ -12,7 +12,10 @@ from textnb import MultinomialNB, TextClassifier
 
 def test_measures_go_to_stdout_and_notes_to_stderr(run, mail, trained):
     ran = run("test", trained, mail).checked()
-    assert ran.out.splitlines()[-1] == "accuracy 1.0000 (6 of 6), macro F1 1.0000"
+    result = textnb.evaluate(textnb.load(trained), MAIL)
+    assert ran.out.splitlines()[-1] == (
+        f"accuracy 1.0000 (6 of 6), macro F1 1.0000, log loss {result.log_loss:.4f}, "
+        f"ROC AUC {result.roc_auc:.4f}")
     assert cells(ran.out) == [
         ["class", "precision", "recall", "f1", "documents"],
         ["ham", "1.000", "1.000", "1.000", "3"], ["spam", "1.000", "1.000", "1.000", "3"],

@@ -197,8 +197,8 @@ def test_the_result_is_ready_for_json():
     rows = pl.DataFrame({"text": ["aa", "aa bb"], "label": ["a", "x"]})
     result = evaluate(STRICT, rows).to_dict()
     assert json.loads(json.dumps(result, allow_nan=False)) == result == {
-        "documents": 2, "accuracy": 0.5, "macro_f1": 0.5, "impossible": 1, "unknown_labels": ["x"],
-        "textless": 0,
+        "documents": 2, "accuracy": 0.5, "macro_f1": 0.5, "log_loss": 0.0, "roc_auc": None,
+        "impossible": 1, "unknown_labels": ["x"], "textless": 0,
         "classes": [
             {"class": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "documents": 1},
             {"class": "x", "precision": None, "recall": 0.0, "f1": 0.0, "documents": 1}],
@@ -206,6 +206,18 @@ def test_the_result_is_ready_for_json():
         "novelty": {"verdict": "unknown", "rows": 1, "expected": 0.0, "found": 0,
                     "share_learned": None},
     }
+
+
+@pytest.mark.parametrize("classes", ["ab", "abc"])
+def test_log_loss_and_area_are_those_of_scikit_learn(classes):
+    rows = frame_of([*classes * 10], [*classes * 8, *classes[::-1] * 2])
+    model = TextClassifier().fit([f"word{name}" for name in classes], list(classes))
+    result, chances = evaluate(model, rows), model.predict_proba(rows)
+    assert result.log_loss == pytest.approx(metrics.log_loss(rows["label"], chances), rel=1e-10)
+    assert result.roc_auc == (None if len(classes) > 2 else pytest.approx(
+        metrics.roc_auc_score(rows["label"] == "b", chances[:, 1]), rel=1e-10))
+    assert result.predicted_names == [*classes, "(impossible)"]
+    assert result.confusion.shape[1] == len(result.predicted_names)
 
 
 def test_progress_counts_the_rows():

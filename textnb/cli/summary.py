@@ -136,7 +136,12 @@ def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
 
 def test_lines(result: Tested) -> Iterator[str]:
     """Measures on labelled rows, with the model's decision if it has one."""
-    yield from evaluation_lines(result.result)
+    measures = [("log loss", getattr(result.result, "log_loss", None)),
+                ("ROC AUC", getattr(result.result, "roc_auc", None))]
+    first, *more = evaluation_lines(result.result)
+    yield ", ".join([first, *(f"{name} {value:.4f}" for name, value in measures
+                              if value is not None)])
+    yield from more
     decided = getattr(result.result, "decided", None)
     if decided is not None:
         yield "by the model's decision: " + ", ".join(

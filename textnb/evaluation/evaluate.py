@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.decision import choose_labels
+from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError
-from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.held_out import HeldOut, probability_measures
 from textnb.evaluation.indicators import of_mask, stack
 from textnb.evaluation.labelled import (
     LABEL,
@@ -101,15 +101,26 @@ def evaluate(
     if fitted is not None and fitted.is_multilabel:
         return score_lists(fitted, frame, progress).evaluation
     classes = _classes(model)
+    parts = list[pl.DataFrame]()
+
+    def counted(held_out: Iterable[HeldOut], decision: Decision | None) -> Iterator[HeldOut]:
+        for held in held_out:
+            parts.append(held.pairs(decision))
+            yield held
+
     if fitted is None:
-        parts = [held.pairs() for held in _scored_tables(model, frame, progress)]
-        return evaluation(pl.concat(parts), classes)
-    watch, parts = ScoringWatch(fitted), []
-    for batch, counts, held in scored_batches(fitted, frame, progress):
-        watch.add(batch, counts, held.actual)
-        parts.append(held.calibrated(fitted.calibration).pairs(fitted.decision))
+        measures = probability_measures(counted(_scored_tables(model, frame, progress), None))
+        return replace(evaluation(pl.concat(parts), classes), **measures)
+    watch = ScoringWatch(fitted)
+
+    def watched() -> Iterator[HeldOut]:
+        for batch, counts, held in scored_batches(fitted, frame, progress):
+            watch.add(batch, counts, held.actual)
+            yield held.calibrated(fitted.calibration)
+
+    measures = probability_measures(counted(watched(), fitted.decision))
     watch.warn()
-    return replace(evaluation(pl.concat(parts), classes, fitted.decision),
+    return replace(evaluation(pl.concat(parts), classes, fitted.decision), **measures,
                    novelty=watch.novelty.result, textless=watch.coverage.textless)
 
 

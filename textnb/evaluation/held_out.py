@@ -6,7 +6,8 @@ folds, or from leave-one-out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -360,7 +361,8 @@ class HeldOut:
             raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
                             "that is none of the model's classes; evaluate(model, frame) counts "
                             "them and names their labels")
-        return evaluation(self.pairs(decision), classes, decision)
+        return replace(evaluation(self.pairs(decision), classes, decision),
+                       **probability_measures([self]))
 
     def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
         """The numbers ``n`` of documents by their label and answers, where each has one label.
@@ -521,3 +523,22 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
     if of_lists and held.link == "softmax":
         raise ParameterError("these documents have one label each: `predicted` is their class, "
                              "and evaluate(decision) measures a decision")
+
+
+def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
+    """``log_loss`` and ``roc_auc`` of `Evaluation`, of documents that come in parts."""
+    logs, odds, positive = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.bool_)]
+    n_classes = 0
+    for part in parts:
+        rows, n_classes = part.judged, len(part.classes)
+        logs.append(part.log_probability()[rows])
+        if n_classes == 2:
+            odds.append(part.fair_odds[rows, 1])
+            positive.append(part.actual[rows] == 1)
+    own, is_positive = np.concatenate(logs), np.concatenate(positive)
+    if not len(own) or n_classes < 2:
+        return {"log_loss": None, "roc_auc": None}
+    # The exact sum does not depend on the order of the rows.
+    return {"log_loss": -math.fsum(own) / len(own),
+            "roc_auc": roc(is_positive, np.concatenate(odds)).auc
+            if 0 < is_positive.sum() < len(is_positive) else None}

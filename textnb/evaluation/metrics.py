@@ -42,6 +42,7 @@ class Evaluation:
     confusion : int64 (n_classes, n_classes + 1)
         Documents by label (rows, in the order of ``per_class``) and prediction (columns, the
         same order); the last column counts rows that are impossible under every class.
+        ``predicted_names`` has the names of the columns.
     unknown_labels : list
         Labels of the test set that the model does not know.
     decisions : DataFrame or None
@@ -52,6 +53,12 @@ class Evaluation:
         For a model of texts: whether it has learned these rows, judged by their terms.
     textless : int
         Documents whose texts are null, empty or only white space; they are scored like all others.
+    log_loss : float or None
+        Mean of -log P(label | document), base e, calibrated if the model is, over the documents
+        whose label the model knows; None without one, or with one class.
+    roc_auc : float or None
+        With two classes, the area under the ROC curve, the same for either; None if only one of
+        them occurs.
     """
 
     documents: int
@@ -64,6 +71,8 @@ class Evaluation:
     positive: Any = None
     novelty: Novelty | None = None
     textless: int = 0
+    log_loss: float | None = None
+    roc_auc: float | None = None
 
     def __repr__(self) -> str:
         return (f"Evaluation({quantity(self.documents, 'document')}, "
@@ -72,7 +81,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         names = self.per_class["class"].to_list()
-        impossible = ["(impossible)"] if self.impossible else []
+        columns = self.predicted_names if self.impossible else names
         decided = self.decided
         return notebook.box(
             repr(self),
@@ -81,7 +90,7 @@ class Evaluation:
             "" if decided is None else notebook.table(
                 ["decision", "documents"],
                 [(name.replace("_", " "), n) for name, n in decided.items()]),
-            notebook.matrix(names, self.confusion.tolist(), [*names, *impossible],
+            notebook.matrix(names, self.confusion.tolist(), columns,
                             "Documents by label (rows) and prediction (columns)"))
 
     @property
@@ -115,6 +124,11 @@ class Evaluation:
                        positive=decision.positive)
 
     @property
+    def predicted_names(self) -> list[Any]:
+        """The columns of ``confusion``: the classes, and "(impossible)"."""
+        return [*self.per_class["class"].to_list(), "(impossible)"]
+
+    @property
     def impossible(self) -> int:
         """Documents that are impossible under every class (``l = 0``)."""
         return int(self.confusion[:, -1].sum())
@@ -142,6 +156,8 @@ class Evaluation:
             "documents": self.documents,
             "accuracy": self.accuracy,
             "macro_f1": self.macro_f1,
+            "log_loss": self.log_loss,
+            "roc_auc": self.roc_auc,
             "impossible": self.impossible,
             "unknown_labels": self.unknown_labels,
             "textless": self.textless,

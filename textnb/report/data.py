@@ -19,7 +19,7 @@ from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.evaluate import scan_for, score_held_out_of, score_lists
-from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.held_out import HeldOut, probability_measures
 from textnb.evaluation.labelled import in_classes, known_labels
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation, evaluation
@@ -264,7 +264,8 @@ def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Score
     posterior = held.calibrated(getattr(model, "calibration_", None))
     decision = getattr(model, "decision_", None)
     result = replace(evaluation(posterior.pairs(decision), classes, decision), novelty=held.novelty,
-                     textless=0 if coverage is None else coverage.textless)
+                     textless=0 if coverage is None else coverage.textless,
+                     **probability_measures([replace(posterior, without_class=None)]))
     answers = held.predicted if decision is None else decision.decide(
         log_odds(posterior.scores), classes.to_list())
     return Scored(model, result, held, posterior, answers, held.predicted == held.actual,
