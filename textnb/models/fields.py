@@ -13,10 +13,10 @@ from textnb.runtime.settings import Setting, declared, type_of
 RESERVED = frozenset({
     "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
-    "label", "label_columns", "label_separator", "lowercase",
-    "max_df", "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
-    "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator", "set",
-    "sklearn", "spam_class", "stop_words", "storage_options", "strip_accents",
+    "label", "label_columns", "label_separator", "leaves_out", "lowercase", "max_df",
+    "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
+    "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator",
+    "set", "sklearn", "spam_class", "stop_words", "storage_options", "strip_accents",
     "subfolders", "text", "token_columns", "tokenizer", "unspaced", "vocabulary", "warm_start",
     "weight", "where"})
 # Types that the command line, jobs and model files can read.
