@@ -33,6 +33,40 @@ _LESS_MEMORY = (
     "numbers of rows; or work where more memory is free")
 _FEWER_TERMS = "Load it where there is more, or train it with fewer terms ({memory_limit})"
 _MOST_LISTED = 100
+# What is for one label per document only: where a user meets it, and why. The page *Several labels
+# per document* lists it, and what is not here can't refuse lists of labels.
+ONE_LABEL = {
+    "a mail filter": ("`filter`, `serve`, `MailFilter`", "it tells spam from the rest"),
+    "a threshold for one class": (
+        "`threshold` with `--class`, `--max-false-positives`, `--max-false-negatives` or "
+        "`--min-probability`, these keys of `[decision]`, `Decision(positive=...)`",
+        "each label has a threshold of its own"),
+    "a measure of classes that exclude each other": (
+        "`choose_threshold`, `HeldOut.log_odds` and the like",
+        "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')"),
+    "a class of validation in order": (
+        "`validate_online` with `positive` or `max_false_positive_rate`",
+        "the thresholds of each model decide; `evaluate().rates` and `roca` of the result measure "
+        "a label"),
+    "one w and b": ("`export --positive`, `positive` of `[[exports]]`",
+                    "they are the difference of two classes, and each label has its own"),
+    "a sample of rows for updates": (
+        "`train --keep-sample`", "its weights are refitted for classes that exclude each other"),
+    "counting beside weights": (
+        "`update` and `forget` of `NBLinear`", "train again with all rows, from the weights of "
+        "this model (`--warm-start`)"),
+    "a smoothing path of other documents": (
+        "`smoothing_path(model, test=rows)`", "leave out rows that the model learned"),
+    "a calibration without lengths": (
+        "`calibrate --no-length`", "each label has a sigmoid, in which lengths have no part"),
+    "estimator_": ("`TextClassifier.estimator_`",
+                   "linear_form() has the weights of all labels"),
+    "leaving rows out by subtraction": (
+        "`leave_out` of estimators of counts", "leave_one_out(model, rows) does it with a "
+        "TextClassifier"),
+    "an answer's margin": ("`update --within`, `mistakes(..., within=2)`",
+                           "each label has a margin of its own"),
+}
 
 
 class Mention:
@@ -162,8 +196,23 @@ class ParameterError(TextnbError, ValueError):
     """A setting is out of its range."""
 
     @classmethod
-    def multilabel(cls, what: str) -> Self:
-        return cls(f"{what} is for one label per document, not for lists of labels")
+    def multilabel(cls, what: str, setting: str | None = None) -> Self:
+        """An error for lists of labels where rows must have one each.
+
+        Parameters
+        ----------
+        what : str
+            A key of `ONE_LABEL`.
+        setting : str, optional
+            The setting that asks for it.
+        """
+        return cls.naming(
+            "{what} is for one label per document, not for lists of labels: {why}",
+            what=what if setting is None else Mention(setting), why=ONE_LABEL[what][1])
+
+    @classmethod
+    def model_of_one_label(cls, model: str) -> Self:
+        return cls(f"{model} is for one label per document, not for lists of labels")
 
     @classmethod
     def out_of_range(cls, name: str, expected: str, got: object) -> ParameterError:

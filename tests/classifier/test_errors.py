@@ -159,7 +159,7 @@ ERRORS = [
     (lambda: MULTILABEL.set_decision(Decision(dict.fromkeys(TOPICS[1:], 0.0))), ParameterError,
      "the decision has 4 thresholds"),
     (lambda: MULTILABEL.set_decision(Decision(dict.fromkeys(TOPICS, 0.0), "corn")), ParameterError,
-     "a decision for one class"),
+     "a threshold for one class"),
     (lambda: SINGLE.set_decision(Decision({"ham": 0.0, "spam": 0.0}, at_least=1)), ParameterError,
      "at_least and at_most are for lists"),
     *((lambda ranks=ranks: Decision({"a": 0.0}, **ranks), ParameterError, r"at_least|at_most")

@@ -186,6 +186,35 @@ def test_validate_names_its_method(run, files, words, method):
         assert answer["documents"] == NEWS.height
 
 
+def test_one_label_is_compared_with_the_rest(run, files):
+    has, called = (pl.Series(lists).list.contains("Sports") for lists in (
+        TESTED["label"], MODEL.predict(TESTED)["predicted"]))
+    answer = json_of(run, "test", "topics.textnb", "tested.ndjson", "--positive", "Sports")
+    assert answer["rates"].items() >= {
+        "true_positives": (has & called).sum(), "false_positives": (~has & called).sum(),
+        "false_negatives": (has & ~called).sum(), "true_negatives": (~has & ~called).sum()}.items()
+    assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(
+        MODEL, TESTED, "Sports").auc
+    held = textnb.cross_validate(MODEL, NEWS)
+    for words, scored in ((["--folds", "5"], held), (
+            ["--online"], textnb.validate_online(MODEL, NEWS, None))):
+        shown = json_of(run, "validate", "topics.textnb", "news.parquet", "--positive", "Sports",
+                        *words)
+        assert shown["rates"] == scored.evaluate().rates("Sports").to_dict()
+        assert shown["roca"] == scored.roca("Sports")
+    assert "unknown value 'Sprots' - did you mean 'Sports'" in run(
+        "test", "topics.textnb", "tested.ndjson", "--positive", "Sprots").checked(2).err
+
+
+@pytest.mark.parametrize(("words", "named"), [
+    (["--model", "nblr"], "NBLogisticRegression"), (["--keep-sample", "9"], "--keep-sample"),
+    (["--false-positives", "0.1"], "--false-positives")])
+def test_training_that_is_for_one_label_is_refused_by_name(run, files, words, named):
+    model = () if "--model" in words else ("--model", "nblinear", "--set", "idf=false")
+    ran = run("train", "news.parquet", *model, *words, "-o", "x.textnb").checked(2)
+    assert f"error: {named} is for one label per document" in ran.err
+
+
 def test_drift_names_labels(run, files):
     answer = json_of(run, "drift", "topics.textnb", "tested.ndjson", "--reference", "tested.ndjson")
     assert answer["verdict"] == "nothing drifted"

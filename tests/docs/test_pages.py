@@ -152,3 +152,19 @@ def test_a_block_that_is_wrong_is_seen():
         run_command(Command("echo one", "two"), Path(), "page")
     with pytest.raises(AssertionError, match="false"):
         run_command(Command("false", ""), Path(), "page")
+
+
+def test_a_page_lists_all_that_refuses_lists_of_labels():
+    from textnb.errors import ONE_LABEL
+    from textnb.export.targets.known import TARGETS
+    from textnb.models.known import MODELS
+
+    models = [model.name for model in MODELS if model.of_terms and not model.learns_labels]
+    targets = [name for name, target in TARGETS.items() if "labels" not in target.decides]
+    rows = [("models", ", ".join(f"`{name}`" for name in models), "they compare classes"),
+            ("models of feature tables", "`TableClassifier`", "a row has one class"),
+            ("export targets", ", ".join(f"`{name}`" for name in targets),
+             "they answer with one class"),
+            *((what, *facts) for what, facts in ONE_LABEL.items())]
+    page = (ROOT / "docs/how-to/topics.md").read_text("utf-8")
+    assert page.endswith("".join(f"- {what} ({where}): {why}.\n" for what, where, why in rows))

@@ -423,6 +423,7 @@ def test_the_command_writes_a_page_of_lists(run, folder):
     assert "micro F1" in ran.out
     assert "topics.textnb on tested.ndjson" in (folder / "report.html").read_text("utf-8")
     assert "repeat a training row" in (folder / "report.html").read_text("utf-8")
-    refused = run("test", "topics.textnb", "tested.ndjson", "--report", "x.html",
-                  "--positive", "corn")
-    assert "for one label per document" in refused.checked(2).err
+    run("test", "topics.textnb", "tested.ndjson", "--report", "one.html", "--positive",
+        "corn").checked()
+    assert "corn against the rest where decisions are made" in (
+        folder / "one.html").read_text("utf-8")

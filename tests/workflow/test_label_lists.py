@@ -88,7 +88,7 @@ def test_rows_get_the_number_of_labels_that_is_asked_for(folder):
 
 @pytest.mark.parametrize(("key", "message"), [
     *((key, r"\w+\.\w+.* is for one label per document") for key in (
-        "decision={min_probability=0.5}", "test.positive=World",
+        "decision={min_probability=0.5}",
         "decision={max_false_positive_rate=0.1, positive='World'}",
         "exports=[{file='w.json', positive='World'}]")),
     ("exports=[{file='t.model', to='liblinear'}]", "one class"),

@@ -168,7 +168,7 @@ class Decision:
     ) -> None:
         """Raise ParameterError if the thresholds are not for the scores of a model."""
         if is_multilabel and self.positive is not None:
-            raise ParameterError.multilabel("a decision for one class")
+            raise ParameterError.multilabel("a threshold for one class")
         if not is_multilabel and self.ranks:
             raise ParameterError.naming(
                 "{at_least} and {at_most} are for lists of labels, and a document of this "

@@ -91,7 +91,7 @@ def check_labels(model: Any, n_features: int, l: Any = None) -> None:
         The smoothing parameter that was chosen, if the model's is "auto".
     """
     if not model.learns_labels:
-        raise ParameterError.multilabel(model.name or "this model")
+        raise ParameterError.model_of_one_label(model.name or "this model")
     if np.min(as_smoothing(model.l if l is None else l, n_features)) <= 0:
         raise ParameterError.naming(
             "{l} must be above 0 where documents have lists of labels: with 0, a term that a label "

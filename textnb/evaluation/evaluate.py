@@ -253,7 +253,7 @@ def mistakes(
     """
     fitted = check_texts(model)
     if within is not None:
-        check_one_label(fitted, "within")
+        check_one_label(fitted, "an answer's margin", "within")
         _check_within(within, len(fitted.classes))
     names, label = fitted.columns, fitted.label
     lazy = fitted.scan(select_columns(frame, [*names, label]))

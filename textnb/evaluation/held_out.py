@@ -485,6 +485,8 @@ class HeldOut:
     def against_rest(self, positive: Any) -> tuple[NDArray[np.bool_], Floats]:
         """Which documents belong to a class, and the log-odds of the class: (n_documents,).
 
+        Of lists of labels, which have a label, and its scores.
+
         Raises
         ------
         ParameterError
@@ -492,15 +494,16 @@ class HeldOut:
         DataError
             If all documents are positive, or none is.
         """
-        check_held_out(self)
-        check_positive(self.classes.tolist(), positive)
+        classes, lists = self.classes.tolist(), self.link == "sigmoid"
+        (check_class if lists else check_positive)(classes, positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
-        has = self.actual == self.classes.tolist().index(positive)
+        k = classes.index(positive)
+        has = self.actual[:, k] if lists else self.actual == k
         if has.all() or not has.any():
             raise DataError(f"documents of {positive!r} and others are needed; all are "
                             f"{'of it' if has.any() else 'others'}")
-        return has, self.log_odds(positive)
+        return has, self.scores[:, k] if lists else self.odds[:, k]
 
 
 def check_held_out(held: Any, of_lists: bool | None = False) -> None:
@@ -517,9 +520,7 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
     if of_lists is False and held.link == "sigmoid":
-        raise MissingAttributeError(
-            "these are scores of lists of labels, and this is for one label per document: "
-            "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
+        raise MissingAttributeError.multilabel("a measure of classes that exclude each other")
     if of_lists and held.link == "softmax":
         raise ParameterError("these documents have one label each: `predicted` is their class, "
                              "and evaluate(decision) measures a decision")

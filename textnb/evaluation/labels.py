@@ -18,9 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, quantity
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.indicators import confused, indicator, measures, measures_of_labels
 from textnb.evaluation.novelty import Novelty, evidence_of
+from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
 from textnb.scoring.columns import best_columns
 
@@ -107,6 +108,22 @@ class LabelEvaluation:
         return notebook.box(repr(self), *(
             notebook.table(table.columns, table.head(notebook.ROWS).rows(), caption, table.height)
             for caption, table in tables.items()))
+
+    def rates(self, positive: Any) -> Rates:
+        """Counts and rates of one label: of the documents with it against those without.
+
+        Raises
+        ------
+        ParameterError
+            If no document has that label, and the model does not know it.
+        """
+        names = self.labels["label"].to_list()
+        if positive not in names:
+            raise ParameterError.unknown_choice("positive", positive, names)
+        row = self.labels.row(names.index(positive), named=True)
+        hits = round((row["precision"] or 0.0) * row["predicted"])
+        wrong, missed = row["predicted"] - hits, row["documents"] - hits
+        return Rates(hits, wrong, missed, self.documents - hits - wrong - missed)
 
     def to_dict(self) -> dict[str, Any]:
         """All measures, ready for JSON."""

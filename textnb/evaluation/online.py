@@ -174,7 +174,7 @@ def validate_online(
             for name, given in (("positive", positive),
                                 ("max_false_positive_rate", max_false_positive_rate)):
                 if given is not None:
-                    raise ParameterError.multilabel(name)
+                    raise ParameterError.multilabel("a class of validation in order", name)
         else:
             positive = "spam" if positive is None else positive
             check_positive(labels.classes.tolist(), positive)

@@ -104,7 +104,7 @@ class Bundle:
             raise ExportError("a class has prior 0, hence an infinite intercept, which other "
                               "systems can't hold; drop the class, or train with priors above 0")
         if self.positive is not None and self.is_multilabel:
-            raise ParameterError.multilabel("positive")
+            raise ParameterError.multilabel("one w and b", "positive")
         if self.positive is not None:
             form.binary(self.positive)
         if self.decision is not None:

@@ -238,17 +238,18 @@ def fitted_texts(model: Any) -> Fitted | None:
     return state if isinstance(state, Fitted) else None
 
 
-def check_one_label(fitted: Fitted, subject: str) -> Fitted:
+def check_one_label(fitted: Fitted, what: str, setting: str | None = None) -> Fitted:
     """The same model; ParameterError if documents have lists of labels.
 
     Parameters
     ----------
     fitted : Fitted
-    subject : str
-        The step that does not support them, as the subject of a sentence.
+    what : str
+    setting : str, optional
+        See `ParameterError.multilabel`.
     """
     if fitted.is_multilabel:
-        raise ParameterError.multilabel(subject)
+        raise ParameterError.multilabel(what, setting)
     return fitted
 
 

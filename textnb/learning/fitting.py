@@ -275,7 +275,8 @@ def labelled_batches(
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
     of_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
     if of_lists and not settings.model.learns_labels:
-        raise ParameterError.multilabel(settings.model.name or type(settings.model).__name__)
+        raise ParameterError.model_of_one_label(
+            settings.model.name or type(settings.model).__name__)
     frames = batches(frame, columns, progress=progress)
     return LabelledBatches(
         frames if blank is None else blank.of(frames), settings.count_spec, weight)

@@ -51,7 +51,7 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
 
 def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:
     """The model with a sample of the rows that it was fitted to."""
-    check_one_label(fitted, "keep_sample")
+    check_one_label(fitted, "a sample of rows for updates", "keep_sample")
     return replace(fitted, sample=RowSample.of(
         int(max_rows), _apply_presence(fitted.settings, counts), labels.codes, fitted.form))
 

@@ -55,8 +55,7 @@ def write_report(
     Returns
     -------
     Evaluation
-        The same as `evaluate` returns: of a model of lists of labels `LabelEvaluation`;
-        ``positive`` is not for it.
+        The same as `evaluate` returns: of a model of lists of labels `LabelEvaluation`.
 
     Raises
     ------
@@ -81,8 +80,6 @@ def write_report(
     check_target(path)
     check_is_fitted(model)
     lists = isinstance(model, TextClassifier) and model.fitted_.is_multilabel
-    if lists and positive is not None:
-        raise ParameterError.multilabel("positive of a report")
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, classes)

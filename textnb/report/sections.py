@@ -231,7 +231,8 @@ def _curve_section(scored: Scored, positive: Any) -> Section:
         columns = [rates.to_dict() for _, rates in marks.values()]
         tables = [Table(
             f"{names[0]} against the rest where decisions are made", ["", *marks],
-            [["log-odds at least", *(number(at, 2) for at, _ in marks.values())],
+            [["score above" if scored.of_lists else "log-odds at least",
+              *(number(at, 2) for at, _ in marks.values())],
              *([measure.replace("_", " "), *(f"{column[measure]:,}" if isinstance(
                  column[measure], int) else percent(column[measure]) for column in columns)]
                for measure in columns[0])],
@@ -246,6 +247,9 @@ def _range(values: Iterable[float]) -> str:
 
 def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
     """Thresholds and rates for the most probable class, and for the model's decision."""
+    if scored.of_lists:
+        assert scored.thresholds is not None
+        return {"decision": (float(scored.thresholds[k]), scored.rates(k))}
     cut = 0.0 if len(scored.classes) == 2 else np.nan
     marks = {"most probable": (cut, rates_of(scored.has(k), scored.held.predicted == k))}
     if scored.thresholds is not None:

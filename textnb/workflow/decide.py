@@ -24,8 +24,8 @@ from textnb.evaluation.labelled import held_out
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.novelty import evidence_of
 from textnb.frames.batches import Progress
-from textnb.learning.fitted import Fitted
-from textnb.workflow.models import check_one_label, class_named
+from textnb.learning.fitted import Fitted, check_one_label
+from textnb.workflow.models import class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
@@ -91,7 +91,8 @@ def calibrate(fitted: Fitted, held: Any, options: CalibrateOptions) -> Calibrate
 
 def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
     """Raises ParameterError for options that the labels do not allow."""
-    check_one_label(fitted, length_aware=None if options.length_aware else False)
+    if not options.length_aware:
+        check_one_label(fitted, "a calibration without lengths", "length_aware")
 
 
 def check_decision(fitted: Fitted, options: DecideOptions) -> None:

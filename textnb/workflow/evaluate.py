@@ -13,7 +13,7 @@ from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
-from textnb.workflow.models import AnyModel, check_one_label, class_named, classes_of, text_columns
+from textnb.workflow.models import AnyModel, class_named, classes_of, text_columns
 from textnb.workflow.options import TestOptions
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Tested:
     def rates(self) -> dict[str, Any] | None:
         """Rates of errors of the class against the rest."""
         return self.result.rates(self.positive).to_dict() if (
-            isinstance(self.result, Evaluation) and self.positive is not None) else None
+            self.positive is not None) else None
 
     def to_dict(self) -> dict[str, Any]:
         values = {**self.result.to_dict(), **self.probabilities}
@@ -55,7 +55,6 @@ class Tested:
 
 def check_test(model: AnyModel, options: TestOptions) -> Any:
     """The class against the rest; raises ParameterError if there is none of its name."""
-    check_one_label(model, positive=options.positive)
     return None if options.positive is None else class_named(
         options.positive, classes_of(model), "positive")
 

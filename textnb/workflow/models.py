@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from textnb.errors import Mention, ParameterError
+from textnb.errors import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,11 +101,3 @@ def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
             raise ParameterError.out_of_range(what, "an integer of 64 bits", name)
         return int(name)
     return name
-
-
-def check_one_label(model: AnyModel, **settings: Any) -> None:
-    """Raises ParameterError for settings that are given if rows have lists of labels."""
-    for name, value in settings.items():
-        if value is not None and holds_lists(model):
-            raise ParameterError.naming(
-                "{one} is for one label per document, not for lists of labels", one=Mention(name))

@@ -352,9 +352,10 @@ class DecideOptions:
                   "min_probability")
         for name in of_one if is_multilabel else ("by", "at_least", "at_most"):
             if getattr(self, name) is not None:
-                what = ("is for one label per document, not for lists of labels" if is_multilabel
-                        else "is for lists of labels, and a row has one label here")
-                raise ParameterError.naming("{one} {what}", one=Mention(name), what=what)
+                if is_multilabel:
+                    raise ParameterError.multilabel("a threshold for one class", name)
+                raise ParameterError.naming("{one} is for lists of labels, and a row has one label "
+                                            "here", one=Mention(name))
         if not is_multilabel and self.costs is not None and self.positive is None:
             raise ParameterError.naming(
                 "{costs} needs {positive}: the class whose errors are counted")

@@ -201,9 +201,8 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     check_columns(job, learned.collect_schema())
     is_multilabel = isinstance(learned.collect_schema()[label], pl.List)
     _check_kind_of_labels(job, is_multilabel)
-    if is_multilabel:
-        return
-    known = learned.select(pl.col(label).unique()).collect()[label]
+    labels = pl.col(label).explode() if is_multilabel else pl.col(label)
+    known = learned.select(labels.unique()).collect()[label]
     names = (known.cast(pl.String) if known.dtype in (pl.Categorical, pl.Enum)
              else known).drop_nulls().sort().to_list()
     for key, positive in _classes_named(job).items():
@@ -224,9 +223,9 @@ def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
         (job.decision or DecideOptions()).check_labels(is_multilabel=is_multilabel)
     except ParameterError as error:
         raise ParameterError(f"decision.{error}") from None
-    for key, positive in _classes_named(job).items():
-        if is_multilabel and positive is not None:
-            raise ParameterError.multilabel(key)
+    for k, each in enumerate(job.exports):
+        if is_multilabel and each.positive is not None:
+            raise ParameterError.multilabel("one w and b", f"exports.{k}.positive")
 
 
 def _check_answer_names(job: Job, rows: RowFiles) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 from textnb.errors import Mention, ParameterError, TextnbError
 from textnb.frames.batches import Progress
 from textnb.frames.scan import is_mail
+from textnb.learning.fitted import check_one_label
 from textnb.learning.fitting import check_start, fit
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.refitting import check_keep_sample
@@ -222,6 +223,7 @@ def _with_threshold(fitted: Any, options: TrainOptions) -> Trained:
 
     learning = options.learning
     try:
+        check_one_label(fitted, "a threshold for one class", "false_positives")
         spam = class_named(learning.spam_class or SPAM, fitted.classes, "spam_class")
         return Trained(decide_by_fit(fitted, spam, options.false_positives,
                                      confidence=learning.confidence))

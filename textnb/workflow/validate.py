@@ -18,7 +18,7 @@ from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
 from textnb.selection.splits import split
 from textnb.text.tokens import Tokenizer
-from textnb.workflow.models import check_one_label, class_named
+from textnb.workflow.models import class_named
 from textnb.workflow.options import FoldOptions, ValidateOptions
 
 
@@ -47,12 +47,11 @@ class Validated:
 
     def to_dict(self) -> dict[str, Any]:
         held, result = self.held, self.result
-        if not isinstance(result, Evaluation):
-            return {"method": held.method, **result.to_dict(), "copies_learned": self.copies}
-        answer = {"method": held.method, **result.to_dict(), "log_loss": held.log_loss,
-                  "calibrated": held.is_calibrated, "not_judged": held.not_judged,
-                  "copies_learned": self.copies}
-        if held.folds is not None:
+        answer = {"method": held.method, **result.to_dict(), "copies_learned": self.copies}
+        if isinstance(result, Evaluation):
+            answer |= {"log_loss": held.log_loss, "calibrated": held.is_calibrated,
+                       "not_judged": held.not_judged}
+        if held.folds is not None and isinstance(result, Evaluation):
             table = held.accuracy_by_fold()
             answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
                        "accuracy_standard_deviation": table["accuracy"].std()}
@@ -81,7 +80,6 @@ def validate(
         If an option is out of its range, or has no effect.
     """
     options.check()
-    check_one_label(fitted, positive=options.positive)
     if options.smoothing is not None:
         from textnb.evaluation.smoothing import smoothing_path
 
@@ -109,13 +107,15 @@ def _validate_online(
 ) -> Any:
     from textnb.evaluation.online import validate_online
 
-    positive = None if fitted.is_multilabel else class_named(
-        "spam" if options.positive is None else options.positive, fitted.classes, "positive")
+    named = options.positive
+    if named is None and not fitted.is_multilabel:
+        named = "spam"
+    positive = None if named is None else class_named(named, fitted.classes, "positive")
     result = validate_online(
-        fitted, frame, positive, time=options.time, block=options.block, delay=options.delay,
-        feedback=options.feedback, seed=options.seed,
+        fitted, frame, None if fitted.is_multilabel else positive, time=options.time,
+        block=options.block, delay=options.delay, feedback=options.feedback, seed=options.seed,
         max_false_positive_rate=rate_of(fitted, positive), progress=progress)
-    return Validated(result, 0, None) if isinstance(result, HeldOut) else result
+    return Validated(result, 0, positive) if isinstance(result, HeldOut) else result
 
 
 def rate_of(fitted: Fitted, positive: Any) -> float | None:
