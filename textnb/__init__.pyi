@@ -33,7 +33,7 @@ from textnb.evaluation.decisions import choose_threshold as choose_threshold
 from textnb.evaluation.drift import drift as drift
 from textnb.evaluation.duplicates import find_duplicates as find_duplicates
 from textnb.evaluation.evaluate import evaluate as evaluate
-from textnb.evaluation.evaluate import mistakes as mistakes
+from textnb.evaluation.mistakes import mistakes as mistakes
 from textnb.evaluation.folds import cross_validate as cross_validate
 from textnb.evaluation.held_out import HeldOut as HeldOut
 from textnb.evaluation.labelled import held_out as held_out

@@ -64,8 +64,6 @@ ONE_LABEL = {
     "leaving rows out by subtraction": (
         "`leave_out` of estimators of counts", "leave_one_out(model, rows) does it with a "
         "TextClassifier"),
-    "an answer's margin": ("`update --within`, `mistakes(..., within=2)`",
-                           "each label has a margin of its own"),
 }
 
 

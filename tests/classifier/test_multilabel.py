@@ -28,7 +28,6 @@ from textnb import (
     ParameterError,
     SchemaError,
     TextClassifier,
-    TextnbError,
 )
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.evaluation.evaluate import evaluate_roc
@@ -390,14 +389,6 @@ def test_rows_of_the_other_kind_of_labels_are_refused(name, listed):
         EVALUATING[name](listed, one)
     with pytest.raises(SchemaError, match="must have one label"):
         EVALUATING[name](TextClassifier().fit(one), TEST)
-
-
-@pytest.mark.parametrize("rows", [TEST, one_label_each(TEST)], ids=["lists", "a label each"])
-def test_a_report_of_one_label_alone_is_refused(rows, tmp_path, listed):
-    pytest.importorskip("altair")
-    with pytest.raises(TextnbError, match="label"):
-        textnb.write_report(listed, rows, tmp_path / "report.html", positive="corn")
-    assert not any(tmp_path.iterdir())
 
 
 def test_the_mail_filter_refuses_a_model_of_lists(tmp_path, listed):

@@ -161,3 +161,22 @@ def test_a_failure_in_the_middle_leaves_the_old_output(run, folder, trained, for
             in ran.err)
     assert out.read_text() == "old"
     assert files_in(folder) == sorted([out.name, "rows.csv"])
+
+
+def test_mistakes_are_the_librarys(run, mail, trained):
+    wrong = MAIL.with_columns(pl.col("label").reverse())
+    wrong.write_parquet("wrong.parquet")
+    expected = textnb.mistakes(textnb.load(trained), wrong, within=1.0, terms=1)
+    ran = run("mistakes", trained, "wrong.parquet", "--within", "1", "--terms", "1", "-o",
+              "out.parquet").checked()
+    assert "judged 6 documents in " in ran.err
+    assert f"{expected.height} rows written" in ran.err
+    assert pl.read_parquet("out.parquet").equals(expected)
+    ran = run("mistakes", trained, "wrong.parquet", "-q").checked()
+    assert (objects(ran.out), ran.err) == (
+        textnb.mistakes(textnb.load(trained), wrong).to_dicts(), "")
+    # All columns fit into CSV.
+    run("mistakes", trained, "wrong.parquet", "-o", "out.csv").checked()
+    assert "mistakes" in run("mistakes", trained, mail, "-o", "out.csv").checked().err
+    assert pl.read_csv("out.csv").columns == [*MAIL.columns, "row", "answer", "probability",
+                                              "margin", "terms"]

@@ -7,6 +7,8 @@ import pytest
 from textnb import BernoulliNB, Decision, MultinomialNB, NBLogisticRegression, TextClassifier
 from textnb import compare_models as compare
 from textnb import mistakes as mistakes_of
+from textnb.errors import SchemaError
+from textnb.evaluation.mistakes import rows_to_learn
 
 OLD = pl.DataFrame({"text": ["free money", "free offer", "hello lunch", "lunch meeting"],
                     "label": ["spam", "spam", "ham", "ham"]})
@@ -145,7 +147,8 @@ def test_mistakes_are_the_rows_of_other_predictions(corpus):
     model = TextClassifier().fit(rows.head(1000))
     mistakes = mistakes_of(model, rows.lazy()).collect()
     wrong = model.predict(rows).filter(pl.col("predicted") != pl.col("label"))
-    assert mistakes.equals(wrong.select("text", "label"))
+    assert mistakes.select("text", "label").equals(wrong.select("text", "label"))
+    assert mistakes["answer"].to_list() == wrong["predicted"].to_list()
     assert 0 < mistakes.height < 1000
 
 
@@ -156,12 +159,63 @@ def test_an_unknown_label_and_an_unsure_answer_are_mistakes(old):
     assert mistakes_of(old, rows)["text"].to_list() == ["free"]
 
 
+def test_a_mistake_says_the_answer_and_what_misled_by_hand(old):
+    rows = pl.DataFrame({
+        "id": [5, 6, 7, 8], "label": ["ham", "spam", "spam", "sport"],
+        "text": ["free lunch free", "lunch hello", "offer", "free money zzz"]})
+    # P(free | spam) = 3/10, P(free | ham) = 1/10; lunch the other way; money, offer, hello 2 to 1.
+    expected = [(5, 0, "spam", 3 / 4, np.log(3), ["free"]),
+                (6, 1, "ham", 6 / 7, np.log(6), ["lunch", "hello"]),
+                (8, 3, "spam", 6 / 7, np.log(6), ["free", "money"])]
+    wrong = mistakes_of(old, rows)
+    assert wrong.columns == [*rows.columns, "row", "answer", "probability", "margin", "terms"]
+    for row, values in zip(wrong.drop("text", "label").rows(), expected, strict=True):
+        assert row[-1] == values[-1]
+        assert row[:-1] == pytest.approx(values[:-1])
+    assert mistakes_of(old, rows, terms=1)["terms"].to_list() == [["free"], ["lunch"], ["free"]]
+    # Right by log 2.
+    near = mistakes_of(old, rows, within=0.7)
+    assert near["row"].to_list() == [0, 1, 2, 3]
+    assert near.row(2)[-4:-1] == pytest.approx(("spam", 2 / 3, np.log(2)))
+    # A decision's answer is as far above its threshold; "unsure" is below the nearest.
+    old.set_decision(Decision({"ham": 1.0, "spam": 2.0}))
+    decided = mistakes_of(old, rows).select("row", "answer", "probability", "margin").rows()
+    assert decided[0] == pytest.approx((0, None, None, np.log(3) - 2))
+    assert decided[1] == pytest.approx((1, "ham", 6 / 7, np.log(6) - 1))
+
+
+def test_a_mistake_of_lists_names_missing_and_superfluous_labels():
+    model = TextClassifier().fit(TOPICS)
+    rows = pl.DataFrame({"text": ["wheat bank", "corn wheat", "zebra", "corn"], "x": range(4),
+                         "label": [["money"], ["grain", "corn"], ["odd"], ["grain"]]})
+    wrong = mistakes_of(model, rows)
+    assert wrong.select("x", "row", "answer", "missing", "superfluous", "terms").rows() == [
+        (0, 0, ["grain"], ["money"], ["grain"], ["wheat"]), (2, 2, [], ["odd"], [], [])]
+    scores = model.decision_function(rows)
+    # Both labels are wrong; "money" is further from its threshold, 0.
+    assert wrong["margin"].to_list() == [pytest.approx(-scores[0, 2]), None]
+    assert wrong["probability"][0] == pytest.approx(1 / (1 + np.exp(scores[0, 2])))
+    near = mistakes_of(model, rows, within=0.16)
+    assert near["row"].to_list() == [0, 1, 2, 3]
+    # The nearest label is "corn".
+    assert near["margin"].to_list()[1::2] == pytest.approx(abs(scores[[1, 3], 0]).tolist())
+
+
+def test_a_column_that_mistakes_would_replace_is_refused_but_learned():
+    rows = pl.DataFrame({"text": ["lunch", "free"], "answer": ["spam", "spam"]})
+    model = TextClassifier(label="answer").fit(["free", "lunch"], ["spam", "ham"])
+    with pytest.raises(SchemaError, match="a column 'answer' already"):
+        mistakes_of(model, rows)
+    learned = rows_to_learn(model.fitted_, model.fitted_.scan(rows)).collect()
+    assert learned.equals(rows.head(1))
+
+
 def test_a_label_column_of_any_name():
     rows = pl.DataFrame({"text": ["aa", "bb"], "predicted": ["x", "y"]})
     model = TextClassifier(label="predicted").fit(rows)
     assert mistakes_of(model, rows).height == 0
     swapped = rows.with_columns(predicted=pl.col("predicted").reverse())
-    assert mistakes_of(model, swapped).equals(swapped)
+    assert mistakes_of(model, swapped).select(swapped.columns).equals(swapped)
 
 
 def test_nothing_runs_before_mistakes_are_collected(old):

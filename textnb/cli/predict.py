@@ -1,4 +1,4 @@
-"""The verbs predict (a table of rows), top (terms) and explain (one text)."""
+"""The verbs predict and mistakes (tables of rows), top (terms) and explain (one text)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.cli.console import note, out
 from textnb.cli.inputs import (
     InputRows,
+    LabelledInput,
     ModelFile,
     Quiet,
     Results,
@@ -20,7 +21,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, printable, quantity
-from textnb.workflow.options import PredictOptions, TermsOptions
+from textnb.workflow.options import MistakesOptions, PredictOptions, TermsOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,6 +71,27 @@ def predict(
         note(f"note: {empty}")
     for line in impossible_lines(answered.impossible):
         note(line)
+
+
+@verb
+def mistakes(
+    file: ModelFile, rows: LabelledInput, options: MistakesOptions, output: PredictOutput
+) -> None:
+    """Write the labelled rows that the model misjudges, with its answer and what misled it."""
+    from textnb.frames import sinks
+    from textnb.storage.textmodel import load_fitted
+    from textnb.workflow.evaluate import mistakes
+
+    input, target = rows.input, output.output
+    sinks.output_format(target, output.output_format)
+    for path in (file.model, input):
+        check_apart(path, target)
+    fitted = load_fitted(file.model)
+    table = open_input_for(fitted, input, rows, fitted.label)
+    with work_on(table, "judging", "judged", output.quiet) as advance:
+        n = mistakes(fitted, table.frame, options, target, output.output_format, advance)
+    if not output.quiet:
+        note(f"{quantity(n, 'row')} written" if options.within else quantity(n, "mistake"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

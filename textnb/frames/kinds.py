@@ -53,6 +53,7 @@ class Kind(Enum):
     ARROW_STREAM = auto()
 
 
+_MASK = "__textnb_mask"
 _ARROW = (Kind.ARROW_TABLE, Kind.ARROW_BATCH, Kind.ARROW_READER)
 # By the library and the name of a class.
 _CLASSES = {("pandas", "DataFrame"): Kind.PANDAS, ("pyarrow", "Table"): Kind.ARROW_TABLE,
@@ -369,7 +370,8 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
 
 
 def rows_in_kind_of(
-    X: Any, rows: pl.LazyFrame, condition: pl.Expr, columns: Mapping[str, pl.Expr]
+    X: Any, rows: pl.LazyFrame, condition: pl.Expr, columns: Sequence[str],
+    added: Mapping[str, pl.Expr],
 ) -> Any:
     """Select rows of a table, in their order, as a table of the same kind.
 
@@ -380,21 +382,22 @@ def rows_in_kind_of(
         A row per row of X, in their order.
     condition : Expr
         An expression over ``rows`` that is true for the rows to keep.
-    columns : dict of str to Expr
-        By the name of a column of X, the expression over ``rows`` that gives it.
+    columns : sequence of str
+        The columns of X that ``rows`` has.
+    added : dict of str to Expr
+        By the name of a new column, the expression over ``rows`` that gives it.
 
     Returns
     -------
     See `to_kind_of`.
     """
-    kind = kind_of(X)
+    kind, new = kind_of(X), [expression.alias(name) for name, expression in added.items()]
     if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
-        selection = rows.filter(condition).select(
-            expression.alias(name) for name, expression in columns.items())
-        return to_kind_of(X, selection, [])
-    mask = rows.select(condition).collect().to_series().fill_null(False)
-    table = select_columns(X, list(columns))
-    return table[mask.to_numpy()] if kind is Kind.PANDAS else table.filter(mask.to_arrow())
+        return to_kind_of(X, rows.filter(condition).select(*columns, *new), [])
+    answers = rows.select(*new, condition.alias(_MASK)).collect()
+    mask = answers[_MASK].fill_null(False)
+    return to_kind_of(X[mask.to_numpy()] if kind is Kind.PANDAS else X.filter(mask.to_arrow()),
+                      answers.filter(mask).drop(_MASK).lazy(), [])
 
 
 def _pandas_values(values: pl.Series) -> Any:

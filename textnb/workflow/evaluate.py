@@ -14,7 +14,7 @@ from textnb.evaluation.metrics import Evaluation
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
 from textnb.workflow.models import AnyModel, class_named, classes_of, text_columns
-from textnb.workflow.options import TestOptions
+from textnb.workflow.options import MistakesOptions, TestOptions
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift
@@ -87,6 +87,28 @@ def evaluate_model(
     area = None if positive is None else evaluate_roc(model, frame, positive).auc
     return Tested(result, positive, area,
                   measure_probabilities(model, frame) if with_probabilities else {})
+
+
+def mistakes(
+    model: Fitted, frame: pl.LazyFrame, options: MistakesOptions, output: str,
+    format: str | None = None, progress: Progress | None = None,
+) -> int:
+    """Write the rows that a model misjudges, see `textnb.mistakes`, and return their number."""
+    from textnb.evaluation import mistakes as judging
+    from textnb.frames import sinks
+
+    rows = judging.mistakes(
+        model, frame, within=options.within, terms=options.terms, progress=progress)
+    count = 0
+
+    def add(places: pl.Series) -> pl.Series:
+        nonlocal count
+        count += len(places)
+        return places
+
+    sinks.write(rows.with_columns(pl.col("row").map_batches(
+        add, return_dtype=pl.Int64, is_elementwise=True)), output, format)
+    return count
 
 
 def drift(

@@ -389,6 +389,16 @@ class PredictOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MistakesOptions:
+    """Rows."""
+
+    within: float | None = setting(
+        None, "Also write the rows that are judged rightly by less than this margin.",
+        metavar="MARGIN")
+    terms: int = setting(3, "Name at most N terms that misled the model.", minimum=0, metavar="N")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TermsOptions:
     """Terms."""
 

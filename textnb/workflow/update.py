@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.evaluation.evaluate import mistakes
+from textnb.evaluation.mistakes import rows_to_learn
 from textnb.files.lock import lock_path
 from textnb.filter import by_ledger, learner
 from textnb.filter.by_ledger import MESSAGE_ID, Changes
@@ -125,8 +125,7 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
-        wrong: pl.DataFrame = mistakes(model, rows.frame, within=within).collect()
-    return wrong
+        return rows_to_learn(model, model.scan(rows.frame), within).collect()
 
 
 def forget(
