@@ -217,7 +217,7 @@ BAD_USAGE = {
         ("--online --positive eggs", "unknown value 'eggs'"),
         ("--online --set feedback=2", "--set feedback: must be a share above 0")],
     "validate": [("table.textnb table.parquet", "is a model of feature tables"),
-                 ("lists.textnb lists.ndjson --positive x", "--positive is for one label per")],
+                 ("lists.textnb lists.ndjson --positive x", "--folds 5 is more than")],
     "duplicates mail.csv": [
         ("--near 0", "near must be above 0"), ("--near 0.5 --exact", "--near does not go with"),
         ("--test-where 'id > 2'", "--test-where is for TEST"),

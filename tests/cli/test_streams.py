@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -61,10 +62,91 @@ def test_the_program_trains_and_predicts(folder):
     assert ran.out == ""
     assert ran.err.splitlines()[1] == "2 classes, 12 terms -> m.textnb"
     ran = finished(start("predict", "m.textnb", "-", "-q"), b'{"text": "free money"}\n').checked()
-    assert (ran.out, ran.err) == ('{"text":"free money","predicted":"spam"}\n', "")
+    assert (ran.out, ran.err) == ('{"text": "free money","predicted":"spam"}\n', "")
     assert files_in(folder) == ["m.textnb"]
     ran = finished(start("predict", "absent.textnb", "-"), b"").checked(1)
     assert (ran.out, ran.err) == ("", "error: no such model file: 'absent.textnb'\n")
+
+
+# Lines that are answered one by one
+
+
+def test_each_line_of_a_stream_is_answered_at_once_in_order(trained):
+    with start("predict", trained, "-", "-q") as process:
+        # The second one has a fault, and the third is empty.
+        for line, answer in ((b'{"id": 1, "text": "free money"}', '"predicted":"spam"}'),
+                             (b"{", '{"line": 2, "error": "the line is not JSON: '),
+                             (b'\n{"text": null, "id": 12345678901234567890123}',
+                              '{"text": null, "id": 12345678901234567890123,"predicted":"ham"}')):
+            process.stdin.write(line + b"\n")
+            process.stdin.flush()
+            # It would wait forever for a program that waits for the end of the stream.
+            assert answer in process.stdout.readline().decode()
+        process.stdin.write(b'{"text": "lunch"}')
+        ran = finished(process).checked(1)
+    assert ran.out == '{"text": "lunch","predicted":"ham"}\n'
+    assert ran.err.splitlines()[-1] == (
+        "error: standard input: 1 line has no answer, but an error in its place; the first is line "
+        "2: the line is not JSON: Expecting property name enclosed in double quotes (column 2)")
+
+
+@pytest.mark.parametrize(("line", "error"), [
+    ("[1]", "not a JSON object"), ('{"txt": "a"}', "no key 'text'; its keys are 'txt'"),
+    ('{"text": 5}', "'text' must hold text; got 5"), ('{"text": ["a"]}', "'text' must hold text"),
+    ('{"text": "a", "predicted": 1}', "a key 'predicted' already"),
+    ('{"text": "a", "x": NaN}', "NaN is not a number of JSON"), (b"\xff", "not UTF-8"),
+    (r'{"text": "\ud800"}', "half of a character"), ("[" * 100_000, "too deeply"),
+    ('{"text": "a"} {"text": "b"}', "Extra data"),
+    # Together with the line behind it, it would be one of JSON.
+    ('{"text": "a"}, {"text": "b", "x": [1', "Extra data"),
+    ('{"text": "' + "a" * 3000 + '"}', "the line has more than")])
+def test_a_line_with_a_fault_is_answered_by_its_error(run, trained, monkeypatch, line, error):
+    from textnb.workflow import lines
+
+    monkeypatch.setattr(lines, "MAX_LINE", 2500 if "aaa" in str(line) else lines.MAX_LINE)
+    good = b'{"text": "free money"}'
+    whole = b"\n".join([good, line if isinstance(line, bytes) else line.encode(), good, b"2]}"])
+    ran = run("predict", trained, "-", "--probability", input=whole).checked(1)
+    first, fault, second, last = map(json.loads, ran.out.splitlines())
+    assert (first, "error" in last) == (second, True)
+    assert first.keys() == {"text", "predicted", "probability"}
+    assert (fault["line"], error in fault["error"]) == (2, True), fault
+    assert "2 lines have no answer" in ran.err
+
+
+def test_answers_to_lines_are_those_to_a_file(run, mail, trained):
+    rows = pl.concat([MAIL] * 2000)
+    rows.write_ndjson("rows.ndjson")
+    for answers in ([], ["--scores", "--explain", "2", "--top-k", "2"]):
+        whole = run("predict", trained, "rows.ndjson", *answers).checked()
+        lines = run("predict", trained, "-", *answers, input=Path("rows.ndjson").read_bytes())
+        assert lines.checked().out == whole.out
+        assert "predicted 12,000 documents" in lines.err
+
+
+def test_no_line_is_read_before_those_before_it_are_answered(trained):
+    from textnb.scoring.columns import Answers
+    from textnb.storage.textmodel import load_fitted
+    from textnb.workflow.lines import answer_lines
+
+    line, target = b'{"text": "free"}\n', io.BytesIO()
+
+    class Source:
+        """A pipe into which a part of a line is written at a time."""
+
+        blocks, empty = 0, os.pipe()
+
+        def fileno(self):
+            # Nothing more is waiting.
+            return self.empty[0]
+
+        def read1(self, size):
+            assert target.getvalue().count(b"\n") == self.blocks * 10 // len(line)
+            self.blocks += 1
+            return (line * 1000)[(self.blocks - 1) * 10:self.blocks * 10]
+
+    answered = answer_lines(load_fitted(trained), Answers(), Source(), target)
+    assert (answered.rows, answered.bad) == (1000, 0)
 
 
 # Pipes that close

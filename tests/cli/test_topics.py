@@ -188,13 +188,13 @@ def test_validate_names_its_method(run, files, words, method):
 
 def test_one_label_is_compared_with_the_rest(run, files):
     has, called = (pl.Series(lists).list.contains("Sports") for lists in (
-        TESTED["label"], MODEL.predict(TESTED)["predicted"]))
+        TEST["label"], MODEL.predict(TEST)["predicted"]))
     answer = json_of(run, "test", "topics.textnb", "tested.ndjson", "--positive", "Sports")
     assert answer["rates"].items() >= {
         "true_positives": (has & called).sum(), "false_positives": (~has & called).sum(),
         "false_negatives": (has & ~called).sum(), "true_negatives": (~has & ~called).sum()}.items()
     assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(
-        MODEL, TESTED, "Sports").auc
+        MODEL, TEST, "Sports").auc
     held = textnb.cross_validate(MODEL, NEWS)
     for words, scored in ((["--folds", "5"], held), (
             ["--online"], textnb.validate_online(MODEL, NEWS, None))):

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import note, out
+from textnb.cli.console import note, out, progress
 from textnb.cli.inputs import (
     InputRows,
     LabelledInput,
@@ -21,12 +21,15 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, printable, quantity
+from textnb.workflow.models import text_columns
 from textnb.workflow.options import MistakesOptions, PredictOptions, TermsOptions
 
 if TYPE_CHECKING:
     import polars as pl
 
     from textnb.learning.fitted import Fitted
+    from textnb.workflow.models import AnyModel
+    from textnb.workflow.predict import Predicted
 
 _MEASURES = {
     "z": "z: the log-odds of a term in the class against the rest, in standard errors",
@@ -47,8 +50,6 @@ def predict(
     file: ModelFile, rows: InputRows, options: PredictOptions, output: PredictOutput
 ) -> None:
     """Write the input with a column for the predicted class, in order."""
-    from textnb.cli import evidence
-    from textnb.cli.summary import impossible_lines
     from textnb.frames import sinks
     from textnb.workflow.models import any_model
     from textnb.workflow.predict import check_answers, predict
@@ -59,18 +60,57 @@ def predict(
         check_apart(path, target)
     classifier = any_model(file.model)
     check_answers(classifier, options)
+    if input == "-" and _answers_lines(classifier, rows, output):
+        _predict_lines(classifier, options, output.quiet)
+        return
     table = open_input_for(classifier, input, rows)
     with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier)) as advance:
         answered = predict(classifier, table.frame, options, target, output.output_format, advance)
+    _note_answers(classifier, answered)
+    if not answered.rows and (empty := table.empty_choice()):
+        note(f"note: {empty}")
+
+
+def _note_answers(classifier: AnyModel, answered: Predicted) -> None:
+    """Note what was noticed while rows got their answers."""
+    from textnb.cli import evidence
+    from textnb.cli.summary import impossible_lines
+
     evidence.note_stale(classifier)
     if answered.coverage is not None:
         answered.coverage.warn()
         if answered.coverage.blank_message:
             note(f"note: {answered.coverage.blank_message}")
-    if not answered.rows and (empty := table.empty_choice()):
-        note(f"note: {empty}")
     for line in impossible_lines(answered.impossible):
         note(line)
+
+
+def _answers_lines(model: AnyModel, rows: InputRows, output: PredictOutput) -> bool:
+    """Whether standard input is a stream of NDJSON, each line of which is answered at once."""
+    from textnb.frames.sinks import output_format
+    from textnb.frames.stdin import format_of_stdin
+
+    return (output.output == "-" and output_format("-", output.output_format) == "ndjson"
+            # A condition is about columns, whose types only all lines show.
+            and rows.where is None and text_columns(model) is not None
+            and "ndjson" in (rows.format, rows.format or format_of_stdin()))
+
+
+def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None:
+    import sys
+
+    from textnb.errors import DataError
+    from textnb.frames.stdin import STDIN
+    from textnb.scoring.columns import Answers
+    from textnb.workflow.lines import answer_lines
+
+    answers = Answers(options.probability, options.scores, options.explain, options.top)
+    with progress("predicting", "predicted", quiet) as advance:
+        answered = answer_lines(fitted, answers, sys.stdin.buffer, sys.stdout.buffer, advance)
+    _note_answers(fitted, answered)
+    if answered.bad:
+        raise DataError(f"{STDIN}: {quantity(answered.bad, 'line', 'has', 'have')} no answer, "
+                        f"but an error in its place; the first is {answered.first_bad}")
 
 
 @verb

@@ -6,6 +6,7 @@ Polars is not imported, as a single message is read without it.
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import signal
 import sys
@@ -32,6 +33,24 @@ def spool_stdin() -> tuple[str, str]:
     global _spooled
     _spooled = path, _sniff_format(head)
     return _spooled
+
+
+def format_of_stdin() -> str | None:
+    """The format of standard input by its first bytes, which stay unread; None if it is empty.
+
+    It waits until there are some.
+    """
+    if sys.stdin is None:
+        raise SourceError.unreadable(STDIN, "it is closed")
+    signal.siginterrupt(signal.SIGINT, True)
+    source = sys.stdin.buffer
+    if isinstance(source, io.BufferedReader):
+        head = source.peek(1)
+    else:
+        # Bytes in memory.
+        head, place = source.read(1 << 16), source.tell()
+        source.seek(place - len(head))
+    return _sniff_format(head) if head else None
 
 
 def spooled_stdin() -> tuple[str, str] | None:

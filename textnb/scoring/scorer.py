@@ -72,21 +72,34 @@ def score_frame(
     SchemaError
         If the frame has a column with the name of an answer.
     """
-    step, columns = rows_at_a_time(len(fitted.classes)), fitted.columns
+    columns = fitted.columns
 
     def answer(batch: pl.DataFrame) -> pl.DataFrame:
-        counts = fitted.vocabulary.rows(batch, columns)
-        if watch is not None:
-            watch(batch, counts)
-        parts = pl.concat([_answer(fitted, counts[at:at + step], answers)
-                           for at in range(0, max(1, batch.height), step)])
+        answered = answer_rows(fitted, batch, answers, watch)
         if progress is not None:
             progress(batch.height)
-        return parts
+        return answered
 
-    schema = schema_of(fitted.labels, answers, fitted.decision, fitted.calibration is not None,
-                       fitted.form.link)
-    return add_answers(frame, columns, schema, answer, lambda rows: batches(rows, columns), on_end)
+    return add_answers(frame, columns, answers_of(fitted, answers), answer,
+                       lambda rows: batches(rows, columns), on_end)
+
+
+def answers_of(fitted: Fitted, answers: Answers) -> dict[str, pl.DataType]:
+    """Names and types of the answers' columns."""
+    return schema_of(fitted.labels, answers, fitted.decision, fitted.calibration is not None,
+                     fitted.form.link)
+
+
+def answer_rows(
+    fitted: Fitted, batch: pl.DataFrame, answers: Answers, watch: Watch | None = None
+) -> pl.DataFrame:
+    """The answers to the rows of a batch."""
+    step, counts = rows_at_a_time(len(fitted.classes)), fitted.vocabulary.rows(
+        batch, fitted.columns)
+    if watch is not None:
+        watch(batch, counts)
+    return pl.concat([_answer(fitted, counts[at:at + step], answers)
+                      for at in range(0, max(1, batch.height), step)])
 
 
 def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:

@@ -1,0 +1,222 @@
+"""Answers to a stream of NDJSON, line by line: each is written as soon as its line was read.
+
+    bytes that are waiting -> whole lines -> texts of the lines that can be read -> answers in order
+
+Nothing is read before the answers to what was read are written, so memory is bounded. Lines that
+are waiting are answered together, so that many at once cost little more than a file.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import select
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import DataError, printable
+from textnb.frames.batches import Progress
+from textnb.frames.kinds import is_unicode
+from textnb.learning.fitted import Fitted
+from textnb.scoring.columns import Answers
+from textnb.scoring.scorer import answer_rows, answers_of
+from textnb.scoring.texts import coverage_of
+from textnb.workflow.predict import Predicted
+
+# Bytes of one read, and of lines that are answered together; and the most that a line may have.
+_BLOCK, _TOGETHER = 1 << 16, 1 << 20
+MAX_LINE = 1 << 26
+_TEXTS = {str, type(None)}
+
+
+@dataclass(eq=False)
+class AnsweredLines(Predicted):
+    """Facts about the lines of a stream.
+
+    Attributes
+    ----------
+    bad : int
+        Lines that were answered by an error.
+    first_bad : str
+        The first error.
+    """
+
+    bad: int = 0
+    first_bad: str = ""
+
+
+def answer_lines(
+    fitted: Fitted, answers: Answers, source: Any, target: Any, progress: Progress | None = None
+) -> AnsweredLines:
+    """Write each line of a stream of NDJSON with its answers as further keys, or an error.
+
+    A line that can't be answered is answered by ``{"line": n, "error": ...}``, counted from 1, and
+    the stream goes on. Empty lines have no answer.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    answers : Answers
+    source, target : binary files
+    progress : callable, optional
+        Called with the number of lines that got an answer and no error.
+    """
+    noticed, number = AnsweredLines("-", coverage=coverage_of(fitted)), 0
+    reader = _LineReader(fitted, answers)
+    assert noticed.coverage is not None
+    for lines in _waiting_lines(source):
+        numbers = [number + k for k, line in enumerate(lines, start=1) if line != b""]
+        number += len(lines)
+        lines = [line for line in lines if line != b""]
+        rows, errors = reader.read(lines)
+        answered = answer_rows(fitted, rows, answers, noticed.coverage.add)
+        noticed.rows += rows.height
+        noticed.impossible += answered["predicted"].null_count()
+        texts, written = iter(answered.write_ndjson().encode().split(b"\n")), list[bytes]()
+        for place, line in enumerate(lines):
+            if line is None or place in errors:
+                noticed.bad += 1
+                at, why = numbers[place], errors[place]
+                noticed.first_bad = noticed.first_bad or f"line {at:,}: {why}"
+                written.append(json.dumps({"line": at, "error": why}).encode())
+            else:
+                # The line itself stays as it is: its numbers, its keys and their order.
+                written.append(b"%b,%b" % (line[:-1].rstrip(), next(texts)[1:]))
+        if written:
+            target.write(b"\n".join([*written, b""]))
+            target.flush()
+            if progress is not None:
+                progress(rows.height)
+    return noticed
+
+
+class _LineReader:
+    """Reads the texts of lines, each a JSON object."""
+
+    def __init__(self, fitted: Fitted, answers: Answers) -> None:
+        self._tokens, self._added = fitted.token_columns, answers_of(fitted, answers)
+        self._schema: dict[str, pl.DataType] = {
+            name: pl.List(pl.String) if name in self._tokens else pl.String()
+            for name in fitted.columns}
+        # One decoder for all lines: `json.loads` would make one for each.
+        self._decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+        # A number that nobody can write into a line, so that two never pass for two others.
+        self._between = secrets.randbits(64)
+
+    def read(self, lines: list[bytes | None]) -> tuple[pl.DataFrame, dict[int, str]]:
+        """The texts of the lines that can be answered, and why others can't, by their place."""
+        columns, errors = self._read_together(lines), dict[int, str]()
+        if columns is None:
+            rows = []
+            for place, line in enumerate(lines):
+                try:
+                    rows.append(self._texts(self._row(line)))
+                except DataError as error:
+                    errors[place] = str(error)
+            columns = [[row[k] for row in rows] for k in range(len(self._schema))]
+        return pl.DataFrame([pl.Series(name, values, dtype) for (name, dtype), values in zip(
+            self._schema.items(), columns, strict=True)]), errors
+
+    def _read_together(self, lines: list[bytes | None]) -> list[list[Any]] | None:
+        """The texts by columns, much faster; None if a line may have a fault."""
+        if None in lines:
+            return None
+        try:
+            text = b"\n".join(lines).decode("utf-8")  # type: ignore[arg-type]  # none is None
+            values = self._decode("[" + text.replace("\n", f",{self._between},") + "]")
+            rows = values[::2]
+            columns = [[row[name] for row in rows] for name in self._schema]
+            if (values[1::2] == [self._between] * (len(lines) - 1)
+                    and all(row.keys().isdisjoint(self._added) for row in rows)
+                    and {type(value) for column in columns for value in column} <= _TEXTS
+                    and "\\ud" not in text.lower()):
+                return columns
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+            # The lines are read one by one.
+            pass
+        return None
+
+    def _row(self, line: bytes | None) -> dict[str, Any]:
+        if line is None:
+            raise DataError(f"the line has more than {MAX_LINE >> 20} MiB")
+        try:
+            row = self._decode(line.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise DataError("the line is not UTF-8") from None
+        except RecursionError:
+            raise DataError("the line is nested too deeply") from None
+        except json.JSONDecodeError as error:
+            raise DataError(f"the line is not JSON: {error.msg} (column {error.colno})") from None
+        except ValueError as error:
+            raise DataError(f"the line is not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise DataError("the line is not a JSON object, such as {\"text\": \"...\"}")
+        return row
+
+    def _texts(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        if not row.keys().isdisjoint(self._added):
+            name = next(name for name in self._added if name in row)
+            raise DataError(f"the line has a key {name!r} already, and the prediction would "
+                            "replace it; rename or drop it first")
+        try:
+            texts = tuple(row[name] for name in self._schema)
+        except KeyError as error:
+            raise DataError(f"the line has no key {error.args[0]!r}; its keys are "
+                            f"{', '.join(map(repr, [*row][:20]))}") from None
+        for name, value in zip(self._schema, texts, strict=True):
+            self._check(name, value)
+        return texts
+
+    def _check(self, name: str, value: Any) -> None:
+        lists = name in self._tokens
+        if value is not None and type(value) is not (list if lists else str):
+            raise DataError(f"the key {name!r} must hold {'a list of tokens' if lists else 'text'}"
+                            f"; got {printable(repr(value))[:60]}")
+        for text in value if lists and value is not None else (value,):
+            if text is not None and type(text) is not str:
+                raise DataError(f"the key {name!r} must hold a list of tokens; one is "
+                                f"{printable(repr(text))[:60]}")
+            if text is not None and not is_unicode(text):
+                raise DataError(f"the key {name!r} has an escape that is half of a character")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _waiting_lines(source: Any) -> Iterator[list[bytes | None]]:
+    """The lines that are waiting, as often as there are any; None for one that is too long."""
+    rest, is_too_long, is_first = b"", False, True
+    while block := _waiting(source):
+        if is_first:
+            block, is_first = block.removeprefix(b"\xef\xbb\xbf"), False
+        *whole, rest = (rest + block).split(b"\n")
+        lines = [None if len(line) > MAX_LINE else line.strip() for line in whole]
+        if is_too_long and lines:
+            lines[0], is_too_long = None, False
+        if is_too_long or len(rest) > MAX_LINE:
+            rest, is_too_long = b"", True
+        if lines:
+            yield lines
+    if rest or is_too_long:
+        yield [None if is_too_long else rest.strip()]
+
+
+def _waiting(source: Any) -> bytes:
+    """Wait for bytes, and read those that are there; empty at the end."""
+    parts, size = [source.read1(_BLOCK)], 0
+    while parts[-1] and size < _TOGETHER and _has_more(source):
+        size += len(parts[-1])
+        parts.append(source.read1(_BLOCK))
+    return b"".join(parts)
+
+
+def _has_more(source: Any) -> bool:
+    try:
+        return bool(select.select([source], [], [], 0)[0])
+    except (OSError, ValueError):
+        # What is not a file of the system, such as bytes in memory, never waits.
+        return True
