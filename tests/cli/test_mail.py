@@ -314,3 +314,56 @@ def test_models_without_spam_and_malformed_messages(run: Run, folder: Path) -> N
     ran = run("explain", "m.textnb", "-", input=raw).checked()
     assert "filter:" not in ran.out
     assert "the message is malformed: bad date: soon" in ran.err
+
+
+# Classes in several folders
+
+
+@pytest.fixture
+def corpus(box: Path) -> Path:
+    for name, folders in (("ham", ["easy-ham-1", "hard-ham-1"]), ("spam", ["spam-1", "spam-2"])):
+        for number, folder in enumerate(folders, start=1):
+            place = Path("corpus") / folder
+            place.mkdir(parents=True)
+            (place / "1.eml").write_bytes((box / name / f"{number}.eml").read_bytes())
+    return Path("corpus")
+
+
+CLASSES = ("--classes", "ham=easy-ham-*,hard-ham-*", "--classes", "spam=spam-*")
+
+
+def test_folders_are_named_as_classes_by_patterns(run: Run, box: Path, corpus: Path) -> None:
+    settings = ("--model", "nblinear", "--text", "tokens", "-o", "m.textnb")
+    ran = run("train", corpus, *CLASSES, *settings).checked()
+    assert ("2 classes" in ran.err, "is called spam" in ran.err) == (True, False)
+    model = Path("m.textnb").read_bytes()
+    run("train", box, *settings).checked()
+    assert Path("m.textnb").read_bytes() == model
+    for verb in ("test", "threshold"):
+        more = ("--class", "spam", "--costs", "1,1") if verb == "threshold" else ()
+        run(verb, "m.textnb", corpus, *CLASSES, *more).checked()
+    # Without patterns, each folder is a class.
+    ran = run("train", corpus, *settings).checked()
+    assert "4 classes" in ran.err
+    assert "no class is called spam, which textnb filter looks for" in ran.err
+    assert "is called spam" not in run("train", corpus, *settings, "-q").checked().err
+
+
+@pytest.mark.parametrize(("patterns", "code", "said"), [
+    (["ham=easy*", "spam=spam-*"], 1, "no pattern of --classes matches the label 'hard-ham-1'"),
+    (["spam=spam-*"], 1, "matches the labels 'easy-ham-1', 'hard-ham-1': add them to a class"),
+    (["ham=*-1", "spam=spam-*"], 1, "'spam-1' matches --classes of two classes, 'ham' and 'spam'"),
+    *((words, 2, "--classes must be CLASS=PATTERN,...") for words in (
+        ["ham"], ["=ham-*"], ["ham="], ["ham=a,,b"]))])
+def test_patterns_that_do_not_fit_are_refused(
+    run: Run, corpus: Path, patterns: list[str], code: int, said: str
+) -> None:
+    words = [word for pattern in patterns for word in ("--classes", pattern)]
+    ran = run("train", corpus, *words, "-o", "m.textnb").checked(code)
+    assert said in ran.err
+    assert not Path("m.textnb").exists()
+    # Rows that a condition leaves out need no class.
+    if patterns == ["ham=easy*", "spam=spam-*"]:
+        run("train", corpus, *words, "--where", "label != 'hard-ham-1'", "-o", "m").checked()
+        ran = run("update", "m", corpus, *words, "--as", "spam").checked(2)
+        assert "--classes is for rows with labels, and --as for rows without" in ran.err

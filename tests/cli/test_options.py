@@ -30,6 +30,7 @@ EXAMPLES = {
     "Numbers": [("0.25", 0.25), ("0,1", [0.0, 1.0])], "LowerCase": [("tr", "tr")],
     "Prefixes": [("true", True)], "Kinds": [("symbols,emoji", ("symbols", "emoji"))],
     "Words": [("stop.txt", ("at", "you", "日本"))], "Weights": [("balanced", "balanced")],
+    "ClassPatterns": [(["a=x*,y", "b=z"], ("a=x*,y", "b=z"))],
 }
 
 

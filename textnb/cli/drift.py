@@ -49,7 +49,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
                              "were chosen on: textnb drift MODEL INPUT --reference FILE")
     check_storage(rows, rows.input, rows.reference)
     fitted = load_fitted(file.model)
-    label = fitted.label if rows.of_lists else None
+    label = fitted.label if rows.of_lists or rows.classes else None
     reference, recent = (open_input_for(
         fitted, source, replace(options_for(source, rows), where=where), label, option)
         for source, where, option in (

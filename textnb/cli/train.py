@@ -19,7 +19,7 @@ from textnb.cli.options import TypedOptions, every_model, option, verb
 from textnb.errors import VocabularyError
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
 from textnb.models.known import table_models, text_models
-from textnb.workflow.models import save_model
+from textnb.workflow.models import classes_of, save_model
 from textnb.workflow.options import LearnOptions, TokenOptions
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def train(
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli.summary import training_lines
+    from textnb.filter.verdict import SPAM
     from textnb.frames.scan import is_mail
     from textnb.workflow.train import check_training, for_mail, train, training_of
 
@@ -105,6 +106,11 @@ def train(
     for line in lines:
         note(line)
     note(f"{size} -> {output.output}")
+    if learning.spam_class is None and is_mail(rows.input, rows.format) and (
+            SPAM not in classes_of(trained.model)):
+        note(f"note: no class is called {SPAM}, which textnb filter looks for: name one with its "
+             f"--spam-class, or train with --classes '{SPAM}=PATTERN,...' and the like, which name "
+             f"classes by patterns of {first_of(list(map(str, classes_of(trained.model))))}")
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.leaves_out and training.is_texts:

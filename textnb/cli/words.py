@@ -14,7 +14,7 @@ def is_flag(kind: str) -> bool:
 
 def is_repeated(kind: str) -> bool:
     """Whether an option of a type may be given several times."""
-    return kind.removesuffix(" | None") in ("list[str]", "Columns")
+    return kind.removesuffix(" | None") in ("list[str]", "Columns", "ClassPatterns")
 
 
 def value_of(kind: str, option: str, text: Any) -> Any:
@@ -41,6 +41,8 @@ def value_of(kind: str, option: str, text: Any) -> Any:
             return text
         case "list[str]":
             return list(text)
+        case "ClassPatterns":
+            return tuple(text)
         case "Columns":
             return text[0] if len(text) == 1 else list(text)
         case "Names":

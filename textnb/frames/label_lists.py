@@ -1,8 +1,11 @@
-"""Lists of labels, from texts that hold several, or from a column for each label."""
+"""Labels that are not as they are learned: texts that hold several, a column for each label, and
+many labels that are one class.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 import polars as pl
@@ -10,6 +13,7 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, suggestion
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+_MOST_LISTED = 20
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 
@@ -101,6 +105,63 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
         for has, column in zip(conditions, names, strict=True)]).list.drop_nulls()
     whole = pl.all_horizontal(has.is_not_null() for has in conditions)
     return frame.with_columns(pl.when(whole).then(lists).alias(name))
+
+
+def name_classes(
+    frame: pl.LazyFrame, label: str, patterns: Mapping[str, Sequence[str]]
+) -> pl.LazyFrame:
+    """Replace labels by the class one of whose patterns they match.
+
+    The labels are read once before, so that a label that matches none is named before any work.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    label : str
+        The label column, of labels or of lists of them.
+    patterns : dict of str to list of str
+        Of each class, patterns with ``*``, ``?`` and ``[...]``.
+
+    Raises
+    ------
+    DataError
+        If a label matches the patterns of no class, or of several.
+
+    Examples
+    --------
+    >>> rows = pl.LazyFrame({"label": ["easy-ham-1", "hard-ham-1", "spam-2", None]})
+    >>> name_classes(rows, "label", {"ham": ["*-ham-*"], "spam": ["spam-*"]}).collect()[
+    ...     "label"].to_list()
+    ['ham', 'ham', 'spam', None]
+    """
+    column, of_lists = pl.col(label), isinstance(frame.collect_schema()[label], pl.List)
+    values = frame.select((column.explode() if of_lists else column).unique().drop_nulls())
+    names: dict[str, str] = {}
+    unknown: list[str] = []
+    for value in values.collect()[label].cast(pl.String).sort():
+        matching = [name for name, each in patterns.items()
+                    if any(fnmatchcase(value, pattern) for pattern in each)]
+        if len(matching) > 1:
+            raise DataError.naming("the label {value!r} matches {classes} of two classes, {one!r} "
+                                   "and {other!r}", value=value, one=matching[0],
+                                   other=matching[1])
+        if matching:
+            names[value] = matching[0]
+        else:
+            unknown.append(value)
+    if unknown:
+        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+        raise DataError.naming(
+            "no pattern of {classes} matches the {labels}: add them to a class, or leave their "
+            "rows out with {where}", labels=("label " if len(unknown) == 1 else "labels ")
+            + ", ".join(map(repr, unknown[:_MOST_LISTED])) + more)
+
+    def named(expression: pl.Expr) -> pl.Expr:
+        return expression.cast(pl.String).replace_strict(names, return_dtype=pl.String)
+
+    # Two labels of a row may be one class.
+    return frame.with_columns(column.list.eval(named(pl.element())).list.unique(
+        maintain_order=True) if of_lists else named(column))
 
 
 def _has_label(column: str, dtype: pl.DataType) -> pl.Expr:

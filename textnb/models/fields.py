@@ -11,7 +11,7 @@ from textnb.runtime.settings import Setting, declared, type_of
 
 # A model can't have fields with these names: `textnb train` and jobs use them for other settings.
 RESERVED = frozenset({
-    "analyzer", "binary", "confidence", "encoding", "false_positives", "features",
+    "analyzer", "binary", "classes", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
     "label", "label_columns", "label_separator", "leaves_out", "lowercase", "max_df",
     "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",

@@ -29,6 +29,7 @@ LowerCase = bool | str
 Kinds = tuple[str, ...]
 Place = str
 Names = tuple[str, ...]
+ClassPatterns = tuple[str, ...]
 Label = str | int | bool
 Costs = tuple[float, float]
 Grid = tuple[float, ...] | str
@@ -99,6 +100,11 @@ SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, floa
 COSTS = Range("two numbers above 0, of a false positive and of a false negative",
               lambda v: isinstance(v, (tuple, list)) and len(v) == 2
               and all(ABOVE_0.holds(cost) for cost in v))
+CLASSES = Range(
+    "CLASS=PATTERN,..., such as 'ham=easy-ham-*,hard-ham-*'",
+    lambda v: isinstance(v, (tuple, list)) and len(v) > 0 and all(
+        isinstance(each, str) and all(each.partition("=")[0::2])
+        and all(each.partition("=")[2].split(",")) for each in v))
 COUNT = Range("an integer above 0", lambda v: is_whole(v) and v >= 1)
 STRINGS = Range("a list of strings", lambda v: isinstance(v, (list, tuple)) and all(
     isinstance(each, str) for each in v))

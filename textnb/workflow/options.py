@@ -14,9 +14,11 @@ from textnb.learning.settings import FALSE_POSITIVES, ColumnSettings, LimitSetti
 from textnb.models.known import table_models
 from textnb.runtime.settings import (
     AT_LEAST_2,
+    CLASSES,
     COSTS,
     COUNT,
     SHARE,
+    ClassPatterns,
     Costs,
     Grid,
     Label,
@@ -83,6 +85,20 @@ class LabelledOptions(ReadOptions):
         "whether a row has the label of its name (true or false, 1 or 0).",
         under="read")
 
+    classes: ClassPatterns | None = setting(
+        None, "Name classes by patterns of labels (folders, or values of the label column), such "
+        "as 'ham=easy-ham-*,hard-ham-*'; repeat it for several. A label that matches none is "
+        "refused.", metavar="CLASS=PATTERN,...", range=CLASSES, is_common=False)
+
+    @property
+    def patterns(self) -> dict[str, list[str]]:
+        """The patterns of each class that `classes` names."""
+        patterns: dict[str, list[str]] = {}
+        for each in self.classes or ():
+            name, _, words = each.partition("=")
+            patterns.setdefault(name, []).extend(words.split(","))
+        return patterns
+
     @property
     def of_lists(self) -> bool:
         """Whether an option says that rows have lists of labels."""
@@ -92,6 +108,8 @@ class LabelledOptions(ReadOptions):
         """Raises ParameterError for options that exclude each other."""
         if self.label_columns is not None and self.label_separator is not None:
             raise does_not_go("label_columns", "label_separator")
+        if self.classes is not None and not CLASSES.holds(self.classes):
+            raise ParameterError.out_of_range("classes", CLASSES.says, ", ".join(self.classes))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from textnb.errors import (
 from textnb.frames.cloud import hide_secrets, is_database, is_url
 from textnb.frames.conditions import empty_choice, rows_where
 from textnb.frames.failures import reading
-from textnb.frames.label_lists import list_labels, split_labels
+from textnb.frames.label_lists import list_labels, name_classes, split_labels
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import labels_as
 from textnb.mail.mbox import UNREADABLE
@@ -175,6 +175,7 @@ def open_rows(
         Receives a line for each file that is left out.
     """
     labels = options if isinstance(options, LabelledOptions) else LabelledOptions()
+    labels.check()
     settings: dict[str, Any] = {
         "format": options.format, "encoding": options.encoding, "separator": options.separator,
         "storage_options": options.storage_options,
@@ -186,9 +187,8 @@ def open_rows(
         table, settings = scan_database(options.query or "", source), {}
     if text is None:
         _check_table(options, labels)
-        frame = scan_table(table, features, label, **settings)
-        return Rows(source, rows_where(frame, where, option), where=where, option=option)
-    labels.check()
+        frame = rows_where(scan_table(table, features, label, **settings), where, option)
+        return Rows(source, _named(source, frame, label, labels), where=where, option=option)
     # What learns or scores checks which columns hold lists of tokens.
     columns = labels.label_columns
     frame = scan(table, text=text, label=None if columns else label,
@@ -197,8 +197,18 @@ def open_rows(
         frame = list_labels(frame, columns, label)
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
-    return Rows(source, rows_where(frame, where, option), text, where=where, option=option,
-                counts_texts=counts_texts)
+    frame = _named(source, rows_where(frame, where, option), label, labels)
+    return Rows(source, frame, text, where=where, option=option, counts_texts=counts_texts)
+
+
+def _named(
+    source: str, frame: pl.LazyFrame, label: str | None, options: LabelledOptions
+) -> pl.LazyFrame:
+    """The rows with the classes that options name in place of their labels."""
+    if label is None or not options.classes:
+        return frame
+    with reading(source):
+        return name_classes(frame, label, options.patterns)
 
 
 def check_storage(options: ReadOptions, *sources: str | None) -> None:
@@ -234,6 +244,9 @@ def labelled_rows(
         return open_rows(source, options, text_columns(model), label, features_of(model),
                          where=where, note=note)
 
+    if as_class is not None and options.classes:
+        raise ParameterError.naming("{classes} is for rows with labels, and {as_class} for rows "
+                                    "without: give one of them")
     column = model.label
     try:
         rows = open_with(column if as_class is None else None)

@@ -168,7 +168,8 @@ def rows_to_predict(job: Job) -> Iterator[Rows | None]:
         yield None
         return
     # They have no labels.
-    options = replace(job.input, format=settings.format, label_separator=None, label_columns=None)
+    options = replace(job.input, format=settings.format, label_separator=None, label_columns=None,
+                      classes=None)
     with _rows(job, "predictions.input", settings.input, settings.where, "predictions.where",
                options) as rows:
         yield rows
