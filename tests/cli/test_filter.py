@@ -64,14 +64,21 @@ def test_a_decision_for_ham_is_no_filter_of_ham(run: Run, model: Path) -> None:
     assert "--spam-class" not in run(*choose, "spam").checked().err
 
 
-def test_what_is_stale_is_noted(run: Run, model: Path) -> None:
+def test_what_is_stale_is_noted_when_the_model_is_written_and_described(
+    run: Run, model: Path
+) -> None:
     decision = Decision({"ham": 0.0, "spam": 0.0}, "spam")
     fitted().set_decision(decision).set_calibration(Calibration(2.0)).save(model)
-    plain = run("filter", model, input=SPAM)
-    assert (plain.code, plain.out.split()[0]) == (0, "spam")
-    assert plain.err.startswith("note: the model's decision is stale: the model's calibration has")
-    # With cutoffs of its own the decision has no part in it.
-    assert run("filter", model, "--spam-cutoff", "0.9", input=SPAM).err == ""
+    ROWS.write_parquet("rows.parquet")
+    written = run("update", model, "rows.parquet").checked()
+    shown = " ".join(run("describe", model).checked().out.split())
+    for part in ("calibration", "decision"):
+        assert written.err.count(f"the model's {part} is stale: ") == 1
+    assert shown.count("stale") == 2
+    # Not at each message.
+    for words in ([], ["--timeout", "9"]):
+        judged = run("filter", model, *words, input=SPAM)
+        assert (judged.code, judged.out.split()[0], judged.err) == (0, "spam", "")
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -29,12 +29,8 @@ def stale_words(
     for name, chosen, verb in (("calibration", calibration, "calibrate"),
                                ("decision", decision, "threshold")):
         if chosen is not None and chosen.stale:
-            yield stale_line(name, verb, chosen.stale)
-
-
-def stale_line(name: str, verb: str, reason: str) -> str:
-    """A line for a calibration or decision that no longer holds, and how to choose it again."""
-    return f"the model's {name} is stale: {reason}. Choose it again with: textnb {verb}"
+            yield (f"the model's {name} is stale: {chosen.stale}. Choose it again with: textnb "
+                   f"{verb}")
 
 
 def note_stale(classifier: Any) -> None:

@@ -26,7 +26,7 @@ from textnb.cli.verdicts import (
     notes_on,
     verdict_as_dict,
 )
-from textnb.filter.verdict import MIN_LEARNED, Judging, Verdict
+from textnb.filter.verdict import MIN_LEARNED, Verdict
 from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
@@ -119,9 +119,8 @@ def filter_mail(
         if value:
             raise ParameterError(f"{name} belongs to --maildir")
 
-    def judge(message: bytes) -> tuple[Verdict, Judging]:
-        mail_filter = _load(model, settings)
-        return mail_filter.judge(message), mail_filter.judging
+    def judge(message: bytes) -> Verdict:
+        return _load(model, settings).judge(message)
 
     stream = click.get_current_context().find_object(Stream) or Stream()
     raise click.exceptions.Exit(answer_one(
@@ -212,7 +211,7 @@ def _file(
         raise click.exceptions.Exit(FAILED)
     note(", ".join(f"{number:,} {what}" for what, number in (counts | skipped).items()
                    if number or what in CODES))
-    for line in notes_on(judge.judging, sorted(reasons)):
+    for line in notes_on(sorted(reasons)):
         note(line)
     if counts[_FAILED]:
         raise click.exceptions.Exit(FAILED)

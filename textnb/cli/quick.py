@@ -14,7 +14,7 @@ from typing import Any
 from textnb.cli.stream import Stream
 from textnb.cli.verdicts import answer_one, judging_settings
 from textnb.errors import TextnbError
-from textnb.filter.verdict import Judging, Verdict
+from textnb.filter.verdict import Verdict
 from textnb.runtime.stderr import tell
 
 # The fields that options set.
@@ -74,9 +74,9 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
     model = options.pop("model")
     settings = {name: options.pop(name) for name in _OF_JUDGING if name in options}
 
-    def judge(message: bytes) -> tuple[Verdict, Judging]:
+    def judge(message: bytes) -> Verdict:
         with QuickFilter(model, **judging_settings(**settings)) as mail_filter:
-            return mail_filter.judge(message), mail_filter.judging
+            return mail_filter.judge(message)
 
     try:
         return answer_one(stream, judge, tell, **options)

@@ -9,13 +9,11 @@ from typing import Any
 from textnb.cli.stream import Stream
 from textnb.errors import ParameterError
 from textnb.filter.headers import status_line
-from textnb.filter.verdict import MIN_LEARNED, Judging, Verdict, since_fit_words
+from textnb.filter.verdict import MIN_LEARNED, Verdict
 
 # The default timeout. A message takes milliseconds, a hostile one seconds. An engine that could not
 # start all its threads may wait for them without end.
 TIMEOUT_SECONDS, LONGEST_SECONDS = 60.0, 86_400.0
-# The verbs that choose what may be stale.
-_CHOOSING = {"calibration": "calibrate", "decision": "threshold"}
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
@@ -35,7 +33,7 @@ def judging_settings(
 
 
 def answer_one(
-    stream: Stream, judge: Callable[[bytes], tuple[Verdict, Judging]],
+    stream: Stream, judge: Callable[[bytes], Verdict],
     note: Callable[[str], object], *, passthrough: bool = False, exit_zero: bool = False,
     results_format: str = "text", timeout: float | None = None,
 ) -> int:
@@ -45,7 +43,7 @@ def answer_one(
     ----------
     stream : Stream
     judge : callable
-        Gives the verdict on a message, and how the model judges.
+        Gives the verdict on a message.
     note : callable
         Writes a note to standard error.
     passthrough, exit_zero, results_format, timeout
@@ -63,8 +61,8 @@ def answer_one(
         raise ParameterError.out_of_range(
             "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
     message = stream.message(TIMEOUT_SECONDS if timeout is None else timeout)
-    verdict, judging = judge(message)
-    for line in notes_on(judging, [verdict.reason]):
+    verdict = judge(message)
+    for line in notes_on([verdict.reason]):
         note(line)
     if passthrough:
         at, header = status_line(message, verdict)
@@ -87,18 +85,9 @@ def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
             "since_fit": verdict.since_fit}
 
 
-def notes_on(judging: Judging, reasons: Iterable[str]) -> list[str]:
-    """What to note beside verdicts: why they are unsure, and what is stale in the model."""
-    lines = [f"unsure, as {reason}" for reason in reasons if reason]
-    for part, reason in judging.stale.items():
-        # A decision that cutoffs replace has no part in the verdict.
-        if part != "decision" or judging.cutoffs is None:
-            from textnb.cli.evidence import stale_line
-
-            lines.append(stale_line(part, _CHOOSING[part], reason))
-    if judging.since_fit:
-        lines.append(since_fit_words(judging.since_fit))
-    return [f"note: {line}" for line in lines]
+def notes_on(reasons: Iterable[str]) -> list[str]:
+    """Why verdicts are unsure. What is stale was said when the model was written."""
+    return [f"note: unsure, as {reason}" for reason in reasons if reason]
 
 
 def _log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:
