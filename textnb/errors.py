@@ -137,7 +137,7 @@ class TextnbError(Exception):
     @property
     def without_setting(self) -> str:
         """The message without the setting with which it begins."""
-        return str(self).removeprefix(self.setting or "").lstrip(": ")
+        return str(self).removeprefix(self.setting or "").lstrip(":= ")
 
     @property
     def command_line(self) -> str:

@@ -205,7 +205,7 @@ BAD_USAGE = {
         ("--folds 1", "--folds must be an int >= 2; got 1"),
         ("--folds 50", "--folds 50 is more than the 3 documents of the largest class"),
         ("--groups id --time id", "--groups does not go with --time"),
-        ("--time id --seed 3", "has no effect with time"),
+        ("--time id --seed 3", "--seed does not go with --time"),
         ("--leave-one-out --folds 3", "--folds does not go with --leave-one-out"),
         ("--leave-one-out --positive spm", "--positive: unknown value 'spm'"),
         ("--folds 2 --positive spm", "--positive: unknown value 'spm' - did you mean 'spam'?"),

@@ -49,7 +49,15 @@ IN_THE_FILE = [
     ("model.label=predicted", "'predicted' is the name of an answer"),
     ("model.keep_sample=100", "model.keep_sample: is for models whose weights are learned"),
     ("decision.confidence=2", "decision.confidence: must be a number above 0 and below 1; got 2"),
-    ("decision.costs=[-1, 0]", "decision.costs: must be two numbers above 0, "),
+    *((f"decision.costs={costs}", "decision.costs: must be two numbers above 0, ")
+      for costs in ("[-1, 0]", "[0, 0]", "[nan, 1]", "[1, inf]", "[1]")),
+    *((f"validation.seed={seed}", "validation.seed: must be an int >= 0 and below 2**32; got ")
+      for seed in ("-1", "1.5", "4294967296")),
+    ("validation={time='day', seed=3}", "validation.seed: does not go with time"),
+    ("decision={costs=[1, 1], positive='spam', method='odd'}",
+     "decision.method: unknown value 'odd'; choose one of empirical, theoretical"),
+    *((f"{key}='('", f"{key}: the condition '(': unable to parse") for key in (
+        "input.train_where", "input.test_where", "predictions.where")),
     ("decision.positive=spam", "decision: give one of max_false_positive_rate, costs"),
     ("decision.max_false_positive_rate=0.1", "needs positive: the class whose errors are counted"),
     ("validation={leave_one_out=true, folds=5}", "folds: does not go with leave_one_out"),

@@ -8,6 +8,14 @@ from textnb.errors import ParameterError, first_line
 from textnb.frames.cloud import hide_secrets
 
 
+def check_condition(condition: str, name: str) -> None:
+    """Raise ParameterError for a condition that is no SQL, before there are columns."""
+    try:
+        pl.sql_expr(condition)
+    except pl.exceptions.PolarsError as error:
+        raise ParameterError(f"{name} {condition!r}: {first_line(error)}") from None
+
+
 def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.LazyFrame:
     """Select the rows for which a condition is true; all rows if there is no condition.
 

@@ -95,6 +95,7 @@ WHOLE_ABOVE_0 = Range("an integer above 0 and below 2**31",
                       lambda v: is_whole(v) and 1 <= v < 2**31)
 AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 
+SEED = Range("an int >= 0 and below 2**32", lambda v: is_whole(v) and 0 <= v < 2**32)
 SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, float))
               and not is_truth(v) and 0 < v < 1)
 COSTS = Range("two numbers above 0, of a false positive and of a false negative",

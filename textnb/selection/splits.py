@@ -17,13 +17,12 @@ from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.learning.documents import labels_of
 from textnb.runtime.caller import warn_caller
-from textnb.runtime.settings import is_whole
+from textnb.runtime.settings import SEED, is_whole
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
 Ints = NDArray[np.int64]
 # The fold of documents that all models learn, and none scores.
 LEARNED_ONLY = -1
-_SEEDS = 2**32
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +150,8 @@ def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
             raise ParameterError.out_of_range(name, "the name of a column, or None", value)
     if groups is not None and time is not None:
         raise ParameterError("groups and time exclude each other: give one of them")
-    if not is_whole(seed) or not 0 <= seed < _SEEDS:
-        raise ParameterError.out_of_range("seed", "an int >= 0 and below 2**32", seed)
+    if not SEED.holds(seed):
+        raise ParameterError.out_of_range("seed", SEED.says, seed)
     if time is not None and seed:
         raise ParameterError(f"seed={seed} has no effect with time: documents are taken in order "
                              "of time and not shuffled; leave it out")

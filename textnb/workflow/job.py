@@ -25,6 +25,7 @@ from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of, target_of_path
+from textnb.frames.conditions import check_condition
 from textnb.frames.sinks import ENDINGS, SEPARATORS
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.known import all_models
@@ -272,6 +273,12 @@ def _check(job: Job, table: Table) -> None:
     sources = [job.input.train, job.input.test,
                None if job.predictions is None else job.predictions.input]
     table.check(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
+    for section, name, condition in (
+            ("input", "train_where", job.input.train_where),
+            ("input", "test_where", job.input.test_where),
+            ("predictions", "where", getattr(job.predictions, "where", None))):
+        if condition is not None:
+            table.check((section, name), partial(check_condition, condition, "the condition"))
     _check_left_out(job, table)
     names = [name.casefold() for export in job.exports
              for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]

@@ -17,6 +17,7 @@ from textnb.runtime.settings import (
     CLASSES,
     COSTS,
     COUNT,
+    SEED,
     SHARE,
     ClassPatterns,
     Costs,
@@ -221,7 +222,7 @@ class FoldOptions:
         None, "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
     time: str | None = setting(
         None, "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
-    seed: int = setting(0, "Seed of the shuffle before the rows are divided.")
+    seed: int = setting(0, "Seed of the shuffle before the rows are divided.", range=SEED)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -265,6 +266,9 @@ class ValidateOptions(FoldOptions, OneClassOptions):
                 raise ParameterError.naming("{one} belongs to {online}", one=Mention(name))
         if self.groups is not None and self.time is not None:
             raise does_not_go("groups", "time")
+        # In order, a seed chooses the rows that are learned.
+        if "seed" in changed and self.time is not None and not self.online:
+            raise does_not_go("seed", "time")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -279,7 +283,7 @@ class TuneOptions(FoldOptions):
     seconds: float | None = setting(
         None, "Begin no trial after this time; the final training comes on top.")
     folds: int | None = setting(None, "Folds of each trial.  [default: 3]")
-    seed: int = setting(0, "Divides the rows, and orders the trials.")
+    seed: int = setting(0, "Divides the rows, and orders the trials.", range=SEED)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -310,7 +314,7 @@ class DecideOptions:
         "of labels, a label that is wrong and one that is missed.", metavar="N,N", range=COSTS)
     method: str | None = setting(
         None, "With costs: empirical (least cost on these rows, the default) or theoretical (by "
-        "the probabilities alone).", is_option=False)
+        "the probabilities alone).", choices=("empirical", "theoretical"), is_option=False)
     min_precision: float | None = setting(
         None, "Instead: for every class, the least share of its answers that is right.",
         range=SHARE)
