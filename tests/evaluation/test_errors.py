@@ -49,6 +49,11 @@ def decision_on(**scores):
     return textnb.Decision({"x": 0.0, "y": 0.0}, evidence=scores)
 
 
+def dated(text):
+    """Rows with days in ISO form, and another text in row 1."""
+    return FRAME.with_columns(day=pl.Series(["2026-01-31", text, *["2026-02-01"] * 118]))
+
+
 def folds(frame=FRAME, model=None, **how):
     return textnb.cross_validate(model or TextClassifier(), frame, **how)
 
@@ -239,6 +244,10 @@ DATA = [
     (lambda: folds(null_in(FRAME, "day", 9), time="day"), "time column 'day' is null in row 9"),
     (lambda: folds(FRAME.with_columns(day=pl.Series([1.0, np.nan, *[2.0] * 118])), time="day"),
      "time column 'day' is NaN in row 1"),
+    # As CSV has them.
+    *((lambda text=text: folds(FRAME.with_columns(day=pl.Series(["1", text, *"2" * 118])),
+                               time="day"), rf"'day' is {shown} in row 1 \(counted from 0\), which")
+      for text, shown in (("nan", "NaN"), ("inf", "inf"))),
     (lambda: folds(FRAME.with_columns(pl.concat_list("author")), groups="author"),
      "give one of strings"),
     (lambda: folds(frame_that_changes()), "gave 60 rows at first and 120 when it was read again"),
@@ -299,7 +308,12 @@ OTHERS = [
     # Cross-validation
     (lambda: folds(groups="autor"), SchemaError, r"'autor' \(the groups column\) - did you mean"),
     (lambda: folds(time="date"), SchemaError, r"no column 'date' \(the time column\)"),
-    (lambda: folds(time="text"), SchemaError, "holds no times that can be read"),
+    # 05/01/2026 has two meanings.
+    *((lambda text=text: folds(dated(text), time="day"), SchemaError,
+       rf"'day' holds '{text}' in row 1 \(counted from 0\), which can't be read as a time")
+      for text in ("05/01/2026", "31.01.2026", "2026/01/31", "2026-13-01", "soon")),
+    (lambda: folds(FRAME.with_columns(day=pl.lit(True)), time="day"), SchemaError,
+     "is Boolean, which holds no times"),
     (lambda: folds(model=TextClassifier(min_df=90)), VocabularyError, "none is within min_df=90"),
     # Comparison of two models
     (lambda: compare(MODEL, FEW.drop("text")), SchemaError, "no column 'text'"),

@@ -23,6 +23,7 @@ from textnb.selection.stratified import stratified_folds, stratified_group_folds
 Ints = NDArray[np.int64]
 # The fold of documents that all models learn, and none scores.
 LEARNED_ONLY = -1
+_TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,24 +250,40 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
     dtype = values.dtype
     if dtype.is_temporal():
         return values.to_physical()
-    if dtype.is_numeric():
-        if dtype.is_float() and values.is_nan().any():
-            raise DataError(f"time column {name!r} is NaN in row "
-                            f"{int(values.is_nan().arg_true()[0])} (counted from 0)")
-        return values
+    numbers = values
     if dtype == pl.String:
         numbers = values.cast(pl.Float64, strict=False)
-        if not numbers.null_count():
-            return numbers
-        for kind in (pl.Datetime("us"), pl.Date()):
-            try:
-                return values.str.strptime(kind).to_physical()
-            except pl.exceptions.PolarsError:
-                continue
-    raise SchemaError(f"time column {name!r} is {dtype} and holds no times that can be read: "
-                      "give dates, datetimes or numbers, or strings of the form 2026-01-31 or "
-                      "2026-01-31T12:00:00. Parse it first, e.g. "
-                      f"pl.col({name!r}).str.to_datetime('%d.%m.%Y')")
+        if numbers.null_count():
+            return _parsed(values, name)
+    if numbers.dtype.is_float() and not numbers.is_finite().all():
+        row = int((~numbers.is_finite()).arg_true()[0])
+        shown = "NaN" if numbers.is_nan()[row] else numbers[row]
+        raise DataError(f"time column {name!r} is {shown} in row {row} (counted from "
+                        "0), which is no time")
+    if numbers.dtype.is_numeric():
+        return numbers
+    raise _no_times(name, f"is {dtype}, which holds no times")
+
+
+def _parsed(values: pl.Series, name: str) -> pl.Series:
+    """Strings of ISO 8601 as numbers. The engine would guess at others: 05/01/2026 has two
+    meanings."""
+    odd = values.filter(~values.str.contains(_TIME))
+    for kind in (pl.Datetime("us"), pl.Date()):
+        times = values.str.strptime(kind, strict=False) if odd.is_empty() else None
+        if times is not None and not times.null_count():
+            return times.to_physical()
+        odd = odd if times is None else values.filter(times.is_null())
+    row = int((values == odd[0]).arg_true()[0])
+    raise _no_times(name, f"holds {odd[0]!r:.60} in row {row} (counted from 0), which can't be "
+                    "read as a time")
+
+
+def _no_times(name: str, problem: str) -> SchemaError:
+    return SchemaError.with_advice(
+        f"time column {name!r} {problem}: give dates, datetimes or numbers, or strings of the form "
+        "2026-01-31 or 2026-01-31T12:00:00", ". Parse it first, e.g. "
+        f"pl.col({name!r}).str.to_datetime('%d.%m.%Y')", "")
 
 
 def _check_no_null(values: pl.Series, name: str, role: str) -> None:
