@@ -118,6 +118,36 @@ def test_nested_answers_in_csv_raise_an_error(run, mail, trained, target, words,
     assert files_in(mail.parent) == ["mail.parquet"]
 
 
+FORMULAS = ["=1+1", "+x", "-5", "@a", "\tx", "\rx", "\nx"]
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv"])
+def test_no_text_is_a_formula_of_a_spreadsheet(run, folder, trained, format):
+    others = ["free - =x", "", None]
+    rows = pl.DataFrame({"n": range(-1, 9), "=name": [*FORMULAS, *others], "text": "free",
+                         "names": [[text] for text in [*FORMULAS, *others]],
+                         "kind": pl.Series(["-a"] * 10, dtype=pl.Categorical)})
+    rows.write_parquet("rows.parquet")
+    for words in (["-o", "out.data"], []):
+        ran = run("predict", trained, "rows.parquet", *words, "--safe-csv", "--output-format",
+                  format, "-q").checked()
+        written = Path("out.data").read_bytes() if words else ran.out.encode()
+        read = READERS[format](io.BytesIO(written))
+        safe = [f"'{text}" for text in FORMULAS]
+        assert read["'=name"].to_list() == [*safe, *others]
+        assert read["names"].to_list()[:8] == [*safe, others[0]]
+        assert (read["n"].to_list(), read["kind"][0]) == ([*range(-1, 9)], "'-a")
+    run("predict", trained, "rows.parquet", "-o", "plain.csv").checked()
+    assert pl.read_csv("plain.csv")["=name"].to_list()[:7] == FORMULAS
+
+
+@pytest.mark.parametrize("words", [[], ["-o", "out.parquet"], ["--output-format", "ndjson"]])
+def test_formulas_are_of_csv_alone(run, mail, trained, words):
+    for verb in ("predict", "mistakes"):
+        ran = run(verb, trained, mail, "--safe-csv", *words).checked(2)
+        assert "--safe-csv is for csv and tsv" in ran.err
+
+
 @pytest.mark.parametrize(("column", "words"), [
     ("predicted", []), ("probability", ["--probability"]), ("runner_up", ["--explain", "1"])])
 def test_a_column_with_the_name_of_an_answer_raises_an_error(run, folder, trained, column, words):

@@ -49,6 +49,7 @@ IN_THE_FILE = [
     ("model.label=predicted", "'predicted' is the name of an answer"),
     ("model.keep_sample=100", "model.keep_sample: is for models whose weights are learned"),
     ("decision.confidence=2", "decision.confidence: must be a number above 0 and below 1; got 2"),
+    ("predictions={safe_csv=true}", "predictions.safe_csv: is for .csv and .tsv files"),
     *((f"decision.costs={costs}", "decision.costs: must be two numbers above 0, ")
       for costs in ("[-1, 0]", "[0, 0]", "[nan, 1]", "[1, inf]", "[1]")),
     *((f"validation.seed={seed}", "validation.seed: must be an int >= 0 and below 2**32; got ")

@@ -60,7 +60,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
         raise ParameterError("--errors and the table can't both go to standard output; give "
                              "--output a file")
     if target is not None:
-        sinks.output_format(target, output_format)
+        sinks.output_format(target, output_format, safe_csv=output.safe_csv)
         check_apart(path, target)
     with reading(path):
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
@@ -80,7 +80,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
                 note_errors(batch)
         else:
             counted = frame.map_batches(note_errors, schema=frame.collect_schema(), streamable=True)
-            sinks.write(counted, target, output_format)
+            sinks.write(counted, target, output_format, safe_csv=output.safe_csv)
     # The engine may deliver batches in another order.
     messages = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})

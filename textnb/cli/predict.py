@@ -55,7 +55,7 @@ def predict(
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
-    sinks.output_format(target, output.output_format)
+    sinks.output_format(target, output.output_format, safe_csv=output.safe_csv)
     for path in (file.model, input):
         check_apart(path, target)
     classifier = any_model(file.model)
@@ -65,7 +65,8 @@ def predict(
         return
     table = open_input_for(classifier, input, rows)
     with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier)) as advance:
-        answered = predict(classifier, table.frame, options, target, output.output_format, advance)
+        answered = predict(classifier, table.frame, options, target, output.output_format, advance,
+                           safe_csv=output.safe_csv)
     _note_answers(classifier, answered)
     if not answered.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
@@ -123,13 +124,14 @@ def mistakes(
     from textnb.workflow.evaluate import mistakes
 
     input, target = rows.input, output.output
-    sinks.output_format(target, output.output_format)
+    sinks.output_format(target, output.output_format, safe_csv=output.safe_csv)
     for path in (file.model, input):
         check_apart(path, target)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet) as advance:
-        n = mistakes(fitted, table.frame, options, target, output.output_format, advance)
+        n = mistakes(fitted, table.frame, options, target, output.output_format, advance,
+                     safe_csv=output.safe_csv)
     if not output.quiet:
         note(f"{quantity(n, 'row')} written" if options.within else quantity(n, "mistake"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from textnb.runtime.stopping import STOPPED
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
 SEPARATORS = {"csv": ",", "tsv": "\t"}
+# What spreadsheets take for the beginning of a formula: OWASP, "CSV injection".
+_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _ROWS = 8192
 # Rows of a row group, which the engine holds until it is whole: eight times as many by default,
 # which are gigabytes of long texts.
@@ -30,10 +33,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PROBE = 1 << 16
 
 
-def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
+def write(
+    frame: pl.LazyFrame, path: str, format: str | None, *, safe_csv: bool = False
+) -> None:
     """Run the lazy frame into a file, or to standard output for ``-``, in order.
 
-    CSV and TSV hold lists of strings as text, joined by "; ".
+    CSV and TSV hold lists of strings as text, joined by "; "; with ``safe_csv``, no text in them is
+    a formula of a spreadsheet.
 
     Raises
     ------
@@ -42,7 +48,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
     SchemaError
         If the format can't hold a column of the frame.
     """
-    chosen = output_format(path, format)
+    chosen = output_format(path, format, safe_csv=safe_csv)
     if chosen in SEPARATORS:
         for name, dtype in frame.collect_schema().items():
             if dtype.is_nested() and dtype != pl.List(pl.String):
@@ -50,6 +56,8 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
                                   "Parquet or NDJSON, or drop it")
         # CSV has no lists, such as the names of attachments.
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
+        if safe_csv:
+            frame = _without_formulas(frame)
     if path == "-":
         with _report_full_disk("standard output"):
             _to_stdout(frame, chosen)
@@ -65,6 +73,16 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
             frame.sink_csv(file, separator=SEPARATORS[chosen])
         if STOPPED.is_set():
             raise KeyboardInterrupt
+
+
+def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The frame with an apostrophe before each text that a spreadsheet could take for a formula."""
+    texts = cs.string() | cs.categorical() | cs.enum()
+    names = {name: f"'{name}" for name in frame.collect_schema() if name.startswith(_OF_FORMULAS)}
+    text = texts.cast(pl.String)
+    return frame.with_columns(
+        pl.when(text.str.contains(f"^[{re.escape(''.join(_OF_FORMULAS))}]"))
+        .then("'" + text).otherwise(text).name.keep()).rename(names)
 
 
 @contextmanager
@@ -93,8 +111,22 @@ def _no_room(file: IO[bytes] | None) -> int | None:
     return None
 
 
-def output_format(path: str, format: str | None) -> str:
-    """The requested format, or that of the path's ending; NDJSON for standard output."""
+def output_format(path: str, format: str | None, *, safe_csv: bool = False) -> str:
+    """The requested format, or that of the path's ending; NDJSON for standard output.
+
+    Raises
+    ------
+    ParameterError
+        If it can't be told, is not known, can't be written there, or ``safe_csv`` is for another.
+    """
+    chosen = _output_format(path, format)
+    if safe_csv and chosen not in SEPARATORS:
+        raise ParameterError.naming("{safe_csv} is for csv and tsv, whose texts spreadsheets may "
+                                    "take for formulas; the output is {chosen}", chosen=chosen)
+    return chosen
+
+
+def _output_format(path: str, format: str | None) -> str:
     if is_url(path):
         # If the input fails, the engine completes the upload with the rows that it has: half a
         # table would replace the old one, and look whole.

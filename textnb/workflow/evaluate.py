@@ -91,7 +91,7 @@ def evaluate_model(
 
 def mistakes(
     model: Fitted, frame: pl.LazyFrame, options: MistakesOptions, output: str,
-    format: str | None = None, progress: Progress | None = None,
+    format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
 ) -> int:
     """Write the rows that a model misjudges, see `textnb.mistakes`, and return their number."""
     from textnb.evaluation import mistakes as judging
@@ -107,7 +107,7 @@ def mistakes(
         return places
 
     sinks.write(rows.with_columns(pl.col("row").map_batches(
-        add, return_dtype=pl.Int64, is_elementwise=True)), output, format)
+        add, return_dtype=pl.Int64, is_elementwise=True)), output, format, safe_csv=safe_csv)
     return count
 
 

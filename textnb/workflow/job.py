@@ -117,9 +117,13 @@ class Predictions(PredictOptions):
     format: str | None = setting(None, "Format of the input, if its name does not tell.")
     file: TableName = setting("predictions.parquet", "File to write, by its ending.")
     probability: bool = setting(True, "Add the probability of the predicted class.")
+    safe_csv: bool = setting(False, "Put an apostrophe before each text of a CSV file that a "
+                             "spreadsheet could take for a formula.")
 
     def check(self) -> None:
         """Raises ParameterError if the file can't hold the answers."""
+        if self.safe_csv and ENDINGS[Path(self.file).suffix.lower()] not in SEPARATORS:
+            raise ParameterError.naming("{safe_csv} is for .csv and .tsv files")
         nested = [name for name in ("scores", "explain", "top") if getattr(self, name)]
         if nested and ENDINGS[Path(self.file).suffix.lower()] in SEPARATORS:
             raise ParameterError(f"{self.file} can't hold the lists of {nested[0]}: name a "

@@ -47,7 +47,7 @@ def check_answers(model: AnyModel, options: PredictOptions) -> None:
 
 def predict(
     model: AnyModel, frame: pl.LazyFrame, options: PredictOptions, output: str,
-    format: str | None = None, progress: Progress | None = None,
+    format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
 ) -> Predicted:
     """Write rows with their answers, in order.
 
@@ -57,6 +57,8 @@ def predict(
         File to write, or ``-`` for standard output.
     format : str, optional
         Its format, if its name does not show it.
+    safe_csv : bool
+        Whether texts in CSV must not be formulas of a spreadsheet.
     """
     check_answers(model, options)
     predicted = Predicted(output)
@@ -76,5 +78,5 @@ def predict(
 
     sinks.write(answered.with_columns(pl.col("predicted").map_batches(
         count, return_dtype=answered.collect_schema()["predicted"], is_elementwise=True)),
-        output, format)
+        output, format, safe_csv=safe_csv)
     return predicted

@@ -233,10 +233,12 @@ def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
     source = str(work.folder / options.file)
     with rows_to_predict(work.job) as rows:
         if rows is not None:
-            return predict(work.model, rows.frame, options, source, None, advance)
+            return predict(work.model, rows.frame, options, source, None, advance,
+                           safe_csv=options.safe_csv)
     with reading(work.job.input.train):
         chosen = rows_where(work.test, options.where, "predictions.where")
-        return predict(work.model, chosen, options, source, None, advance)
+        return predict(work.model, chosen, options, source, None, advance,
+                           safe_csv=options.safe_csv)
 
 
 def _export(work: _Work) -> None:
