@@ -345,9 +345,9 @@ class SourceError(DataError):
 
     @classmethod
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:
-        return cls.with_advice(
-            f"can't tell the format of {path!r} from its name; known endings: {', '.join(known)}. "
-            "Say it with ", "format=...", "--read format=csv, say")
+        return cls.naming(
+            "can't tell the format of {path!r} from its name; known endings: {known}. Say which it "
+            "is, such as {format='csv'}", path=path, known=", ".join(known))
 
 
 class SchemaError(DataError):

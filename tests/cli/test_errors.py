@@ -15,8 +15,8 @@ NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": [
 TABLE = pl.DataFrame({"x": [0.0, 1.0, 3.0, 4.0], "y": [1.0, 0.0, 1.0, 0.0], "name": list("abcd"),
                       "label": ["a", "a", "b", "b"]})
 # Words of advice for Python, which must not be in errors of the command line.
-PYTHON = ("predict(", "pass ", "frame.filter", "frame.drop", "=...", "partial_fit", "Tokenizer(",
-          ", encoding=", "sample_weight", "grid", "headers must")
+PYTHON = ("pl.", "frame.with_columns", "predict(", "pass ", "frame.filter", "frame.drop", "=...",
+          "partial_fit", "Tokenizer(", ", encoding=", "sample_weight", "grid", "headers must")
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,7 @@ def everything(tmp_path_factory):
     MAIL.write_csv(folder / "mail.csv")
     MAIL.write_parquet(folder / "mail.parquet")
     TABLE.write_parquet(folder / "table.parquet")
+    TABLE.select("label", x=pl.date(2026, 1, 31)).write_parquet(folder / "dates.parquet")
     pl.DataFrame({"text": ["aa bb", "cc"], "label": [["x", "y"], ["x"]]}).write_ndjson(
         folder / "lists.ndjson")
     texts = {
@@ -256,7 +257,7 @@ BAD_DATA = {
         ("short.csv", "finds no token in 2 documents"), ("short.csv", "shorten the list"),
         ("mail.csv --min-df 6", "12 terms were found and none is within --min-df 6"),
         ("mail.csv --min-df 6", "lower --min-df or raise"),
-        ("mail.what", "Say it with --read format=csv, say"),
+        ("mail.what", "Say which it is, such as --read format=csv\n"),
         ("semicolons.csv", "seem to be separated by ';'. Say so with --read separator=';'"),
         ("bytes.csv", "can't read bytes.csv: line 3 is not UTF-8 (byte 0xe9 at column 2)"),
         ("old", "if the files are older, try --read encoding=latin-1"),
@@ -265,7 +266,11 @@ BAD_DATA = {
         ("mail.csv --stop-words latin.txt", "can't read latin.txt"),
         ("lists.ndjson --read label_columns=a", "a column 'label' already"),
         ("table.parquet --model lda --features x,z", "'z'"),
-        ("table.parquet --model lda --features x,name", "'name'")],
+        ("table.parquet --model lda --features x,name", "it is String. If it holds numbers, write "
+         "them as numbers in the file; make a column of 0 and 1 of each category; or leave the "
+         "column out of the features\n"),
+        ("dates.parquet --model lda --features x", "it is Date. Write a number in its place"),
+        ("dates.parquet --model lda", "no numeric column is left as a feature")],
     "train mail.csv -o": [
         ("no/m.textnb", "can't write 'no/m.textnb': No such file or directory"),
         (".", "can't write '.': it is a folder"), ("-", "name a file"),

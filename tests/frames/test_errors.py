@@ -106,7 +106,7 @@ PARQUET = {"b.parquet": b"not opened"}
     ({}, "Buy this now", [NO_SUCH + "Buy this now'", "predict(['some text'])"]),
     ({"mail.xlsx": "x"}, "mail.xlsx", [
         "can't tell the format of '{folder}/mail.xlsx'", ".parquet", ".jsonl",
-        "Say it with format=..."]),
+        "Say which it is, such as format='csv'"]),
     ({"a.csv": CSV} | PARQUET, "", [
         "files of several formats: {folder}/a.csv, {folder}/b.parquet"]),
     ({"a.csv": CSV} | PARQUET, "*", [

@@ -163,6 +163,8 @@ OF_SOURCES = [
     (["input.test=semicolons.csv"], SchemaError,
      r"^input\.test: no column 'text' \(the text column\): the only.*\. Say so with "
      r'input\.separator = ";"$'),
+    (["input.test=mail.what"], SourceError,
+     r"^input\.test: can't tell the format .* Say which it is, such as format='csv'$"),
     (["input.test=tabs.csv"], SchemaError, r'\. Say so with input\.format = "tsv"$'),
     (["exports=[{file='w', to='parquet', reads='text'}]"], ExportError, r"^exports\.0: "),
 ]
@@ -188,6 +190,7 @@ OF_ROWS = [
 def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
     TextClassifier().fit(["aa", "bb"], ["x", "y"]).save("other.textnb")
     (folder / "semicolons.csv").write_text("text;label\na word;x\n")
+    (folder / "mail.what").write_text("text,label\na word,x\n")
     (folder / "tabs.csv").write_text("text\tlabel\na word\tx\n")
     if (settings, error, said) in OF_SOURCES:
         # It is seen before anything is learned.

@@ -119,6 +119,7 @@ def mistakes(
     file: ModelFile, rows: LabelledInput, options: MistakesOptions, output: PredictOutput
 ) -> None:
     """Write the labelled rows that the model misjudges, with its answer and what misled it."""
+    from textnb.cli import evidence
     from textnb.frames import sinks
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.evaluate import mistakes
@@ -132,6 +133,7 @@ def mistakes(
     with work_on(table, "judging", "judged", output.quiet) as advance:
         n = mistakes(fitted, table.frame, options, target, output.output_format, advance,
                      safe_csv=output.safe_csv)
+    evidence.note_stale(fitted)
     if not output.quiet:
         note(f"{quantity(n, 'row')} written" if options.within else quantity(n, "mistake"))
 

@@ -90,9 +90,17 @@ def mistakes(
     [(8, 'pos', 1, 'neg', ['bad'])]
     """
     fitted = check_texts(model)
+    warn_stale(fitted, True, True)
+    return select_mistakes(fitted, frame, within, terms, progress)
+
+
+def select_mistakes(
+    fitted: Fitted, frame: Any, within: float | None, terms: int,
+    progress: Progress | None = None,
+) -> Any:
+    """As `mistakes`, without a warning of stale choices."""
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
-    warn_stale(fitted, True, True)
     rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
     scored = _scored(fitted, rows, _margin(within), terms, progress)
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
@@ -103,8 +111,7 @@ def mistakes(
 
 
 def rows_to_learn(model: Fitted, rows: pl.LazyFrame, within: float | None = None) -> pl.LazyFrame:
-    """The texts and labels of the rows that `mistakes` selects."""
-    warn_stale(model, within is not None, True)
+    """The texts and labels of the rows that `mistakes` selects, without a warning."""
     scored = _scored(model, rows, _margin(within), 0, None)
     label = pl.col(_ACTUAL).alias(model.label)
     return scored.filter(_SELECTED).select(*model.columns, label)

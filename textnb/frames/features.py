@@ -50,9 +50,9 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
         if name not in schema:
             raise SchemaError.missing_column(name, schema.names(), "features")
         if not _width(schema[name]):
-            raise SchemaError(
-                f"feature column {name!r} must be numeric; it is {schema[name]}. "
-                f"{_advice(name, schema[name])}")
+            raise SchemaError.with_advice(
+                f"feature column {name!r} must be numeric; it is {schema[name]}. ",
+                *_advice(name, schema[name]))
     if len(set(names)) < len(names) or label in names:
         raise SchemaError(f"features {names!r} must be different columns, and not the label "
                           f"{label!r}")
@@ -62,18 +62,23 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
     return names
 
 
-def _advice(name: str, dtype: pl.DataType) -> str:
-    """Advice on how to make a feature of a column that is not numeric."""
+def _advice(name: str, dtype: pl.DataType) -> tuple[str, str]:
+    """How to make a feature of a column that is not numeric, in Python and in a file."""
     if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
         return (f"If it holds numbers, cast it: pl.col({name!r}).cast(pl.Float64); encode "
                 f"categories as numbers, for example with frame.to_dummies({name!r}); or leave "
-                "the column out")
+                "the column out",
+                "If it holds numbers, write them as numbers in the file; make a column of 0 and 1 "
+                "of each category; or leave the column out of the features")
     if isinstance(dtype, (pl.Date, pl.Datetime)):
-        return f"Take a number from it, such as pl.col({name!r}).dt.epoch('s'), or leave it out"
+        return (f"Take a number from it, such as pl.col({name!r}).dt.epoch('s'), or leave it out",
+                "Write a number in its place, such as seconds since 1970, or leave the column out "
+                "of the features")
     if isinstance(dtype, (pl.Duration, pl.Time, pl.Int128, pl.UInt128)):
         number = "Float64" if isinstance(dtype, (pl.Int128, pl.UInt128)) else "Int64"
-        return f"Cast it: pl.col({name!r}).cast(pl.{number}), or leave it out"
-    return "Leave it out"
+        return (f"Cast it: pl.col({name!r}).cast(pl.{number}), or leave it out",
+                f"Write it as {number} in the file, or leave the column out of the features")
+    return "Leave it out", "Leave the column out of the features"
 
 
 def _no_selection(features: object) -> ParameterError:

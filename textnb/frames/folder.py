@@ -107,7 +107,7 @@ def _text(path: str, options: Reading) -> str:
     try:
         return content.decode(options.encoding)
     except UnicodeDecodeError as error:
-        raise SourceError.with_advice(
-            f"can't read {path}: byte 0x{content[error.start]:02x} at offset {error.start} is not "
-            f"{options.encoding}; if the files are older, try ", "encoding='latin-1'",
-            "--read encoding=latin-1") from None
+        raise SourceError.naming(
+            "can't read {path}: byte {byte} at offset {offset} is not {codec}; if the files are "
+            "older, try {encoding='latin-1'}", path=path, byte=f"0x{content[error.start]:02x}",
+            offset=error.start, codec=options.encoding) from None

@@ -94,11 +94,10 @@ def mistakes(
     format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
 ) -> int:
     """Write the rows that a model misjudges, see `textnb.mistakes`, and return their number."""
-    from textnb.evaluation import mistakes as judging
+    from textnb.evaluation.mistakes import select_mistakes
     from textnb.frames import sinks
 
-    rows = judging.mistakes(
-        model, frame, within=options.within, terms=options.terms, progress=progress)
+    rows = select_mistakes(model, frame, options.within, options.terms, progress)
     count = 0
 
     def add(places: pl.Series) -> pl.Series:
