@@ -127,7 +127,8 @@ ERRORS = [
     (fit(SPAM, tokenizer=None), ParameterError, "tokenizer must be a Tokenizer"),
     (fit(SPAM, estimator=MultinomialNB), ParameterError, r"is its class: MultinomialNB\(\)"),
     *((fit(never_read(SPAM.schema), estimator=estimator), (ParameterError, TypeError),
-       r"estimator|clone") for estimator in (CategoricalNB(), 5, "multinomial", TextClassifier())),
+       r"estimator|clone") for estimator in (CategoricalNB(), 5, "multinomia", TextClassifier())),
+    (fit(SPAM, estimator="svm"), ParameterError, "'svm' - did you mean 'nblinear'"),
     (fit(never_read(SPAM.schema), estimator=BernoulliNB(binarize=None)), ParameterError,
      "binarize=None"),
     *((fit(never_read(SPAM.schema), **settings), ParameterError, message) for settings, message in (

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from tests.classifier.models import SPAM, assert_same_model
@@ -69,6 +70,20 @@ def test_settings_of_the_model_by_default():
     search = GridSearchCV(TextClassifier(), {"estimator__l": [0.1, 1.0]}, cv=2)
     search.fit(["good film", "bad film", "good one", "bad one"], ["pos", "neg", "pos", "neg"])
     assert search.best_params_["estimator__l"] in (0.1, 1.0)
+
+
+def test_a_model_may_be_given_by_its_kind(tmp_path):
+    texts, labels = ["good film", "bad film"] * 5, ["pos", "neg"] * 5
+    model = TextClassifier("bernoulli").fit(texts, labels)
+    assert repr(model) == ("TextClassifier(estimator='bernoulli'), fitted: BernoulliNB, "
+                           "10 documents, 3 terms, 2 classes")
+    model.save(tmp_path / "m.textnb")
+    TextClassifier(BernoulliNB()).fit(texts, labels).save(tmp_path / "n.textnb")
+    assert (tmp_path / "m.textnb").read_bytes() == (tmp_path / "n.textnb").read_bytes()
+    assert repr(clone(model).set_params(estimator__l=2.0)) == (
+        "TextClassifier(estimator=BernoulliNB(l=2.0))")
+    search = GridSearchCV(TextClassifier(), {"estimator": ["multinomial", "complement"]}, cv=2)
+    assert search.fit(texts, labels).best_score_ == 1.0
 
 
 def test_sizes_are_words_or_numbers(tmp_path):

@@ -59,7 +59,8 @@ def test_settings_are_refused(settings, error, message):
      "leave min_df at the default"),
     (lambda: AUTO.fit(ROWS, sample_weight="day"), ParameterError, "not support sample_weight"),
     (lambda: AUTO.partial_fit(ROWS), ParameterError, "chosen by fit, from all documents"),
-    (lambda: TextClassifier("automatic").fit(ROWS), ParameterError, "or 'auto'; got 'automatic'"),
+    (lambda: TextClassifier("automatic").fit(ROWS), ParameterError,
+     "unknown value 'automatic' - did you mean 'auto'"),
     (lambda: TextClassifier("auto").set_params(estimator__C=3.0), ParameterError,
      "estimator='auto' has no parameters"),
 ])

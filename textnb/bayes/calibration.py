@@ -86,6 +86,17 @@ class Calibration:
     shift: float = 0.0
     sigmoids: tuple[tuple[float, float], ...] = ()
 
+    def __repr__(self) -> str:
+        shown = [f"{name}={value:.4g}" for name, value, default in (
+            ("temperature", self.temperature, None), ("length_exponent", self.length_exponent, 0.0),
+            ("shift", self.shift, 0.0)) if value != default and not self.sigmoids]
+        if self.sigmoids:
+            shown.append(quantity(len(self.sigmoids), "sigmoid"))
+        if self.documents or self.method:
+            shown.append(f"of {quantity(self.documents, 'document')} ({self.method})")
+        return (f"Calibration({', '.join(shown)}"
+                f"{f', stale: {self.stale}' if self.stale else ''})")
+
     def __post_init__(self) -> None:
         if self.link not in LINKS:
             raise ParameterError.unknown_choice("link", self.link, LINKS)

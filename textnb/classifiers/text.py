@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,7 @@ from textnb.classifiers.texts import (
     AUTO,
     check_start_of,
     model_of_texts,
+    named_model,
     place_of_setting,
     with_parameters,
 )
@@ -42,7 +43,6 @@ from textnb.learning.parameters import DEFAULTS
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.models.base import Model
-from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
 from textnb.runtime.settings import with_checked_names
 from textnb.scoring import texts
@@ -62,10 +62,12 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     Parameters
     ----------
-    estimator : MultinomialNB, BernoulliNB, ComplementNB, NBLinear, NBLogisticRegression or "auto"
-        The model on counts; `MultinomialNB()` if not given. It is cloned. The first three learn in
-        bounded memory; the others need the matrix of all documents. "auto" lets `fit` choose the
-        model, the tokenizer and ``min_df`` as `tune` does, and keep what it found as ``tuned_``.
+    estimator : model of texts, its kind such as "nblinear", or "auto"
+        The model on counts: `MultinomialNB` (if not given), `BernoulliNB`, `ComplementNB`,
+        `TfidfComplementNB`, `NBLinear` or `NBLogisticRegression`. It is cloned. The first three
+        learn in bounded memory; the others need the matrix of all documents. "auto" lets `fit`
+        choose the model, the tokenizer and ``min_df`` as `tune` does, and keep what it found as
+        ``tuned_``.
     text : str or sequence of str
         Name of the text column, or names of several.
     label : str
@@ -125,7 +127,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     ('Tokyo', 'no', 0.5090909090909091)
     """
 
-    estimator: Model | Literal["auto"] | None = None
+    estimator: Model | str | None = None
     tokenizer: Tokenizer = field(default=Tokenizer(), kw_only=True)
     vocabulary: Sequence[str] | None = field(default=None, kw_only=True)
 
@@ -654,12 +656,16 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
             estimator, cached = AUTO, None
         now = {**{name: getattr(self, name) for name in parameters},
-               "estimator": MultinomialNB() if self.estimator is None else self.estimator}
+               "estimator": named_model(self.estimator)}
         # A fitted limit is in bytes, even if it was set as text such as "500M".
         now["memory_limit"] = memory_size(self.memory_limit)
         used = estimator if cached is None or cached[0] is not fitted else cached[1]
         check_unchanged({**parameters, "estimator": estimator}, now, used, action)
         return fitted
+
+    def __repr__(self) -> str:
+        fitted = getattr(self, "_fitted", None)
+        return super().__repr__() + ("" if fitted is None else f", fitted: {fitted.summary}")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -8,7 +8,7 @@ from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.models.base import Model, check_registered
-from textnb.models.known import text_models
+from textnb.models.known import SYNONYMS, import_offered, text_models
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
 from textnb.runtime.gone import SETTINGS, removal_message
@@ -66,7 +66,20 @@ def with_parameters(estimator: Any) -> Any:
     if isinstance(estimator, str) and estimator == AUTO:
         raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
                              "parameters: give an estimator, such as NBLinear()")
-    return MultinomialNB() if estimator is None else estimator
+    return named_model(estimator)
+
+
+def named_model(estimator: Any) -> Any:
+    """The estimator itself, or the model of its kind, such as "nblinear"; the default for None."""
+    if estimator is None:
+        return MultinomialNB()
+    if not isinstance(estimator, str) or estimator == AUTO:
+        return estimator
+    import_offered(estimator)
+    if estimator not in text_models():
+        raise ParameterError.unknown_choice(
+            "estimator", estimator, [*text_models(), AUTO], SYNONYMS)
+    return text_models()[estimator]()
 
 
 def model_of_texts(estimator: Any) -> Model:
@@ -84,10 +97,10 @@ def model_of_texts(estimator: Any) -> Model:
     if isinstance(estimator, str) and estimator == AUTO:
         raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
                              "give an estimator")
-    model = MultinomialNB() if estimator is None else estimator
+    model = named_model(estimator)
     if not isinstance(model, Model) or not model.of_terms:
         *names, last = (known.name for known in text_models().values())
-        got = repr(model) if isinstance(model, str) else type(model).__name__
-        raise ParameterError(f"estimator must be {', '.join(names)}, {last} or 'auto'; got {got}")
+        raise ParameterError(f"estimator must be {', '.join(names)}, {last} or 'auto'; got "
+                             f"{type(model).__name__}")
     check_registered(model, "a classifier of texts")
     return unfitted(model)

@@ -61,7 +61,8 @@ class Duplicates:
         conflicts = "" if self.conflicts is None else f", {self.conflicts:,} labelled otherwise"
         return (f"Duplicates({self.exact:,} exact and {self.similar:,} near of "
                 f"{quantity(self.rows, 'row')}, "
-                f"looked for in {self.against:,}{conflicts})")
+                f"looked for in {self.against:,}{conflicts})"
+                + (f"\n{self.pairs.head(notebook.ROWS)}" if self.pairs.height else ""))
 
     def _repr_html_(self) -> str:
         figures = [(name.replace("_", " "), value) for name, value in self.to_dict().items()]

@@ -77,8 +77,14 @@ class Fitted:
         object.__setattr__(self, "labels", pl.Series("label", self.form.classes.tolist()))
 
     def __repr__(self) -> str:
-        return (f"Fitted({self.model.name}, {quantity(len(self.terms), 'term')}, "
-                f"{quantity(len(self.classes), 'label' if self.is_multilabel else 'class')})")
+        return f"Fitted({self.summary})"
+
+    @property
+    def summary(self) -> str:
+        """The model, and the numbers of its documents, terms, and classes or labels."""
+        return (f"{self.model.name}, {quantity(int(self.counts.n_rows), 'document')}, "
+                f"{quantity(len(self.terms), 'term')}, "
+                f"{quantity(len(self.classes), 'label' if self.is_multilabel else 'class')}")
 
     @property
     def model(self) -> Model:
@@ -230,7 +236,7 @@ def fitted_texts(model: Any) -> Fitted | None:
     --------
     >>> from textnb import TextClassifier
     >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
-    Fitted(MultinomialNB, 2 terms, 2 classes)
+    Fitted(MultinomialNB, 2 documents, 2 terms, 2 classes)
     """
     # The class, not the object: the property of a classifier that is not fitted raises an error.
     state = model if isinstance(model, Fitted) else (

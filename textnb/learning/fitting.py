@@ -22,7 +22,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.label_form import check_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
-from textnb.errors import DataError, ParameterError, quantity
+from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.kinds import convert_table, select_columns
@@ -420,7 +420,4 @@ def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
 
 
 def _log(verb: str, started: float, fitted: Fitted) -> None:
-    log_learned(verb, started, lambda: (
-        f"{fitted.model.name}, {quantity(int(fitted.counts.n_rows), 'document')}, "
-        f"{quantity(len(fitted.terms), 'term')}, "
-        f"{quantity(len(fitted.classes), 'label' if fitted.is_multilabel else 'class')}"))
+    log_learned(verb, started, lambda: fitted.summary)

@@ -34,6 +34,13 @@ MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
           PlugInBayes)
 
 
+# What others call a model, by its kind here.
+SYNONYMS = {**dict.fromkeys((
+    "svm", "svc", "linearsvc", "linear_svc", "linear", "logistic", "logreg", "logisticregression",
+    "logistic_regression", "sgd"), "nblinear"), **dict.fromkeys((
+        "nb", "naive_bayes", "naivebayes", "mnb", "multinomialnb"), "multinomial")}
+
+
 def import_offered(name: str) -> None:
     """Import the model that has a kind, or a class of this name, if another package offers it.
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from statistics import NormalDist
 from typing import Any
@@ -463,7 +463,11 @@ def _code(
     lines = [f"model = {candidate.code(text, label)}.fit(rows)"]
     if calibration is not None:
         names.append("Calibration")
-        lines.append(f"model.set_calibration({calibration!r})")
+        # Its repr is rounded.
+        values = ", ".join(f"{each.name}={getattr(calibration, each.name)!r}"
+                           for each in fields(calibration)
+                           if getattr(calibration, each.name) != each.default)
+        lines.append(f"model.set_calibration(Calibration({values}))")
     return "\n".join([f"from textnb import {', '.join(sorted(names))}", "", *lines])
 
 

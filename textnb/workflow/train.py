@@ -22,7 +22,13 @@ from textnb.learning.settings import (
     mail_recipe,
 )
 from textnb.learning.text_settings import TextSettings
-from textnb.models.known import all_models, import_offered, table_models, text_models
+from textnb.models.known import (
+    SYNONYMS,
+    all_models,
+    import_offered,
+    table_models,
+    text_models,
+)
 from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
@@ -94,7 +100,7 @@ def known_kind(kind: Any) -> type[Any]:
     if isinstance(kind, str):
         import_offered(kind)
     if not isinstance(kind, str) or kind not in all_models():
-        raise ParameterError.unknown_choice("kind", kind, all_models())
+        raise ParameterError.unknown_choice("kind", kind, all_models(), SYNONYMS)
     return all_models()[kind]
 
 
