@@ -315,8 +315,7 @@ BAD_DATA = {
                             ("mail.csv --test-where 1=0", "--test-where '1=0' leaves no rows")],
     "export m.textnb --to json": [("-o no/out", "there is no folder"),
                                   ("-o out --input text", "json: it is given the tokens")],
-    "export": [("absent.textnb -o w.json", "no such model file"),
-               ("linear.textnb -o w.npz", "sublinear")],
+    "export": [("absent.textnb -o w.json", "no such model file")],
     "verify": [("absent", "no such bundle"), ("m.textnb", "m.textnb")],
     "describe": [("absent.textnb", "no such model file"), ("mail.parquet", "is not a sound textn")],
 }

@@ -301,7 +301,8 @@ class HeldOut:
             signs = np.where(self.actual, -1.0, 1.0)[finite]
             return float(np.logaddexp(0.0, signs * self.probability_scores[finite]).mean())
         own = self.log_probability()[self.judged]
-        return float(-own.mean()) if len(own) else float("nan")
+        # The exact sum does not depend on the order of the rows.
+        return -math.fsum(own) / len(own) if len(own) else math.nan
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Select some of the documents, by a mask or by indices."""
@@ -539,7 +540,6 @@ def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
     own, is_positive = np.concatenate(logs), np.concatenate(positive)
     if not len(own) or n_classes < 2:
         return {"log_loss": None, "roc_auc": None}
-    # The exact sum does not depend on the order of the rows.
     return {"log_loss": -math.fsum(own) / len(own),
             "roc_auc": roc(is_positive, np.concatenate(odds)).auc
             if 0 < is_positive.sum() < len(is_positive) else None}
