@@ -302,7 +302,7 @@ class HeldOut:
             return float(np.logaddexp(0.0, signs * self.probability_scores[finite]).mean())
         own = self.log_probability()[self.judged]
         # The exact sum does not depend on the order of the rows.
-        return -math.fsum(own) / len(own) if len(own) else math.nan
+        return (0.0 - math.fsum(own)) / len(own) if len(own) else math.nan
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Select some of the documents, by a mask or by indices."""
@@ -540,6 +540,6 @@ def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
     own, is_positive = np.concatenate(logs), np.concatenate(positive)
     if not len(own) or n_classes < 2:
         return {"log_loss": None, "roc_auc": None}
-    return {"log_loss": -math.fsum(own) / len(own),
+    return {"log_loss": (0.0 - math.fsum(own)) / len(own),
             "roc_auc": roc(is_positive, np.concatenate(odds)).auc
             if 0 < is_positive.sum() < len(is_positive) else None}
