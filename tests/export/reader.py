@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,17 @@ def read(path: Path) -> Described:
               (described.get("kept"), ("letters", "letters_or_numbers", "emoji"))]
     for table, names in ranges:
         for name in names if table else ():
-            table[name] = {chr(code) for first, last in table[name]
-                           for code in range(first, last + 1)}
+            table[name] = _characters(tuple(map(tuple, table[name])))
     for name in ("normalize", "accents"):
         if table := described.get(name):
             table["classes"] = {chr(code): number for first, last, number in table["classes"]
                                 for code in range(first, last + 1)}
     return described
+
+
+@cache
+def _characters(ranges: tuple[tuple[int, int], ...]) -> frozenset[str]:
+    return frozenset(chr(code) for first, last in ranges for code in range(first, last + 1))
 
 
 def terms(described: Described, texts: Sequence[str | None]) -> list[str]:
@@ -145,12 +150,14 @@ def _split(described: Described, text: str) -> list[str]:
     return _words(described, text, members, unspaced)
 
 
-def _words(described: Described, text: str, members: set[str], unspaced: set[str]) -> list[str]:
+def _words(
+    described: Described, text: str, members: frozenset[str], unspaced: frozenset[str]
+) -> list[str]:
     kept = described.get("kept", {"kinds": []})
-    letters, names, emoji = (kept.get(name, set()) for name in (
+    letters, names, emoji = (kept.get(name, frozenset()) for name in (
         "letters", "letters_or_numbers", "emoji"))
 
-    def run(at: int, characters: set[str], without: frozenset[str] | set[str] = frozenset()) -> int:
+    def run(at: int, characters: frozenset[str], without: frozenset[str] = frozenset()) -> int:
         while at < len(text) and text[at] in characters and text[at] not in without:
             at += 1
         return at

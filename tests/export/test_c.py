@@ -131,7 +131,7 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
 def test_bytes_that_are_no_utf_8(cc: str, plan: str, number: int, tmp_path: Path) -> None:
     given = hostile(number)
     bundle = bundle_in(tmp_path, tokenizer=PLANS[plan])
-    program = compile_program(tmp_path / "model.c", tmp_path)
+    program = compile_program(tmp_path / "model.c", tmp_path, ["-O3"])
     output = subprocess.run([program, "whole", tmp_path / "model.bin"], input=records(given),
                             capture_output=True, check=True).stdout
     decoded = [text.decode("utf-8", "replace") for text in given]

@@ -188,7 +188,7 @@ def test_the_order_of_rows_changes_nothing(case, seed):
 
 
 @every_case
-@pytest.mark.parametrize("size", [7, 100, 1])
+@pytest.mark.parametrize("size", [30, 100, 7, 1])
 def test_learning_in_pieces_changes_nothing(case, size):
     rows = case.rows
     # Enough at first for some term to be within the limits of the limited models.
@@ -209,7 +209,8 @@ def batches_of(rows, max_bytes, monkeypatch):
 
 @every_text_case
 @pytest.mark.parametrize(("rows", "max_bytes", "lazy"), [
-    (1, 1 << 20, False), (7, 1 << 20, True), (100, 64, True), (8192, 1, False)])
+    (20, 1 << 20, True), (7, 1 << 20, False), (1, 1 << 20, False), (100, 64, True),
+    (8192, 1, False)])
 def test_the_size_of_a_batch_changes_nothing(case, rows, max_bytes, lazy, monkeypatch):
     model = case.fit(case.rows)
     batches_of(rows, max_bytes, monkeypatch)

@@ -66,6 +66,7 @@ class Lowercase:
     ignorable: Ranges
 
 
+@lru_cache(maxsize=64)
 def members(pattern: str) -> Ranges:
     """Find the characters that a pattern of one character matches: first and last code points.
 

@@ -101,4 +101,4 @@ def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
         if any(os.fstat(output).st_size > MAX_BYTES for output in outputs):
             raise ExportError(f"the engine wrote more than {MAX_BYTES:,} bytes")
         time.sleep(pause)
-        pause = min(2 * pause, 0.1)
+        pause = min(1.25 * pause, 0.05)

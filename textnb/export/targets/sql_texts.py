@@ -12,6 +12,7 @@ they are.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from textnb.text.plan import WHITE
 # In the order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
 TABLES = ("normalized_characters", "cleaned_characters")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -260,8 +262,6 @@ def _cleaning(target: Dialect, words: Words) -> Fold:
     otherwise = "text" if words.lower is None else target.ascii_lower
     if stripping is None:
         return Fold("cleaned", lower, otherwise=otherwise)
-    dropped = frozenset(chr(code) for first, last in words.dropped
-                        for code in range(first, last + 1))
     mapping = stripping.mapping
     parts = {**lower, **mapping, **{
         c: "".join(mapping.get(part, part) for part in to) for c, to in lower.items()}}
@@ -269,6 +269,8 @@ def _cleaning(target: Dialect, words: Words) -> Fold:
         parts = {c: "".join(filter(str.isascii, to)) for c, to in parts.items()}
         parts = {c: to for c, to in parts.items() if to} | dict.fromkeys(target.nul, target.nul)
         return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
+    dropped = frozenset(chr(code) for first, last in words.dropped
+                        for code in range(first, last + 1))
     marks = sorted(dropped.union(stripping.classes))
     return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts, **syllables()},
                 stripping.classes, dropped, otherwise=otherwise)
@@ -359,4 +361,4 @@ def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 def has_controls(value: str) -> bool:
     """Whether a string holds control characters, which clients and parsers may change."""
-    return any(character < " " or character == "\x7f" for character in value)
+    return _CONTROLS.search(value) is not None
