@@ -30,6 +30,12 @@ REFUSALS: dict[str, dict[str, str]] = {
     "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 FORMS = {"classes": MultinomialNB(l=0.1), "presence": BernoulliNB(l=0.1),
          "feature map": textnb.TfidfComplementNB(), "lists of labels": MultinomialNB(l=0.1)}
+# Plans that differ from others in a number or a class of characters alone.
+VARIANTS = {"triples", "az", "whole", "as is", "pairs as is", "least 1", "ascii", "capitals",
+            "letters", "marks", "kept alone", "accents marks", "accents stop", "nfd", "nfkd",
+            "char 3", "char tr", "char accents", "char_wb as is", "one column's prefix"}
+every_plan = pytest.mark.parametrize("plan", [
+    pytest.param(plan, marks=pytest.mark.slow if plan in VARIANTS else ()) for plan in PLANS])
 TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
                   "1." * 300 + "a" * 300 + "++"]
 
@@ -39,8 +45,8 @@ def trained(plan: str, form: str = "classes") -> TextClassifier:
     return tables.learned_by_plan(plan, FORMS[form], lists=form == "lists of labels")
 
 
-@pytest.mark.sweep(48, 160)
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.sweep(28, 160)
+@every_plan
 @pytest.mark.parametrize("to", SPLITTING)
 def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path):
     bundle = bundle_of(trained(plan), "text")
@@ -53,7 +59,7 @@ def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path)
     agree(to, bundle, frame_of_plan(plan, [*TEXTS_TO_SPLIT, *random_texts(300)]), tmp_path)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@every_plan
 def test_scripts_of_a_plan_are_written_without_an_engine(plan: str, tmp_path: Path) -> None:
     for name in tables.SQL:
         if plan not in REFUSALS[name]:
@@ -113,7 +119,7 @@ def test_of_a_tokenizer_that_it_cannot_run_a_target_reads_tokens_and_says_so(to,
         assert checked(result.path).passed
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@every_plan
 def test_a_reader_of_the_page_makes_the_models_terms(plan: str, tmp_path: Path) -> None:
     # Of a target that reads tokens: its receiver may split texts by the tables all the same.
     folder = export_model(trained(plan), tmp_path / "out", "json").path

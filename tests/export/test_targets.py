@@ -85,7 +85,9 @@ def test_presence_is_a_count_above_the_threshold(to, above, tmp_path):
 
 @every_target
 def test_many_classes(to: str, tmp_path: Path) -> None:
-    frame = pl.DataFrame({"text": [f"word{i} shared" for i in range(230)], "label": range(230)})
+    # Polars optimises a query for each class, and LIBLINEAR has a process for each.
+    n = 40 if to in ("polars", "liblinear") else 230
+    frame = pl.DataFrame({"text": [f"word{i} shared" for i in range(n)], "label": range(n)})
     reads: Any = "text" if to in SPLITTING else "terms"
     agree(to, bundle_of(TextClassifier().fit(frame), reads), frame.sample(30, seed=1), tmp_path)
 

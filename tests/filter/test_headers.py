@@ -47,8 +47,8 @@ def test_a_forged_status_gets_another_name(message: bytes, written: bytes) -> No
 
 def test_a_forged_status_in_a_large_message_is_found_soon() -> None:
     # A search that goes back takes hours, which the limit of a test ends.
-    assert disarming(bytearray(b"X-Textnb-Status" * 4_000_000)) == []
-    assert disarming(b"\n" * 50_000_000) == []
+    assert disarming(bytearray(b"X-Textnb-Status" * 1_000_000)) == []
+    assert disarming(b"\n" * 10_000_000) == []
 
 
 def test_headers_that_the_sender_forged_are_left_out() -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from sklearn.metrics import f1_score, precision_recall_curve, roc_curve
 
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
@@ -124,12 +122,18 @@ class Metric:
         if self.name == "accuracy":
             return float((scores.argmax(axis=1) == codes).mean())
         if self.name == "macro-f1":
+            predicted, n = scores.argmax(axis=1), scores.shape[1]
+            own = np.bincount(codes, minlength=n)
+            right = np.bincount(codes[codes == predicted], minlength=n)
+            f1 = _f1(right, own + np.bincount(predicted, minlength=n))
             # Average over the classes that occur: a bootstrap sample may lack some.
-            return float(f1_score(codes, scores.argmax(axis=1), labels=np.unique(codes),
-                                  average="macro", zero_division=0.0))
+            return float(f1[own > 0].mean())
         if self.name == "log-loss":
             log_probability = log_posterior(scores)[np.arange(len(codes)), codes]
             return float(-np.maximum(log_probability, np.log(_MIN_PROBABILITY)).mean())
+        # Imported here: most metrics are quicker without it, and it takes a second.
+        from sklearn.metrics import precision_recall_curve, roc_curve
+
         k = classes.index(self.positive)
         positive = codes == k
         if positive.all() or not positive.any():
@@ -147,7 +151,15 @@ class Metric:
             return float((actual == predictions).all(axis=1).mean())
         # As `textnb.evaluate` measures: a label that no document has and that is never predicted is
         # left out, and a document without labels is right if none is predicted.
-        average, empty = {"micro-f1": ("micro", np.nan), "macro-f1": ("macro", np.nan),
-                          "example-f1": ("samples", 1.0)}[self.name]
-        return float(f1_score(csr_array(actual), csr_array(predictions), average=average,
-                              zero_division=empty))
+        axis, empty = {"micro-f1": (None, np.nan), "macro-f1": (0, np.nan),
+                       "example-f1": (1, 1.0)}[self.name]
+        f1 = _f1(np.sum(actual & predictions, axis),
+                 np.sum(actual, axis) + np.sum(predictions, axis), empty)
+        f1 = f1[~np.isnan(f1)]
+        return float(f1.mean()) if f1.size else float("nan")
+
+
+def _f1(right: NDArray[Any], both: NDArray[Any], empty: float = np.nan) -> Floats:
+    """F1 from the numbers that are right, and that are so plus that are said to be so."""
+    right, both = np.atleast_1d(right), np.atleast_1d(both)
+    return np.divide(2 * right, both, out=np.full(len(both), empty), where=both > 0)
