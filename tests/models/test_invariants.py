@@ -227,8 +227,10 @@ def test_the_size_of_a_batch_changes_nothing(case, rows, max_bytes, lazy, monkey
 def test_scoring_in_pieces_changes_nothing(case, monkeypatch):
     model = case.fit(case.rows)
     whole = scores(model, case.rows)
-    alone = [scores(model, case.rows[[i]]) for i in range(30)]
-    assert np.array_equal(np.concatenate(alone), whole[:30])
+    # Some of them without words, or missing.
+    some = [0, 1, 2, 3, 5, 17, 60, 149]
+    alone = [scores(model, case.rows[[i]]) for i in some]
+    assert np.array_equal(np.concatenate(alone), whole[some])
     batches_of(5, 1 << 20, monkeypatch)
     assert np.array_equal(scores(model, case.rows), whole)
 

@@ -79,8 +79,8 @@ def long_texts():
     draw = random.Random(5)
     parts = ["ab", "é", "हिन्दी", "x", "  ", "\n", "cat", "日本語", "-"]
     # Longer than what is looked at at a time
-    return ["".join(draw.choices(parts, k=60_000)), "a" * 200_000,
-            "é" * 100_000 + " " + "b" * 70_000, "日本語" * 40_000, "word " * 30_000, "end"]
+    return ["".join(draw.choices(parts, k=60_000)), "a" * 100_000,
+            "é" * 50_000 + " " + "b" * 70_000, "日本語" * 20_000, "word " * 20_000, "end"]
 
 
 def rows_of_all_lengths(terms):

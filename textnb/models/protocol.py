@@ -7,6 +7,7 @@ imports it inside the method, so that an import of an estimator costs no more th
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from typing import Any, Self, TypeVar
 
 from textnb.errors import ParameterError, TextnbWarning
@@ -208,8 +209,9 @@ def _copy_of(value: Any) -> Any:
     return copy(value)
 
 
+@lru_cache(maxsize=256)
 def _names(kind: type) -> list[str]:
-    """The names of a class's parameters, sorted."""
+    """The names of a class's parameters, sorted; once for each class, as each fit asks often."""
     return sorted(inspect.signature(kind).parameters)
 
 

@@ -210,10 +210,13 @@ def setting(
     return field(default=default, kw_only=kw_only, metadata={"setting": Setting(help, **facts)})
 
 
+_NO_FACTS = Setting("")
+
+
 def declared(group: type) -> Iterator[tuple[Field[Any], Setting]]:
     """The settings of a dataclass, in order; a field that is not made by `setting` has no facts."""
     for each in fields(group):
-        yield each, each.metadata.get("setting", Setting(""))
+        yield each, each.metadata.get("setting", _NO_FACTS)
 
 
 def type_of(field: Field[Any]) -> str:
