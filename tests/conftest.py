@@ -15,8 +15,10 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import polars as pl
@@ -56,6 +58,45 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if file in _APART else _TOGETHER.get(file, file)
 
     return Together(config, log)
+
+
+class Watch(threading.Thread):
+    """Ends the process when a test takes too long, as pytest-timeout does.
+
+    A thread for each test, which is how pytest-timeout does it, takes longer than many tests.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="watch of tests", daemon=True)
+        self._watched: tuple[float, pytest.Item, Any] | None = None
+        self.start()
+
+    def set(self, item: Any, settings: Any) -> None:
+        self._watched = monotonic() + settings.timeout, item, settings
+        item.cancel_timeout = self.clear
+
+    def clear(self) -> None:
+        self._watched = None
+
+    def run(self) -> None:
+        from pytest_timeout import timeout_timer
+
+        while True:
+            sleep(1)
+            if (watched := self._watched) and monotonic() > watched[0]:
+                timeout_timer(*watched[1:])
+
+
+_watch = cache(Watch)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
+    """Watch all tests by one thread."""
+    if settings.method != "thread" or not settings.timeout:
+        return None
+    _watch().set(item, settings)
+    return True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
