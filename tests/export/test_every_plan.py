@@ -32,8 +32,8 @@ FORMS = {"classes": MultinomialNB(l=0.1), "presence": BernoulliNB(l=0.1),
          "feature map": textnb.TfidfComplementNB(), "lists of labels": MultinomialNB(l=0.1)}
 # Plans that differ from others in a number or a class of characters alone.
 VARIANTS = {"triples", "az", "whole", "as is", "pairs as is", "least 1", "ascii", "capitals",
-            "letters", "marks", "kept alone", "accents marks", "accents stop", "nfd", "nfkd",
-            "char 3", "char tr", "char accents", "char_wb as is", "one column's prefix"}
+            "letters", "marks", "kept alone", "accents marks", "accents stop", "nfkd",
+            "char 3", "char tr", "char accents"}
 every_plan = pytest.mark.parametrize("plan", [
     pytest.param(plan, marks=pytest.mark.slow if plan in VARIANTS else ()) for plan in PLANS])
 TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
