@@ -7,7 +7,6 @@ imports it inside the method, so that an import of an estimator costs no more th
 from __future__ import annotations
 
 import inspect
-from functools import lru_cache
 from typing import Any, Self, TypeVar
 
 from textnb.errors import ParameterError, TextnbWarning
@@ -209,9 +208,8 @@ def _copy_of(value: Any) -> Any:
     return copy(value)
 
 
-@lru_cache(maxsize=256)
 def _names(kind: type) -> list[str]:
-    """The names of a class's parameters, sorted; once for each class, as each fit asks often."""
+    """The names of a class's parameters, sorted."""
     return sorted(inspect.signature(kind).parameters)
 
 

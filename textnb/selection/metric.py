@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
@@ -159,7 +159,9 @@ class Metric:
         return float(f1.mean()) if f1.size else float("nan")
 
 
-def _f1(right: NDArray[Any], both: NDArray[Any], empty: float = np.nan) -> Floats:
+def _f1(right: ArrayLike, both: ArrayLike, empty: float = np.nan) -> Floats:
     """F1 from the numbers that are right, and that are so plus that are said to be so."""
-    right, both = np.atleast_1d(right), np.atleast_1d(both)
-    return np.divide(2 * right, both, out=np.full(len(both), empty), where=both > 0)
+    of, among = np.atleast_1d(right), np.atleast_1d(both)
+    f1: Floats = np.full(len(among), empty)
+    np.divide(2 * of, among, out=f1, where=among > 0)
+    return f1
