@@ -4,9 +4,11 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 import pytest
 
+from textnb.runtime import native
 from textnb.runtime.threads import map_in_threads
 
 
@@ -53,3 +55,17 @@ for at in (0, 5_000):
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                          timeout=120, check=True)
     assert ran.stderr == ""
+
+
+def test_threads_that_need_a_compiled_package_at_once_load_it_once(monkeypatch):
+    loaded = []
+
+    @cache
+    def load(package):
+        loaded.append(package)
+        time.sleep(0.05)
+        return native.Build(None, "")
+
+    monkeypatch.setattr(native, "build", load)
+    list(map_in_threads(native.usable, ["a package"] * 4, threads=4))
+    assert loaded == ["a package"]

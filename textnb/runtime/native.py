@@ -11,6 +11,7 @@ from hashlib import sha256
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ Kernel = SimpleNamespace
 KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
 PACKAGES = {KERNEL: ("spans", "terms", "rows"), SOLVER: ("descent",)}
 _ROOT = Path(__file__).resolve().parents[2]
+_ONE_AT_A_TIME = Lock()
 
 
 class Build(NamedTuple):
@@ -71,7 +73,10 @@ def usable(package: str) -> Build:
     """
     from textnb.errors import ParameterError
 
-    choice, compiled = os.environ.get("TEXTNB_KERNEL", ""), build(package)
+    choice = os.environ.get("TEXTNB_KERNEL", "")
+    # Of two threads that load an extension at once, one would see half of it.
+    with _ONE_AT_A_TIME:
+        compiled = build(package)
     if choice not in ("", "on", "off"):
         raise ParameterError.unknown_choice("TEXTNB_KERNEL", choice, ["on", "off"])
     if choice == "on" and compiled.kernel is None:
