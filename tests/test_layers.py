@@ -36,6 +36,8 @@ SKLEARN = ("selection", "evaluation", "report", "engines")
 BY_SKLEARN = ("models.matrices", "models.log_count_ratio")
 # Imports modules of its own room, the last one, by the names in its table of verbs.
 BY_NAME = ("cli.main",)
+# Draws the line of progress, by Rich, for Python too.
+LIVE = "runtime.progress"
 # Polars and scipy.sparse meet here alone; others name the type of its matrices, `CountMatrix`.
 MATRICES = "text.matrix"
 LONGEST_MODULE = 600
@@ -146,7 +148,7 @@ def _foreign(module: str, targets: set[str]) -> list[str]:
         found.append(f"{module}: imports scipy, which is text.matrix's alone here")
     if "polars" in roots and sparse and module != MATRICES:
         found.append(f"{module}: polars and scipy.sparse meet outside {MATRICES}")
-    if place(module) != "cli" and roots & {"rich", "click"}:
+    if place(module) != "cli" and roots & {"rich", "click"} and module != LIVE:
         found.append(f"{module}: imports the command line's libraries")
     return found
 

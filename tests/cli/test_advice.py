@@ -72,7 +72,7 @@ PYTHON_ONLY = {
     "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
     "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n_components",
-    "name", "prune", "raw", "search", "shingle", "sigmoids", "stale",
+    "name", "progress", "prune", "raw", "search", "shingle", "sigmoids", "stale",
     "step of a feature map", "steps", "target", "text column", "tokenizer", "weights",
     "y"}
 

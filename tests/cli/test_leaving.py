@@ -96,6 +96,7 @@ def test_export_and_verify_report_their_steps_to_progress(folder, trained):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_steps_are_printed_only_on_a_terminal(monkeypatch, terminal):
     terminal_output = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+    monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(console, "stderr", lambda: terminal_output)
     with console.steps("exporting", quiet=False) as report:
         report("writing [b]")

@@ -37,6 +37,7 @@ def test_predictions_equal_those_of_python(run, mail, trained):
     ran = run("predict", trained, mail, "-o", "out.parquet").checked()
     assert ran.out == ""
     assert ran.err.startswith("predicted 6 documents in ")
+    assert ran.err.endswith(" -> out.parquet\n")
     assert ran.err.count("\n") == 1
     assert pl.read_parquet("out.parquet").equals(textnb.load(trained).predict(MAIL))
     assert files_in(mail.parent) == ["mail.parquet", "out.parquet"]

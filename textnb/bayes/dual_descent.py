@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from textnb.bayes.forms import Floats
+from textnb.runtime.progress import line
 
 # Problems of the same rows that are solved at once.
 LANES = 4
@@ -80,10 +81,11 @@ def descend(
         loops.begin(*matrix, y, duals, state, bias)
     order = np.flatnonzero(paid).astype(np.int32)
     seed = np.array([_SEED], dtype=np.uint64)
-    active, passes, converged = len(order), 0, not len(order)
+    active, passes, converged, shown = len(order), 0, not len(order), line()
     bounds[0] = np.inf
     while passes < max_passes and not converged:
         passes += 1
+        shown.step(f"pass {passes} of at most {max_passes}")
         everything = active == len(order)
         active = loops.descend(
             *matrix, y, ridge, squares, order, active, seed, duals, state, bias, bounds)
@@ -134,9 +136,10 @@ def descend_together(
     order = np.flatnonzero(paid).astype(np.int32)
     seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
     passes = np.zeros(LANES, dtype=np.int64)
-    coming = np.arange(LANES) < (n_lanes if len(order) else 0)
+    coming, shown = np.arange(LANES) < (n_lanes if len(order) else 0), line()
     while coming.any() and passes.max() < max_passes:
         passes[coming] += 1
+        shown.step(f"pass {passes.max()} of at most {max_passes}")
         loops.descend_lanes(*matrix, y, ridge, squares, order, seed, duals, state, bias, moves,
                             bounds)
         solved = coming & (bounds[0] - bounds[1] <= tolerance)

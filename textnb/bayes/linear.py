@@ -37,6 +37,7 @@ from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
+from textnb.runtime.progress import Size, line
 from textnb.runtime.threads import map_in_threads
 
 # The largest C times the weight of a row. Beyond it, rounding is larger than what the
@@ -99,6 +100,7 @@ class PreparedRows:
         cls, model: Any, counts: sp.csr_array, labels: Labels,
         weight: Floats | None = None, binary: bool = False,
     ) -> PreparedRows:
+        line().begin("preparing rows")
         statistics = _statistics(counts, labels, weight)
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
                    log=True)
@@ -141,7 +143,7 @@ def _fit(
     duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
-    for k, solution in problems.solve(points=begin):
+    for k, solution in problems.solve("fitting", points=begin):
         solution.put(weights[:, k])
         intercept[k] = solution.intercept
         duals[k] = DualCoefficients.of(solution.duals)
@@ -271,6 +273,7 @@ def _scores_of_others(
     judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients],
 ) -> Floats:
     """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
+    line().begin("preparing to calibrate")
     weight = None if weight is None else weight[~judge]
     learn, others = counts[~judge], counts[judge]
     holders = np.bincount(learn.indices, minlength=counts.shape[1])
@@ -287,7 +290,7 @@ def _scores_of_others(
     # Newton's method converges sooner from zero, and may not converge at all from there.
     starts = None if model.loss == "log" and problems.cost.max() > MAX_LIGHT else [
         duals[k].of_rows(~judge) for k in problems.positives]
-    for k, solution in problems.solve(starts):
+    for k, solution in problems.solve("calibrating", starts):
         scores[:, k] = judged @ solution.weights + solution.intercept
     return scores
 
@@ -386,11 +389,12 @@ class _Problems:
         return cost
 
     def solve(
-        self, starts: Sequence[Floats] | None = None,
+        self, phase: str, starts: Sequence[Floats] | None = None,
         points: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
         """Each solution with its class, started from duals or from weights.
 
+        ``phase`` is what a line of progress calls it.
         A ConvergenceWarning is given if one is not within the tolerance.
         """
         def of(places: range) -> list[LinearSolution]:
@@ -404,6 +408,9 @@ class _Problems:
         if not self.positives:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
+        shown = line()
+        # The passes of one block are its progress; their number is not known before.
+        shown.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None, "classes")
         solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
         for k, solution in zip(self.positives, solutions, strict=True):
             if not (np.isfinite(solution.shared).all() and np.isfinite(solution.alone).all()
@@ -411,6 +418,8 @@ class _Problems:
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
             unsolved += not solution.converged
+            if len(blocks) > 1:
+                shown.advance(1)
             yield k, solution
         if unsolved:
             self._warn_of_tolerance()

@@ -37,6 +37,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
 from textnb.bayes.solver_rows import SolverRows
 from textnb.runtime.native import SOLVER, usable
+from textnb.runtime.progress import line
 
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
 _CG_SHARE = 0.1
@@ -438,7 +439,9 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
     """The optimum, unless ``max_steps`` steps are too few."""
     point, unknowns = start.point, start.unknowns.copy()
     tolerance = tol * problem.gradient_at_zero()
+    shown = line()
     for step in range(start.steps, max(max_steps, start.steps) + 1):
+        shown.step(f"step {step + 1} of at most {max_steps}")
         slope, curvature = problem.loss.derivatives(problem.y * point.margins)
         active = np.flatnonzero(problem.cost * curvature > 0)
         model = _Model.of(problem, point, active, slope, curvature)

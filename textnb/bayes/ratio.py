@@ -25,6 +25,7 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
+from textnb.runtime.progress import Size, line
 
 # LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
 # same time neither would have the order of its own random state.
@@ -189,7 +190,8 @@ def learn_from_rows(
     # Of two classes the first scores 0, so that the posterior is logistic in the second's.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
-    taken = 0
+    taken, shown = 0, line()
+    shown.begin("fitting", Size(len(ratio)), "classes")
     for k, r in enumerate(ratio, start=first):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)
         w, intercept[k] = solver.coef_[0], solver.intercept_[0]
@@ -198,6 +200,7 @@ def learn_from_rows(
                                  "weights that are no finite numbers")
         weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
         taken = max(taken, int(np.max(solver.n_iter_)))
+        shown.advance(1)
     return Learned(statistics, model.form_of_weights(statistics, weights, intercept), taken)
 
 

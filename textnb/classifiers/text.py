@@ -34,6 +34,7 @@ from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.indicator import check_indicator, split_indicator
 from textnb.frames.scan import scan
+from textnb.frames.sizes import size_of
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import Weight
@@ -44,6 +45,7 @@ from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.models.base import Model
 from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
+from textnb.runtime.progress import watched
 from textnb.runtime.settings import with_checked_names
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
@@ -138,7 +140,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
         warm_start: bool = False, keep_sample: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Self:
         """Learn from labelled documents, in one pass and in bounded memory.
 
@@ -167,8 +169,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             For `NBLinear` without ``idf``: keep the terms, not the text, of this many documents at
             most, those that the model is least sure of. `partial_fit` and `forget` then refit the
             weights on them and on what is new, and do not only count.
-        progress : callable, optional
-            Called with the number of rows of each batch.
+        progress : callable or bool, optional
+            Called with the number of rows of each batch; or True for a line in a terminal or a
+            notebook that names what is being done.
 
         Raises
         ------
@@ -186,22 +189,24 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         is_search = isinstance(self.estimator, str) and self.estimator == AUTO
         check_start_of(is_search, warm_start, keep_sample)
         y, indicator = split_indicator(y)
-        if is_search:
-            from textnb.selection.automatic import fit_by_search
+        with watched(progress, "training", lambda: size_of(X)) as advance:
+            if is_search:
+                from textnb.selection.automatic import fit_by_search
 
-            parameters = {name: getattr(self, name) for name in DEFAULTS}
-            self.tuned_ = fit_by_search(parameters, X, y, sample_weight, progress)
-            self._fitted = self.tuned_.fitted
-        else:
-            settings = self.text_settings()
-            blank = BlankTexts(settings.columns)
-            self._fitted = fitting.fit(
-                settings, X, y, sample_weight=sample_weight, keep_sample=keep_sample,
-                progress=progress, start=getattr(self, "_fitted", None) if warm_start else None,
-                blank=blank)
-            blank.warn()
-            # What a search found before is not this model.
-            self.__dict__.pop("tuned_", None)
+                parameters = {name: getattr(self, name) for name in DEFAULTS}
+                self.tuned_ = fit_by_search(
+                    parameters, X, y, sample_weight, None if progress is True else advance)
+                self._fitted = self.tuned_.fitted
+            else:
+                settings = self.text_settings()
+                blank = BlankTexts(settings.columns)
+                self._fitted = fitting.fit(
+                    settings, X, y, sample_weight=sample_weight, keep_sample=keep_sample,
+                    progress=advance, blank=blank,
+                    start=getattr(self, "_fitted", None) if warm_start else None)
+                blank.warn()
+                # What a search found before is not this model.
+                self.__dict__.pop("tuned_", None)
         self._fitted = replace(self._fitted, indicator=indicator)
         return self
 

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -29,6 +29,8 @@ from textnb.errors import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from textnb.runtime.progress import Line, Size
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
 _PLAN = "\n\nThis error occurred in the following expression:"
@@ -155,9 +157,25 @@ def out(text: str) -> None:
 
 @contextmanager
 def progress(
-    activity: str, past_tense: str, quiet: bool, unit: str = "document"
+    activity: str, past_tense: str, quiet: bool, unit: str = "document", *, phase: str = "",
+    size: Callable[[], Size | None] = lambda: None, target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """Show the rows and their rate while work runs, and one line with the total at its end."""
+    """Show how far work is while it runs, on a terminal, and one line with the total at its end.
+
+    Parameters
+    ----------
+    activity, past_tense : str
+    quiet : bool
+        Show nothing.
+    unit : str
+        What is counted.
+    phase : str
+        The name of the first phase, if others may follow.
+    size : callable
+        Returns how many rows there are; called only if that is shown.
+    target : str, optional
+        The file that was written.
+    """
     if quiet:
         yield lambda rows: None
         return
@@ -177,11 +195,15 @@ def progress(
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    with rows_bar(activity) as move:
+    with live(activity) as shown:
+        if shown is not None:
+            shown.begin(phase, size(), f"{unit}s")
+
         def advance(rows: int) -> None:
             nonlocal seen
             seen += rows
-            move(rows)
+            if shown is not None:
+                shown.advance(rows)
 
         try:
             yield advance
@@ -190,41 +212,26 @@ def progress(
             log.setLevel(level)
     seconds = time.monotonic() - started
     note(f"{past_tense} {quantity(seen, unit)} in {seconds:.2f} s "
-         f"({seen / max(seconds, 1e-9):,.0f}/s)")
+         f"({seen / max(seconds, 1e-9):,.0f}/s){'' if target in (None, '-') else f' -> {target}'}")
 
 
 @contextmanager
-def rows_bar(title: str) -> Iterator[Callable[[int], None]]:
-    """Show rows and their rate, on a terminal."""
-    if not _may_animate():
-        yield lambda rows: None
+def live(title: str, quiet: bool = False) -> Iterator[Line | None]:
+    """The line that shows how far the work is, on a terminal; else None."""
+    if quiet or not _may_animate() or not stderr().is_terminal:
+        yield None
         return
-    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
-    from rich.text import Text
+    from textnb.runtime.progress import live_line
 
-    class Rows(ProgressColumn):
-        def render(self, task: Any) -> Text:
-            speed = f", {task.speed:,.0f} rows/s" if task.speed else ""
-            return Text(f"{task.completed:,.0f} rows{speed}")
-
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
-                  transient=True, disable=not stderr().is_terminal) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda rows: bar.advance(task, rows)
+    with live_line(title, stderr()) as shown:
+        yield shown
 
 
 @contextmanager
 def steps(title: str, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show the current step of long work and the time since its start, on a terminal."""
-    if quiet or not stderr().is_terminal:
-        yield lambda step: None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False),
-                  TimeElapsedColumn(), console=stderr(), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda step: bar.update(task, description=f"{title}: {step}")
+    with live(title, quiet) as shown:
+        yield (lambda step: None) if shown is None else shown.step
 
 
 def _drop_output() -> None:

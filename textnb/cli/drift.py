@@ -14,6 +14,7 @@ from textnb.cli.inputs import (
     QuietResults,
     note_malformed,
     open_input_for,
+    size_of,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, quantity
@@ -55,7 +56,8 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
         for source, where, option in (
             (rows.reference, rows.reference_where, "--reference-where"),
             (rows.input, rows.where, "--where")))
-    with progress("scoring", "scored", output.quiet) as advance:
+    with progress("scoring", "scored", output.quiet,
+                  size=lambda: size_of([reference, recent])) as advance:
         result = drift(fitted, reference, recent, advance)
     if not output.quiet:
         note_malformed(reference)

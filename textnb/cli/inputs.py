@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from textnb.workflow.options import LabelledOptions, ReadOptions
 from textnb.workflow.results import as_json
 
 if TYPE_CHECKING:
+    from textnb.runtime.progress import Size
     from textnb.workflow.rows import Rows
 
 # Formats that `textnb.frames` writes; a test compares them.
@@ -180,20 +182,31 @@ def open_input_for(
 
 @contextmanager
 def work_on(
-    rows: Rows, activity: str, past_tense: str, quiet: bool, unit: str = "document"
+    rows: Rows, activity: str, past_tense: str, quiet: bool, unit: str = "document",
+    phase: str = "", target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """Show how many rows of an input are read while work runs; then note malformed messages."""
-    with rows.reading(), progress(activity, past_tense, quiet, unit) as advance:
+    """Show how far work on the rows of an input is; then note malformed messages."""
+    with rows.reading(), progress(activity, past_tense, quiet, unit, phase=phase, size=rows.size,
+                                  target=target) as advance:
         yield advance
     if not quiet:
         note_malformed(rows)
+
+
+def size_of(tables: Sequence[Rows]) -> Size | None:
+    """The number of rows of several tables; None if that of one is not known."""
+    from textnb.runtime.progress import Size
+
+    sizes = [size for table in tables if (size := table.size()) is not None]
+    return None if len(sizes) < len(tables) else Size(
+        sum(size.rows for size in sizes), all(size.is_exact for size in sizes))
 
 
 def note_malformed(rows: Rows) -> None:
     """Note how many messages of a table of mail are malformed."""
     if rows.malformed:
         note(f"note: {quantity(len(rows.malformed), 'message', 'is', 'are')} malformed; textnb "
-             f"mail {rows.source} --errors lists what is wrong")
+             f"mail {shlex.quote(rows.source)} --errors lists what is wrong")
 
 
 def note_columns_without_text(rows: Rows) -> None:

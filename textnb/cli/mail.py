@@ -66,7 +66,8 @@ def mail(input: MailInput, output: MailOutput) -> None:
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
                           tokens=input.tokens)
     malformed: list[pl.DataFrame] = []
-    with reading(path), progress("reading", "read", output.quiet, "message") as advance:
+    with reading(path), progress(
+            "reading", "read", output.quiet, "message", target=target) as advance:
 
         def note_errors(batch: pl.DataFrame) -> pl.DataFrame:
             malformed.append(batch.select("path", "errors").filter(

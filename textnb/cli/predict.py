@@ -64,7 +64,8 @@ def predict(
         _predict_lines(classifier, options, output.quiet)
         return
     table = open_input_for(classifier, input, rows)
-    with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier)) as advance:
+    with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier),
+                 target=target) as advance:
         answered = predict(classifier, table.frame, options, target, output.output_format, advance,
                            safe_csv=output.safe_csv)
     _note_answers(classifier, answered)

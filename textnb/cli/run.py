@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from textnb.cli.console import note, out, rows_bar
+from textnb.cli.console import live, note, out
 from textnb.cli.inputs import Quiet
 from textnb.cli.options import argument, option, verb
 
@@ -67,7 +67,8 @@ class _StepLines:
         self._bars.close()
         self._end()
         self._name, self._began, self._has_line = name, time.monotonic(), False
-        return self._bars.enter_context(rows_bar(name))
+        shown = self._bars.enter_context(live(name))
+        return (lambda rows: None) if shown is None else shown.advance
 
     def result(self, result: Any) -> None:
         from textnb.cli.evidence import note_unverified

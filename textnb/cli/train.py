@@ -77,7 +77,7 @@ def train(
                        columns.label, learning.features, counts_texts=True)
     documents: list[int] = []
     with work_on(table, "training", "learned from", output.quiet,
-                 "document" if training.is_texts else "row") as advance:
+                 "document" if training.is_texts else "row", "reading") as advance:
         def count_rows(number: int) -> None:
             documents.append(number)
             advance(number)

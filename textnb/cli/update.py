@@ -21,6 +21,7 @@ from textnb.cli.inputs import (
     RowOptions,
     note_malformed,
     open_input,
+    size_of,
     size_words,
     unit_of,
 )
@@ -142,7 +143,8 @@ def _change(
         inputs.extend(labelled_rows(
             model, input, rows, rows.as_class, where=rows.where, note=note,
             may_lack_labels=forgets and by_ledger) for input in rows.inputs)
-        with progress(activity, past_tense, output.quiet, unit_of(model)) as advance:
+        with progress(activity, past_tense, output.quiet, unit_of(model),
+                      size=lambda: size_of(inputs)) as advance:
             return step(model, inputs, ledger=ledger, progress=advance)
 
     changes = change_model(model, target, change, has_own_ledger=by_ledger, of_texts=forgets)

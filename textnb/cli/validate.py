@@ -32,7 +32,8 @@ def validate(
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
     activity, past_tense = ("judging", "judged") if options.online else ("validating", "validated")
-    with work_on(table, activity, past_tense, output.quiet) as advance:
+    with work_on(table, activity, past_tense, output.quiet,
+                 phase="" if options.online else "reading") as advance:
         result = validate(fitted, table.frame, options, advance)
     copies = getattr(result, "copies", 0)
     if copies:

@@ -34,6 +34,7 @@ from textnb.learning.fitting import count, fit, fit_from_counts
 from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
+from textnb.runtime.progress import Size, line, muted
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split
@@ -192,14 +193,15 @@ def score_folds(
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(
                 settings, _count_folds(settings, parts, partition), partition)
-            parts = _split_batches(read, names, partition)
+            frame = read
         else:
-            collected = read.collect()
+            frame = read.collect()
             if progress is not None:
-                progress(collected.height)
-            models = [recipe.fit(collected.filter(pl.Series(partition.training_rows(fold))))
-                      for fold in range(partition.count)]
-            parts = _split_batches(collected, names, partition)
+                progress(frame.height)
+            models = _fit_folds(recipe, frame, partition)
+        shown = line()
+        shown.begin("scoring", Size(len(partition.folds)))
+        parts = _split_batches(frame, names, partition, shown.advance)
         scores = ScoresByModels(
             partition.labels, *(any(getattr(fitted, choice) for fitted in models)
                                 for choice in ("calibration", "decision")))
@@ -220,6 +222,16 @@ def score_folds(
         without = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
         held = replace(held, without_class=without if without.any() else None)
     return held.take(partition.folds != LEARNED_ONLY)
+
+
+def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fitted]:
+    shown, models = line(), []
+    shown.begin("fitting", Size(partition.count), "folds")
+    for fold in range(partition.count):
+        with muted():
+            models.append(recipe.fit(rows.filter(pl.Series(partition.training_rows(fold)))))
+        shown.advance(1)
+    return models
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]

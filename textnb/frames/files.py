@@ -59,7 +59,7 @@ class Files(Source):
     def open(self, source: Any, options: Reading) -> pl.LazyFrame:
         if os.path.isdir(source):
             return _scan_folder(source, options)
-        files = [source] if os.path.exists(source) else _match_glob(source)
+        files = files_of(source)
         if not files:
             raise SourceError.not_found(source)
         return scan_files(files, options.format or one_format(files), options)
@@ -91,6 +91,13 @@ def partitions_inside(folder: str) -> list[str]:
     """Paths of the Parquet files below folders that are named as ``name=value``, sorted."""
     return sorted(globbing.glob(os.path.join(globbing.escape(folder), "*=*", "**", "*.parquet"),
                                 recursive=True))
+
+
+def files_of(source: str) -> list[str]:
+    """The files of rows that a path, a glob or a folder names, sorted; empty if there are none."""
+    if os.path.isdir(source):
+        return files_inside(source) or partitions_inside(source)
+    return [source] if os.path.exists(source) else _match_glob(source)
 
 
 def _match_glob(pattern: str) -> list[str]:

@@ -58,6 +58,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
+from textnb.runtime.progress import Size, line
 from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
@@ -405,8 +406,11 @@ def _choose_l(
     reader = LeaveOneOutReader.of(
         model, statistics, limits, None if settings.vocabulary is None and (
             limits.max_features is None) else terms, settings.binary)
+    shown = line()
+    shown.begin("choosing l", Size(statistics.documents))
     with reading(X):
-        left_out = reader.leave_out(labelled_batches(settings, X, y), GRID)
+        left_out = reader.leave_out(
+            labelled_batches(settings, X, y, progress=shown.advance), GRID)
         return choose_l(left_out, model.scores_are_log_probabilities)
 
 

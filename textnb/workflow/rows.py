@@ -29,6 +29,7 @@ from textnb.frames.label_lists import list_labels, name_classes, split_labels
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import labels_as
 from textnb.mail.mbox import UNREADABLE
+from textnb.runtime.progress import Size
 from textnb.workflow.models import (
     AnyModel,
     classes_of,
@@ -57,6 +58,8 @@ class Rows:
         The name of the option with the condition, for errors.
     counts_texts : bool
         Whether rows without a text, and columns without any, are counted.
+    format : str, optional
+        Of the source, if its name does not show it.
 
     Attributes
     ----------
@@ -68,9 +71,10 @@ class Rows:
 
     def __init__(
         self, source: str, frame: pl.LazyFrame, text: Any = None, *, where: str | None = None,
-        option: str = "--where", counts_texts: bool = False,
+        option: str = "--where", counts_texts: bool = False, format: str | None = None,
     ) -> None:
         self.source, self.frame, self._where, self._option = source, frame, where, option
+        self._format = format
         self.malformed: dict[str, list[str]] = {}
         self._columns: list[str] = []
         # For each batch that was read its rows, and those without a text. Batches come from
@@ -115,6 +119,12 @@ class Rows:
             if (empty := self.empty_choice()) is None:
                 raise
             raise DataError(empty) from None
+
+    def size(self) -> Size | None:
+        """The number of rows; None if that is not known before they are read."""
+        from textnb.frames.sizes import rows_of
+
+        return None if self._where is not None else rows_of(self.source, self._format)
 
     def empty_choice(self) -> str | None:
         """The message if a condition leaves no rows; None if it leaves some."""
@@ -188,7 +198,8 @@ def open_rows(
     if text is None:
         _check_table(options, labels)
         frame = rows_where(scan_table(table, features, label, **settings), where, option)
-        return Rows(source, _named(source, frame, label, labels), where=where, option=option)
+        return Rows(source, _named(source, frame, label, labels), where=where, option=option,
+                    format=options.format)
     # What learns or scores checks which columns hold lists of tokens.
     columns = labels.label_columns
     frame = scan(table, text=text, label=None if columns else label,
@@ -198,7 +209,8 @@ def open_rows(
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
     frame = _named(source, rows_where(frame, where, option), label, labels)
-    return Rows(source, frame, text, where=where, option=option, counts_texts=counts_texts)
+    return Rows(source, frame, text, where=where, option=option, counts_texts=counts_texts,
+                format=options.format)
 
 
 def _named(
