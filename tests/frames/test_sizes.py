@@ -54,5 +54,5 @@ def test_what_only_reading_tells(tmp_path):
     TABLE.write_parquet(tmp_path / "lake" / "a.parquet")
     for name in ("a.csv.gz", "a.parquet", "a.csv", "a.eml", "a", "lake", "nowhere.csv", ""):
         assert rows_of(str(tmp_path / name)) is None, name
-    for name in ("-", "s3://b/a.parquet", "postgresql://user@host/name"):
+    for name in ("s3://b/a.parquet", "postgresql://user@host/name"):
         assert rows_of(name) is None, name

@@ -9,6 +9,7 @@ from textnb import (
     ParameterError,
     TextClassifier,
     cross_validate,
+    tune,
 )
 from textnb.bayes import linear_solver
 from textnb.runtime.native import SOLVER, usable
@@ -120,7 +121,18 @@ def test_work_that_reads_twice_or_fits_several_tells_its_phases(work, expected):
     assert told(work) == expected
 
 
+def test_a_search_tells_its_trials():
+    phases = {phase: rest for phase, *rest in told(lambda advance: tune(ROWS, trials=3))}
+    size, done, steps = phases[""]
+    assert (size, done) == ((3, "trials"), 3)
+    assert steps[0] == "nblinear"
+    assert steps[1] == "best 0.9375, now nblinear ngram_range=(1, 2)"
+    assert {"comparing the best with the defaults", "judging on new rows",
+            "learning from all rows"} < {*phases}
+
+
 @pytest.mark.parametrize(("work", "shown"), [
+    (lambda **given: tune(ROWS, trials=1, **given), "tuning"),
     (lambda **given: TextClassifier().fit(ROWS, **given), "training")])
 def test_a_line_in_python_is_asked_for(work, shown, capsys, monkeypatch):
     for terminal, progress in (("0", True), ("1", False), ("1", None)):

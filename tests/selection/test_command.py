@@ -1,14 +1,23 @@
 """textnb tune: the command that it prints makes the model again."""
 
+import os
+import re
 import shlex
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
+from tests.cli.conftest import finished, start
 from tests.selection.rows import LISTS, ROWS
 from textnb import load
+from textnb.cli.tune import _command
+from textnb.selection.candidates import SHORT_WORDS, first_candidates
 
 
 @pytest.fixture
@@ -68,6 +77,41 @@ def test_the_printed_commands_make_the_model_of_lists_and_its_thresholds(tune, r
     ran = tune(*words, 1, "--groups", "author", "-o", "grouped.textnb").checked()
     assert "textnb threshold" not in ran.out
     assert "groups='author'" in ran.out
+
+
+def test_the_command_is_quoted_for_a_shell():
+    chosen = SimpleNamespace(settings=first_candidates(False)[3])
+    words = ["it's \"all\" $HOME.csv", "m.textnb", "split = 'train'", "the label"]
+    command = _command(chosen, {"where": words[2], "label": words[3]}, *words[:2])
+    shown = subprocess.run(["sh", "-c", command.replace("textnb", "printf '%s\\n'", 1)],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    assert shown == ["train", words[0], "--where", words[2], "--label", words[3], "--model",
+                     "nblinear", "--set", f"pattern={SHORT_WORDS}", "--ngrams", "1,3", "--min-df",
+                     "2", "-o", words[1]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_shows_one_live_line_and_each_new_best(tune, folder):
+    ROWS.write_parquet("rows.parquet")
+    import pty
+
+    master, slave = pty.openpty()
+    process = start("tune", "rows.parquet", "--trials", 5, "-o", "m.textnb", stderr=slave,
+                    env={**os.environ, "COLUMNS": "50", "TERM": "xterm"})
+    os.close(slave)
+    shown = b""
+    # Reading fails on Linux once nobody writes any more.
+    with suppress(OSError):
+        while part := os.read(master, 4096):
+            shown += part
+    os.close(master)
+    assert finished(process).checked().out.startswith("best of 5 trials")
+    *lines, _ = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]|\r", "\n", shown.decode()).split("\n")
+    assert max(map(len, lines)) <= 50
+    values = [line.split(":")[1].split()[0] for line in lines if line.startswith("trial ")]
+    assert values == sorted(set(values))
+    assert "trial 1 of 5" in lines[[*map(bool, map(re.compile("trial").match, lines))].index(True)]
+    assert any(re.match("[⠁-⣿] tuning", line) for line in lines)
 
 
 def test_it_says_how_a_timed_search_is_repeated_and_why_the_defaults_stay(tune):

@@ -1,5 +1,7 @@
 """The search for settings: its trials against cross-validation, its order, and what it promises."""
 
+import math
+
 import numpy as np
 import polars as pl
 import pytest
@@ -190,35 +192,83 @@ def test_the_order_of_trials_knows_no_budget():
     assert timed.drop("seconds").equals(long.head(timed.height))
 
 
-def schedule_of(first, value, trials):
-    """The candidates and rungs that a schedule asks for, each of which has some value."""
-    order = _schedule(first, [100, 300, 900], 1, 0)
-    asked = [next(order)]
-    while len(asked) < trials:
-        asked.append(order.send(value(asked[-1][0])))
-    return asked
+def schedule_of(first, value, trials, seconds=math.inf):
+    """The candidates and rungs that a schedule asks for, each of which has some value.
+
+    Each trial takes a second.
+    """
+    asked = []
+    order = _schedule(first, [300, 900], 1, 0, False, lambda: (
+        trials - len(asked) if len(asked) < seconds else 0))
+    try:
+        asked.append(next(order))
+        while True:
+            asked.append(order.send(value(*asked[-1])))
+    except StopIteration:
+        return asked
 
 
-def test_settings_are_dropped_on_few_rows_and_judged_on_all():
-    first = first_candidates(False)
-    asked = schedule_of(first, lambda candidate: candidate.model.l, 40)
-    assert [rung for each, rung in asked if each is first[0]] == [0, 1, 2]
-    rungs, rivals = [rung for _, rung in asked[3:]], len(first) - 1
-    assert rungs.count(0) == rivals
-    # A third goes on, and a third of those.
-    assert rungs[rivals:][:7] == [1] * 5 + [2] * 2
-    keys = [(each.key, rung) for each, rung in asked]
-    assert len(keys) == len(set(keys))
+def keys(asked):
+    return [(candidate.key, rung) for candidate, rung in asked]
 
 
-def test_pairs_of_words_are_judged_on_all_rows():
-    first = first_candidates(False)
-    # Pairs are worst on few rows, and the later ones of them are the better ones.
-    asked = schedule_of(first, lambda candidate: (
-        first.index(candidate) / 100 - candidate.has_word_ngrams), 3 + 13 + 5 + 3)
-    judged_on_all = [each for each, rung in asked if rung == 2 and each is not first[0]]
-    assert len(judged_on_all) == 3
-    assert [each for each in judged_on_all if each.has_word_ngrams] == [first[-1]]
+FIRST = first_candidates(False)
+
+
+def later_is_better(candidate, rung):
+    """Neighbours are the worst."""
+    return next((n for n, each in enumerate(FIRST) if each is candidate), -1)
+
+
+def test_the_best_of_each_race_goes_on_to_all_rows():
+    asked = schedule_of(FIRST, later_is_better, 40)
+    assert [(FIRST.index(each), rung) for each, rung in asked[:17]] == [
+        (0, 1), (1, 1), *((n, 0) for n in range(2, 6)), (5, 1), *((n, 0) for n in range(6, 10)),
+        (9, 1), *((n, 0) for n in range(10, 14)), (13, 1)]
+    # Neighbours are compared with the best on few rows, and are worse there.
+    assert {rung for _, rung in asked[17:]} == {0}
+    assert len(keys(asked)) == len(set(keys(asked)))
+
+
+def test_who_came_second_in_a_race_may_beat_the_first_of_the_next():
+    asked = schedule_of(FIRST, lambda candidate, rung: -later_is_better(candidate, rung), 12)
+    assert [FIRST.index(each) for each, rung in asked if rung == 1] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("trials", range(2, 18))
+def test_every_budget_ends_with_a_comparison_on_all_rows(trials):
+    asked = schedule_of(FIRST, later_is_better, trials)
+    assert len(asked) == trials
+    assert asked[-1][1] == 1
+    assert asked[-1][0] is not FIRST[0]
+    # The best that was judged on few rows is judged on all of them.
+    few = [FIRST.index(each) for each, rung in asked if rung == 0]
+    assert not few or (FIRST[max(few)], 1) in asked
+
+
+@pytest.mark.parametrize("seconds", range(1, 30))
+def test_a_time_limit_asks_for_what_its_number_of_trials_asks_for(seconds):
+    timed = schedule_of(FIRST, later_is_better, math.inf, seconds)
+    assert len(timed) <= seconds + 1
+    assert keys(timed) == keys(schedule_of(FIRST, later_is_better, len(timed)))
+
+
+def test_a_result_says_what_it_did_not_compare():
+    rows = pl.concat([ROWS] * 13)
+    result = search(rows, trials=5)
+    assert result.untried == tuple(each.describe() for each in FIRST[4:])
+    assert result.comparison() == (
+        "settings compared with the defaults on all 3,120 documents: 2; on fewer alone: 1; "
+        "not reached, of those that each search begins with: 10 (give more trials or seconds)")
+    first, comparison, header, *table = repr(result).splitlines()
+    assert first.startswith(
+        f"Tuned({result.settings.describe()}: accuracy {result.estimate.value:.4f} (")
+    assert comparison == result.comparison()
+    assert header.split() == ["accuracy", "documents", "settings"]
+    assert [line.split()[:2] for line in table[:3]] == [
+        [f"{value:.4f}", "3,120"] for value in sorted(
+            result.trials.filter(pl.col("documents") == 3120)["value"], reverse=True)]
+    assert "(give more" not in search(ROWS, trials=40).comparison()
 
 
 # Metrics

@@ -7,6 +7,7 @@ from typing import Any
 from textnb.classifiers.text import TextClassifier
 from textnb.frames.kinds import convert_table
 from textnb.learning.text_settings import columns_of
+from textnb.runtime.progress import watched
 from textnb.selection.search import FOLDS, Advance, search
 
 
@@ -14,15 +15,15 @@ def tune(
     frame: Any, *, text: Any = "text", label: str = "label", metric: str | None = None,
     positive: Any = None, trials: int | None = None, seconds: float | None = None,
     folds: int = FOLDS, groups: str | None = None, time: str | None = None, seed: int = 0,
-    progress: Advance | None = None,
+    progress: Advance | bool | None = None,
 ) -> TextClassifier:
     """Search for the tokenizer, limits, model and parameters that classify these rows best.
 
     A fifth of the rows is set apart (whole groups, or the last in time). Settings are compared by
-    cross-validation on the others: many of them on a ninth and a third of the rows, and the best on
-    all [1]_; then the neighbours of the best. The first trials are of `NBLinear` with its defaults,
-    so that a result always has a comparison. The best settings are evaluated once, on the rows that
-    were set apart [2]_, and the model is learned from all rows.
+    cross-validation on the others: `NBLinear` with its defaults, then with pairs of words, on all
+    of them; four at a time on a third of the rows, and the best of them on all [1]_; then the
+    neighbours of the best. The best settings are evaluated once, on the rows that were set
+    apart [2]_, and the model is learned from all rows.
 
     Parameters
     ----------
@@ -38,19 +39,22 @@ def tune(
     positive : label, optional
         The positive class of the last two.
     trials : int, optional
-        Trials to run; 40 if neither this nor ``seconds`` is given. The default settings are always
-        tried, and the search ends earlier if no neighbour is left.
+        Trials to run; 40 if neither this nor ``seconds`` is given. The first is of the defaults,
+        and from the second on each search compares other settings with them on all rows. It ends
+        earlier if no neighbour is left.
     seconds : float, optional
-        Begin no trial after this time. The models that are learned at the end take more time. A
-        search with as many ``trials`` as were run gives the same result.
+        Begin no trial after this time, but that of the best of a race, on all rows. The models
+        that are learned at the end take more time. A search with as many ``trials`` as were run
+        gives the same result.
     folds : int
         Of each trial, 2 or more.
     groups, time : str, optional
         As in `cross_validate`.
     seed : int
         Divides and orders; must be 0 with ``time``.
-    progress : callable, optional
-        Called with each row of the table of trials.
+    progress : callable or bool, optional
+        Called with each row of the table of trials; or True for a line in a terminal or a notebook
+        with the best so far, the share that is done and the time that is left.
 
     Returns
     -------
@@ -89,10 +93,11 @@ def tune(
     """
     names = columns_of(text, label)
     more = [name for name in (groups, time) if name is not None]
-    result = search(
-        convert_table(frame, [*names, label, *more]), text=text, label=label, metric=metric,
-        positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups, time=time,
-        seed=seed, progress=progress)
+    with watched(progress, "tuning") as advance:
+        result = search(
+            convert_table(frame, [*names, label, *more]), text=text, label=label, metric=metric,
+            positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups,
+            time=time, seed=seed, progress=None if progress is True else advance)
     model = TextClassifier.of(result.fitted)
     model.tuned_ = result
     return model

@@ -6,9 +6,10 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import note, out
+from textnb.cli.console import live, note, out, stderr
 from textnb.cli.inputs import (
     LabelledInput,
     NewModel,
@@ -23,6 +24,7 @@ from textnb.cli.train import ModelOptions
 from textnb.cli.words import toml_of
 from textnb.errors import ParameterError, quantity
 from textnb.learning.settings import ColumnSettings, LimitSettings
+from textnb.runtime.progress import cropped
 from textnb.runtime.settings import declared
 from textnb.workflow.options import TokenOptions, TuneOptions
 
@@ -58,13 +60,16 @@ def tune(
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
     from textnb.files.replace import replace_file
+    from textnb.selection.search import TRIALS
     from textnb.storage.textmodel import save_fitted
     from textnb.workflow.tune import tune
 
     output.check(rows.input)
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
-    with table.reading():
-        result = tune(table.frame, columns, budget, None if output.quiet else _note_trial)
+    with table.reading(), live("tuning", output.quiet) as shown:
+        result = tune(table.frame, columns, budget, None if output.quiet else partial(
+            _note_trial, budget.trials or (TRIALS if budget.seconds is None else None),
+            shown is not None))
     save_fitted(result.fitted, output.output)
     if output.table is not None:
         with replace_file(output.table) as file:
@@ -79,10 +84,16 @@ def tune(
         _show(result, command, budget.seconds)
 
 
-def _note_trial(trial: dict[str, Any]) -> None:
+def _note_trial(trials: int | None, only_best: bool, trial: dict[str, Any]) -> None:
+    """Note a trial; if a line shows all of them, only the best so far, on one line of the terminal.
+    """
+    name = f"trial {trial['trial']}{'' if trials is None else f' of {trials}'}"
     value = "can't be learned" if trial["value"] is None else f"{trial['value']:.4f}"
-    note(f"trial {trial['trial']}: {value}{' (best)' if trial['best'] else ''} on "
-         f"{trial['documents']:,} documents in {trial['seconds']:.1f} s: {trial['settings']}")
+    if not only_best:
+        note(f"{name}: {value}{' (best)' if trial['best'] else ''} on {trial['documents']:,} "
+             f"documents in {trial['seconds']:.1f} s: {trial['settings']}")
+    elif trial["best"]:
+        note(cropped(f"{name}: {value} {trial['settings']}", stderr().width))
 
 
 def _show(result: Tuned, command: str, seconds: float | None) -> None:
@@ -96,6 +107,7 @@ def _show(result: Tuned, command: str, seconds: float | None) -> None:
         out(f"best of {tried}: {result.settings.describe()}")
     out(f"{result.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
         + ("" if estimate is default else f"; nblinear with its defaults {default}"))
+    out(result.comparison())
     if seconds is not None:
         out(f"--trials {result.trials.height} repeats this search")
     out(f"\n{result.code}\n\n{command}")

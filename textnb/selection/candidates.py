@@ -50,11 +50,6 @@ class Candidate:
         return (self.tokenizer, self.min_df, self.model.kind,
                 tuple(sorted(self.model.get_params(deep=False).items())))
 
-    @property
-    def has_word_ngrams(self) -> bool:
-        """Whether its terms are pairs of words too, or longer n-grams of them."""
-        return self.tokenizer.analyzer == "word" and self.tokenizer.ngram_range[1] > 1
-
     def settings(self, text: list[str], label: str) -> TextSettings:
         """The settings of a classifier with these text columns and label."""
         return TextSettings.of(
@@ -103,14 +98,14 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
     characters = Tokenizer(analyzer="char_wb", ngram_range=(2, 5))
     candidates = [
         Candidate(words, 1, linear), Candidate(pairs, 1, linear),
-        Candidate(pairs, 2, linear),
         Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 2)), 1, linear),
         Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 3)), 2, linear),
         Candidate(characters, 2, linear),
-        Candidate(pairs, 1, replace(linear, power=0.0)),
         Candidate(pairs, 1, replace(linear, power=1.0)),
+        Candidate(pairs, 2, linear),
+        Candidate(pairs, 1, replace(linear, power=0.0)),
         Candidate(pairs, 1, replace(linear, C=10.0)),
-        Candidate(words, 1, MultinomialNB(l=0.1)), Candidate(pairs, 1, MultinomialNB(l=0.1)),
+        Candidate(pairs, 1, MultinomialNB(l=0.1)), Candidate(words, 1, MultinomialNB(l=0.1)),
         Candidate(words, 1, ComplementNB(l=0.1)), Candidate(pairs, 1, ComplementNB(l=0.1)),
         Candidate(pairs, 1, BernoulliNB(l=0.03))]
     if spaceless:

@@ -1,14 +1,16 @@
 """A search for the settings of a text classifier, and an estimate of how good the best are.
 
     rows -> a test part, which no trial uses
-         -> folds of the other rows -> trials: few rows for all settings, all rows for the best
+         -> folds of the other rows -> races: a third of the rows for several settings, all rows for
+            the best of them
     the best settings, learned from the other rows -> judged on the test part
          -> learned from all rows
 
 A rung is one of the numbers of rows that settings are judged on; the top rung has all rows.
 
-The order of trials depends only on the results of earlier trials, and not on the budget. So a
-search that a time limit ended can be repeated with its number of trials.
+The order of trials depends only on the results of earlier trials. A budget that ends within a race
+sends the best of it to all rows at once. So every search compares settings on all rows, and one
+that a time limit ended can be repeated with its number of trials.
 
 References
 ----------
@@ -26,7 +28,6 @@ import math
 import time as clock
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
-from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -45,6 +46,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import columns_of
 from textnb.runtime import notebook
+from textnb.runtime.progress import Size, line, muted
 from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
@@ -64,8 +66,10 @@ FOLDS = 3
 THRESHOLD_FOLDS = 5
 # The rows are divided into this number of parts; the last one is the test part.
 _PARTS = 5
-# One of this number of settings, the best ones, goes on to the next rung.
-_REDUCTION = 3
+# Settings in a race, of which the best one goes on to all rows.
+_RACE = 4
+# Trials that a result shows, and the width of their values.
+_SHOWN, _WIDTH = 10, 10
 # Bootstrap samples of the test part.
 _SAMPLES = 500
 _SCHEMA = {
@@ -153,6 +157,8 @@ class Tuned:
         Of the best trial; None if it is that of the defaults, or they could not be learned.
     method : str
         How the rows were divided, in words.
+    untried : tuple of str
+        Of the settings with which each search begins, those that its budget did not reach.
     """
 
     fitted: Fitted
@@ -164,24 +170,56 @@ class Tuned:
     settings: Candidate
     lead: Lead | None
     method: str
+    untried: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return (f"Tuned({self.settings.describe()}: {self.metric} {self.estimate} on "
+        best = self._best_first().head(_SHOWN)
+        rows = ["  {:>{}}  {:>9,}  {}".format(
+            "–" if row["value"] is None else f"{row['value']:.4f}", _WIDTH, row["documents"],
+            row["settings"]) for row in best.iter_rows(named=True)]
+        more = self.trials.height - best.height
+        return "\n".join([
+            f"Tuned({self._score()})", self.comparison(),
+            f"  {self.metric!s:>{_WIDTH}}  documents  settings", *rows,
+            *([f"  ... and {more:,} more"] if more else [])])
+
+    def _score(self) -> str:
+        return (f"{self.settings.describe()}: {self.metric} {self.estimate} on "
                 f"{self.estimate.documents:,} documents that no trial has seen; by default "
-                f"{self.default.value:.4f}; {quantity(self.trials.height, 'trial')})")
+                f"{self.default.value:.4f}; {quantity(self.trials.height, 'trial')}")
+
+    def _best_first(self) -> pl.DataFrame:
+        return self.trials.sort("documents", "value", nulls_last=True, maintain_order=True,
+                                descending=[True, self.metric.gain(1.0) > 0])
+
+    def comparison(self) -> str:
+        """How many settings were compared with the defaults, on how many rows, and which were not.
+        """
+        top = pl.col("documents") == self.trials["documents"].max()
+        whole = set(self.trials.filter(top)["settings"])
+        fewer = set(self.trials["settings"]) - whole
+        parts = [f"settings compared with the defaults on all {max(self.trials['documents']):,} "
+                 f"documents: {len(whole) - 1}"]
+        if fewer:
+            parts.append(f"on fewer alone: {len(fewer)}")
+        if self.untried:
+            parts.append(f"not reached, of those that each search begins with: {len(self.untried)} "
+                         "(give more trials or seconds)")
+        return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values: what `textnb tune --format json` prints."""
         return {"settings": self.settings.describe(), "metric": str(self.metric),
                 "estimate": vars(self.estimate), "default": vars(self.default),
                 "lead": None if self.lead is None else vars(self.lead),
-                "trials": self.trials.height, "method": self.method, "code": self.code}
+                "trials": self.trials.height, "comparison": self.comparison(),
+                "method": self.method, "code": self.code}
 
     def _repr_html_(self) -> str:
-        best = self.trials.sort("documents", "value", descending=[True, self.metric.gain(1.0) > 0],
-                                nulls_last=True)
-        return notebook.box(repr(self), notebook.table(
-            best.columns, best.head(notebook.ROWS).rows(), "Trials, best first", best.height))
+        best = self._best_first()
+        return notebook.box(
+            f"Tuned({self._score()})", notebook.note(self.comparison()), notebook.table(
+                best.columns, best.head(notebook.ROWS).rows(), "Trials, best first", best.height))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +258,7 @@ def search(
                 raise SchemaError.missing_column(name, available, role)
         columns = list(dict.fromkeys([*names, label, *extra]))
         # Texts may be categories; the grouping of rows is the same by their strings.
+        line().begin("reading")
         table = rows.select(columns).with_columns(pl.col(names).cast(pl.String)).collect()
     outer = _set_apart(table, label, groups, time, seed)
     goal.check(outer.classes.to_list())
@@ -236,18 +275,22 @@ def search(
     judge = Trials(training, names, label, inner, goal, seed)
     spaceless = any(is_spaceless(training[name]) for name in names)
     first = first_candidates(spaceless)
-    best, log, default = _run_trials(
-        judge, [*map(for_lists, first)] if of_lists else first, len(names), trials, seconds,
-        seed, progress)
+    if of_lists:
+        first = [*map(for_lists, first)]
+    best, log, default = _run_trials(judge, first, len(names), trials, seconds, seed, progress)
+    tried = set(log["settings"])
+    line().begin("comparing the best with the defaults")
     classes = outer.classes
     compared = int((log["documents"] == judge.rungs[-1]).sum()) - 1
     lead = _lead(goal, best, default, classes.to_list(), compared)
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
     actual = outer.labels.of_rows(outer.folds == _PARTS - 1).actual
+    line().begin("judging on new rows")
     estimate = _estimate(chosen, training, test, judge, classes, actual)
     default_estimate = estimate if candidate is default.candidate else _estimate(
         default, training, test, judge, classes, actual)
+    line().begin("learning from all rows")
     fitted = fit(candidate.settings(names, label), table)
     code = _code(candidate, calibration, names, label)
     if of_lists:
@@ -259,7 +302,8 @@ def search(
     elif calibration is not None:
         fitted = fitted.with_calibration(calibration)
     return Tuned(fitted, goal, estimate, default_estimate, log, code, candidate, lead,
-                 _method(outer, inner))
+                 _method(outer, inner),
+                 tuple(words for each in first if (words := each.describe()) not in tried))
 
 
 def _with_thresholds(
@@ -304,14 +348,27 @@ def _run_trials(
     budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
     top = len(judge.rungs) - 1
-    order = _schedule(first, judge.rungs, columns, seed, judge.of_lists)
     best: _Judged | None = None
     default: _Judged | None = None
     log: list[dict[str, Any]] = []
-    candidate, rung = next(order)
+
+    def remaining() -> float:
+        return budget - len(log) if clock.monotonic() < end else 0
+
+    order = _schedule(first, judge.rungs, columns, seed, judge.of_lists, remaining)
+    gain: float | None = None
+    shown = line()
+    shown.begin("", None if math.isinf(budget) else Size(int(budget)), "trials", seconds)
     while True:
+        try:
+            candidate, rung = next(order) if gain is None else order.send(gain)
+        except StopIteration:
+            break
         start = clock.monotonic()
-        result = judge.judge(candidate, rung)
+        shown.step(("" if best is None else f"best {best.result.value:.4f}, now ")
+                   + candidate.describe())
+        with muted():
+            result = judge.judge(candidate, rung)
         gain = judge.metric.gain(result.value)
         gain = -math.inf if math.isnan(gain) else gain
         is_best = rung == top and gain > (-math.inf if best is None else best.gain)
@@ -324,16 +381,9 @@ def _run_trials(
                "value": None if math.isnan(result.value) else result.value, "best": is_best,
                "seconds": clock.monotonic() - start}
         log.append(row)
+        shown.advance(1)
         if progress is not None:
             progress(row)
-        # The default settings go through all rungs first, even if the budget is smaller: so every
-        # search has a result.
-        if default is not None and (len(log) >= budget or clock.monotonic() >= end):
-            break
-        try:
-            candidate, rung = order.send(gain)
-        except StopIteration:
-            break
     if best is None or default is None:
         raise ParameterError("no settings could be learned from these rows, whose texts are in "
                              f"{', '.join(judge.text)}: {judge.failure}")
@@ -341,53 +391,62 @@ def _run_trials(
 
 
 def _schedule(
-    first: list[Candidate], rungs: list[int], columns: int, seed: int, of_lists: bool = False,
+    first: list[Candidate], rungs: list[int], columns: int, seed: int, of_lists: bool,
+    remaining: Callable[[], float],
 ) -> Schedule:
-    """Yield the settings to judge next and their rung; the caller sends back the gain of each."""
+    """Yield the settings to judge next and their rung; the caller sends back the gain of each.
+
+    Parameters
+    ----------
+    remaining : callable
+        The number of trials that may still begin.
+    """
     top = len(rungs) - 1
-    values: dict[tuple[Any, ...], dict[int, float]] = {}
-    tried: dict[tuple[Any, ...], Candidate] = {}
+    lower = max(0, top - 1)
+    gains: list[dict[Candidate, float]] = [{} for _ in rungs]
+    tried: set[tuple[Any, ...]] = set()
 
     def judge(candidate: Candidate, rung: int) -> Schedule:
-        value = yield candidate, rung
-        tried[candidate.key] = candidate
-        values.setdefault(candidate.key, {})[rung] = value
+        gains[rung][candidate] = yield candidate, rung
+        tried.add(candidate.key)
 
-    def gain_of(candidate: Candidate, rung: int) -> float:
-        return values[candidate.key].get(rung, -math.inf)
-
-    for rung in range(top + 1):
-        yield from judge(first[0], rung)
-    remaining = first[1:]
-    for rung in range(top + 1):
-        for candidate in remaining:
-            yield from judge(candidate, rung)
-        if rung < top:
-            remaining = _best(remaining, partial(gain_of, rung=rung))
+    # So every search has a result, and two trials are a comparison on all rows.
+    waiting = [*first]
+    for _ in range(2):
+        yield from judge(waiting.pop(0), top)
+        if remaining() <= 0:
+            return
+    while waiting:
+        race, waiting = waiting[:_RACE], waiting[_RACE:]
+        for candidate in race if lower < top else []:
+            if remaining() <= 1:
+                break
+            yield from judge(candidate, lower)
+        beaten = [each for each in gains[lower] if each not in gains[top]]
+        # The best of an earlier race that came second may be better than the first of this one.
+        for candidate in race if lower == top else [
+                max(beaten, key=gains[lower].__getitem__) if beaten else race[0]]:
+            yield from judge(candidate, top)
+            if remaining() <= 0:
+                return
     # A neighbour is judged on fewer rows first, and on all rows only if it is not worse there.
-    random, lower = np.random.default_rng(seed), max(0, top - 1)
+    random = np.random.default_rng(seed)
     while True:
-        best = max(tried.values(), key=lambda each: gain_of(each, top))
+        best = max(gains[top], key=gains[top].__getitem__)
         beside = neighbours(best, columns)
         untried = [each for each in (map(for_lists, beside) if of_lists else beside)
                    if each.key not in tried]
         if not untried:
             return
         candidate = untried[int(random.integers(len(untried)))]
-        yield from judge(candidate, lower)
-        if lower < top and gain_of(candidate, lower) >= gain_of(best, lower):
+        for each in (best, candidate) if best not in gains[lower] else (candidate,):
+            yield from judge(each, lower)
+            if remaining() <= 0:
+                return
+        if lower < top and gains[lower][candidate] >= gains[lower][best]:
             yield from judge(candidate, top)
-
-
-def _best(candidates: list[Candidate], gain: Callable[[Candidate], float]) -> list[Candidate]:
-    """The candidates that go on to the next rung, best first."""
-    ordered = sorted(candidates, key=lambda each: -gain(each))
-    number = max(1, math.ceil(len(ordered) / _REDUCTION))
-    best, others = ordered[:number], ordered[number:]
-    if not any(each.has_word_ngrams for each in best):
-        # n-grams of words gain most from more rows: settings that are behind on few may win on all.
-        best += [each for each in others if each.has_word_ngrams][:1]
-    return best
+            if remaining() <= 0:
+                return
 
 
 def _estimate(

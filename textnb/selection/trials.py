@@ -39,7 +39,7 @@ from textnb.text.matrix import CountMatrix
 
 Ints = NDArray[np.int64]
 # The share of the rows in each rung. Most settings are dropped on the small rungs, which are fast.
-_SHARES = (1 / 9, 1 / 3, 1.0)
+_SHARES = (1 / 3, 1.0)
 # A rung with fewer rows than this says too little, and is left out.
 _MIN_ROWS = 1_000
 

@@ -281,7 +281,8 @@ class TuneOptions(FoldOptions):
     positive: str | None = setting(None, "Class of the last two metrics.", metavar="CLASS")
     trials: int | None = setting(None, "Trials to run.  [default: 40, without --seconds]")
     seconds: float | None = setting(
-        None, "Begin no trial after this time; the final training comes on top.")
+        None, "Begin no trial after this time, but that of the best of a race, on all rows; the "
+              "final training comes on top.")
     folds: int | None = setting(None, "Folds of each trial.  [default: 3]")
     seed: int = setting(0, "Divides the rows, and orders the trials.", range=SEED)
 
