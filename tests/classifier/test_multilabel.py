@@ -257,8 +257,8 @@ def test_a_text_is_coloured_for_each_of_its_labels(estimator):
     nothing = model.highlight("unseen nothing")
     assert nothing.note.endswith("the answer rests on the labels' intercepts alone")
     assert len(nothing.pieces) == max(1, len(nothing.predicted))
-    assert repr(nothing).startswith(
-        f"LabelExplanation({nothing.predicted!r}; 0 of 2 terms known)\nshape: ")
+    assert repr(nothing) == f"LabelExplanation({nothing.predicted!r}; 0 of 2 terms known)"
+    assert str(nothing) == f"{nothing!r}\n{nothing.table}"
 
 
 def test_highlight_says_that_at_least_forces_a_label_below_its_threshold():

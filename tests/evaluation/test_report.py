@@ -314,7 +314,7 @@ def test_the_measures_and_mistakes_of_lists_are_shown(page, topics):
         f"#{anchor}" for anchor in anchors}
     # The mistakes furthest from the threshold come first.
     decision = topics.decision_ or Decision(dict.fromkeys(TOPICS, 0.0))
-    far = abs(topics.decision_function(TEST) - [decision.thresholds[name] for name in TOPICS])
+    far = abs(topics.predict_joint_log_proba(TEST) - [decision.thresholds[name] for name in TOPICS])
     wrong, missed = [], []
     for row, (own, given) in enumerate(zip(
             TEST["label"], topics.predict(TEST)["predicted"], strict=True)):

@@ -165,6 +165,9 @@ def test_every_object_is_one_readable_line(objects):
         assert len(line) < 200, line
         for word in ("\n", "array", "shape:"):
             assert word not in line
+    # Printed, those that hold a table show it below.
+    for name in ("Explanation", "Duplicates"):
+        assert str(objects[name]).startswith(f"{objects[name]!r}\nshape: ")
 
 
 def test_a_notebook_shows_tables(objects):

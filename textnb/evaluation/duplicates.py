@@ -61,8 +61,10 @@ class Duplicates:
         conflicts = "" if self.conflicts is None else f", {self.conflicts:,} labelled otherwise"
         return (f"Duplicates({self.exact:,} exact and {self.similar:,} near of "
                 f"{quantity(self.rows, 'row')}, "
-                f"looked for in {self.against:,}{conflicts})"
-                + (f"\n{self.pairs.head(notebook.ROWS)}" if self.pairs.height else ""))
+                f"looked for in {self.against:,}{conflicts})")
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.pairs.head(notebook.ROWS)}"
 
     def _repr_html_(self) -> str:
         figures = [(name.replace("_", " "), value) for name, value in self.to_dict().items()]

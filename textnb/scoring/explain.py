@@ -182,8 +182,10 @@ class Explanation:
         against = "" if self.runner_up is None else (
             f", against {self.runner_up!r} by {self.score:.3f} ({self.measure})")
         return (f"Explanation({self.predicted!r}{against}; {self.known} of "
-                f"{quantity(self.terms, 'term')} known)\n"
-                f"{self.table.drop('predicted', 'runner_up')}")
+                f"{quantity(self.terms, 'term')} known)")
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.table.drop('predicted', 'runner_up')}"
 
     def _repr_html_(self) -> str:
         title = str(self.predicted) if self.runner_up is None else (
@@ -219,7 +221,10 @@ class LabelExplanation:
 
     def __repr__(self) -> str:
         return (f"LabelExplanation({self.predicted!r}; {self.known} of "
-                f"{quantity(self.terms, 'term')} known)\n{self.table}")
+                f"{quantity(self.terms, 'term')} known)")
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.table}"
 
     def _repr_html_(self) -> str:
         boxes = []
