@@ -52,6 +52,23 @@ def test_each_row_left_out(run, validate):
     assert "folds" not in answer
 
 
+@pytest.mark.parametrize(("words", "held_out"), [
+    (("--folds", 3), lambda model: textnb.cross_validate(model, ROWS, folds=3)),
+    (("--leave-one-out",), lambda model: textnb.leave_one_out(model, ROWS))], ids=str)
+def test_rows_are_written_with_the_answers_of_models_that_had_not_learned_them(
+        run, validate, words, held_out):
+    run(*validate, *words, "-o", "answers.parquet").checked()
+    expected = held_out(textnb.load("m.textnb")).predictions()
+    assert pl.read_parquet("answers.parquet").equals(pl.concat([ROWS, expected], how="horizontal"))
+
+
+@pytest.mark.parametrize("words", [
+    ("--online", "--time", "day"), ("--time", "day"), ("--smoothing", "auto")])
+def test_answers_are_written_only_where_each_row_has_one(run, validate, words):
+    assert "--output is for folds" in run(*validate, *words, "-o", "a.parquet").err
+    assert not Path("a.parquet").exists()
+
+
 def test_a_smoothing_path(run, validate):
     path = textnb.smoothing_path(MODEL.fit(ROWS), ROWS, [0.1, 1.0])
     answer = json_of(run, *validate, "--smoothing", "1,0.1")

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textnb.cli.console import note, out
-from textnb.cli.inputs import LabelledInput, ModelFile, QuietResults, open_input_for, work_on
-from textnb.cli.options import verb
-from textnb.errors import quantity
+from textnb.cli.inputs import (
+    LabelledInput,
+    ModelFile,
+    QuietResults,
+    Tables,
+    check_apart,
+    open_input_for,
+    work_on,
+)
+from textnb.cli.options import option, verb
+from textnb.errors import ParameterError, SchemaError, quantity
 from textnb.workflow.options import ValidateOptions
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ValidateOutput(QuietResults, Tables):
+    """Output."""
+
+    output: str | None = option(
+        "File for the rows with the answers of models that had not learned them.",
+        "--output", "-o", metavar="FILE")
 
 
 @verb
 def validate(
-    file: ModelFile, rows: LabelledInput, options: ValidateOptions, output: QuietResults
+    file: ModelFile, rows: LabelledInput, options: ValidateOptions, output: ValidateOutput
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
     import polars as pl
@@ -25,12 +44,23 @@ def validate(
     from textnb.cli.tables import frame_table, show, show_evaluation, show_rates
     from textnb.evaluation.online import OnlineResult
     from textnb.evaluation.smoothing import SmoothingPath
+    from textnb.frames import sinks
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.validate import rate_of, validate
 
     options.check()
+    if output.output is not None:
+        sinks.output_format(output.output, output.output_format)
+        for path in (file.model, rows.input):
+            check_apart(path, output.output)
+        if options.online or options.smoothing is not None or options.time is not None:
+            raise ParameterError("--output is for folds and --leave-one-out, which answer each "
+                                 "row: not with --online, --time or --smoothing")
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
+    for name in () if output.output is None else ("predicted", "probability", "fold"):
+        if name in table.frame.collect_schema():
+            raise SchemaError.column_exists(name)
     activity, past_tense = ("judging", "judged") if options.online else ("validating", "validated")
     with work_on(table, activity, past_tense, output.quiet,
                  phase="" if options.online else "reading") as advance:
@@ -40,6 +70,10 @@ def validate(
         note(f"note: {copies:,} of {quantity(len(result.held), 'document')} "
              f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
+    if output.output is not None:
+        answers = result.held.predictions().lazy()
+        sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output,
+                    output.output_format, safe_csv=output.safe_csv)
     if output.wrote_json(result.to_dict):
         return
     if isinstance(result, SmoothingPath):

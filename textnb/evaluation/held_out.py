@@ -28,7 +28,7 @@ from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
 from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
-from textnb.scoring.columns import lists_of
+from textnb.scoring.columns import lists_of, where_possible
 
 # The most scores in memory at a time when the order of labels is measured.
 _CELLS = 1 << 21
@@ -378,6 +378,39 @@ class HeldOut:
             name: classes.gather(pl.Series(values).replace(UNKNOWN, None))
             for name, values in codes.items()}})
         return pairs.group_by(pairs.columns).len("n")
+
+    def predictions(self) -> pl.DataFrame:
+        """The answer for each document by a model that had not learned it, in order.
+
+        Returns
+        -------
+        DataFrame
+            ``predicted`` (null for a row that is impossible under every class; of lists of labels,
+            a list), of single labels ``probability``, P(predicted | document), and ``fold``, if
+            documents were scored in folds.
+
+        Examples
+        --------
+        >>> held = HeldOut(np.array(["a", "b"]), np.log([[0.75, 0.25], [0.2, 0.8]]),
+        ...                np.array([0, 0]), np.ones(2), "2 folds", np.array([0, 1]))
+        >>> held.predictions().with_columns(pl.col("probability").round(3)).rows()
+        [('a', 0.75, 0), ('b', 0.8, 1)]
+        """
+        classes = pl.Series(self.classes.tolist())
+        if self.link == "sigmoid":
+            row, place = np.nonzero(self.predicted)
+            columns = {"predicted": lists_of(row, classes.gather(pl.Series(place)), len(self))}
+        else:
+            best = self.predicted
+            with np.errstate(invalid="ignore"):
+                chances = np.exp(log_posterior(self.probability_scores))
+            own = pl.Series(chances[np.arange(len(self)), np.maximum(best, 0)])
+            known = pl.Series(best != UNKNOWN)
+            columns = {"predicted": classes.gather(pl.Series(best).replace(UNKNOWN, None)),
+                       "probability": where_possible(own, known)}
+        if self.folds is not None:
+            columns["fold"] = pl.Series(self.folds)
+        return pl.DataFrame(columns)
 
     def accuracy_by_fold(self) -> pl.DataFrame:
         """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
