@@ -225,9 +225,19 @@ def test_the_worst_mistakes_come_first(page):
     cells = [[cell.text(strip=True) for cell in row.css("th, td")] for row in second.css(
         "tbody tr")]
     # log 2 for each of three "bad", less log 2 for "good".
-    assert cells == [["bad", "3", "2.08"], ["good", "1", "−0.69"],
-                     ["(prior, absent terms)", "", "0.00"]]
-    assert len(first.css("tbody tr")) == 2
+    assert cells == [["bad", "3", "2.08"], ["good", "1", "−0.69"]]
+    assert len(first.css("tbody tr")) == 1
+    assert text_of(tree, "#mistakes details .note")[1] == "The prior and absent terms add 0.00."
+
+
+def test_what_many_terms_add_is_a_sentence_and_no_bar(page):
+    # log(2/61) - log(1/32) for each.
+    words = [f"w{n}" for n in range(30)]
+    train = pl.DataFrame({"text": [" ".join(words), "bad"], "label": ["pos", "neg"]})
+    tree = page(TextClassifier().fit(train), train.with_columns(label=pl.lit("neg")))
+    assert len(tree.css("#mistakes .bars tbody tr")) == 6
+    assert text_of(tree, "#mistakes details .note") == [
+        "24 other terms add 1.15, the prior and absent terms 0.00."]
 
 
 # Shapes of data
@@ -320,11 +330,16 @@ def test_the_measures_and_mistakes_of_lists_are_shown(page, topics):
             TEST["label"], topics.predict(TEST)["predicted"], strict=True)):
         wrong += [(-far[row, TOPICS.index(label)], row, label) for label in {*given} - {*own}]
         missed += [(-far[row, TOPICS.index(label)], row, label) for label in {*own} - {*given}]
-    assert text_of(tree, ".mistakes h3") == [
-        *(f"Row {row}: {label} predicted wrongly"
-          for _, row, label in sorted(wrong)[:data.MISTAKES]),
-        *(f"Row {row}: {label} missed"
-          for _, row, label in sorted(missed)[:data.MISTAKES])]
+    cards = []
+    for kind, mistakes in (("predicted wrongly", wrong), ("missed", missed)):
+        # A document has one card, whatever the number of its labels.
+        labels = {}
+        for _, row, label in sorted(mistakes):
+            labels.setdefault(row, []).append(label)
+        cards += [f"Row {row}: {', '.join(own)} {kind}"
+                  for row, own in [*labels.items()][:data.MISTAKES]]
+    assert text_of(tree, ".mistakes h3") == cards
+    assert any("," in card for card in cards)
 
 
 def test_hostile_labels_of_lists_stay_text(page):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from tests.evaluation.report_page import FILMS, GOOD_OR_BAD
-from textnb import HeldOut, MultinomialNB, TextClassifier, evaluate
+from textnb import HeldOut, MultinomialNB, NBLinear, TextClassifier, evaluate
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.report import data
 from textnb.report.findings import findings
@@ -73,7 +73,7 @@ def test_only_the_worst_mistakes_are_kept():
     model = TextClassifier().fit(GOOD_OR_BAD)
     counts = np.random.default_rng(4).permutation(9000) % 300
     test = pl.DataFrame({"text": ["good " * n for n in counts.tolist()], "label": ["neg"] * 9000})
-    rows = [row for row, _, _ in data.wrong_answers(data.score_rows(model, test))]
+    rows = [row for row, _ in data.wrong_answers(data.score_rows(model, test))]
     expected = np.argsort(-counts, kind="stable")[:data.MISTAKES]
     assert rows == expected.tolist()
     texts = data.rows_at(model, test, rows)
@@ -131,6 +131,45 @@ def test_copies_of_training_rows_are_said_with_the_accuracy_without_them():
         "is 66.7 %."]
     assert any("No test document" in text for text in findings_of(model, test[2:], train))
     assert any("Not checked" in text for text in findings_of(model, test))
+
+
+@pytest.mark.filterwarnings("ignore::textnb.LearnedRowsWarning")
+def test_few_copies_are_a_note():
+    test = pl.concat([FILMS[:1], pl.DataFrame({
+        "text": [f"good {n}x" for n in range(199)], "label": ["pos"] * 199})])
+    said = findings_of(TextClassifier().fit(FILMS), test, FILMS)
+    assert [text for text in said if "repeats a training row" in text] == [
+        "note: 1 test document repeats a training row word for word (0.5 %). Without them, "
+        "accuracy is 100 %."]
+
+
+@pytest.mark.parametrize(("estimator", "label", "ways"), [
+    (MultinomialNB(), str, "`textnb tune` or NBLinear (`--model nblinear`)"),
+    (NBLinear(), str, "`textnb tune`"),
+    (MultinomialNB(), list, "`textnb tune`, NBLinear (`--model nblinear`) or a threshold for each "
+     "label (`textnb threshold --by f1`)"),
+], ids=["classes", "linear", "lists"])
+def test_labels_that_are_never_right_are_said_with_what_may_find_them(estimator, label, ways):
+    names = ["a", "b", "rare"]
+    as_label = (lambda name: [name]) if label is list else str
+    train = pl.DataFrame({"text": ["aa x", "bb y", "rr"] * 9,
+                          "label": [as_label(name) for name in names] * 9})
+    test = pl.DataFrame({"text": ["aa x", "bb y", "aa"],
+                         "label": [as_label(name) for name in names]})
+    said = findings_of(TextClassifier(estimator).fit(train), test)
+    assert (f"warning: 1 of 3 {'labels' if label is list else 'classes'} is never answered rightly "
+            f"(“rare”): try {ways}.") in said
+
+
+def test_a_large_calibration_error_asks_for_calibration():
+    train = pl.DataFrame({"text": ["aa " * 50, "bb " * 50], "label": ["a", "b"]})
+    test = pl.DataFrame({"text": ["aa " * 50, "bb " * 50] * 5,
+                         "label": ["a", "b"] * 4 + ["b", "a"]})
+    said = findings_of(TextClassifier().fit(train), test)
+    assert ("next step: The calibration error is 0.200: probabilities are off by 20.0 % on "
+            "average. Calibrate the model (`textnb calibrate`) before you rely on them.") in said
+    kinds = [text.split(":")[0] for text in said]
+    assert kinds == sorted(kinds, key=["warning", "next step", "note"].index)
 
 
 # Names

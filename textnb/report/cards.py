@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from textnb.report.text import names_of, number, percent, shorten, visible
 # Terms are shown with their weights for at most six labels; for more, only their names.
 _WITH_WEIGHTS = 6
 _TERMS, _NAMED, _EXPLAINED, _CONFUSED = 12, 10, 6, 5
+# Labels of one document whose terms are shown.
+_LABELS = 5
 _LONGEST_TERM = 40
 _FEATURES = 12
 # The size of a label's chart.
@@ -59,21 +61,29 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """One wrong answer, or a label that was missed: the text, and the terms that decided it.
+class Reason:
+    """The terms that decided one answer; ``rest`` says what all else added."""
 
-    ``relation`` stands between the label and the ``other`` one.
+    title: str
+    caption: str
+    bars: Sequence[Bar]
+    rest: str
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """The wrong answers to one document, or what they missed: its text, and what decided them.
+
+    ``relation`` stands between the ``labels`` and the ``other`` one.
     """
 
     row: str
-    label: str
+    labels: Sequence[str]
     relation: str
     other: str
     sure: str
     texts: Sequence[tuple[str, str, int]]
-    bars: Sequence[Bar] = ()
-    against: str = ""
-    caption: str = ""
+    reasons: Sequence[Reason] = ()
     note: str = ""
 
 
@@ -158,53 +168,79 @@ def shown_term(term: str) -> str:
 def mistakes_of(scored: Scored, frame: Any, missed: bool = False) -> list[Mistake]:
     """The most confident wrong answers, with their texts and the contributions of terms.
 
-    Of lists of labels, those that are predicted wrongly, or ``missed``.
+    Of lists of labels, those that are predicted wrongly, or ``missed``: one for each document.
     """
     wrong = wrong_answers(scored, missed)
-    rows = rows_at(scored.model, frame, [row for row, _, _ in wrong])
-    return [_mistake(scored, row, k, sure, rows[row], missed) for row, k, sure in wrong]
+    rows = rows_at(scored.model, frame, [row for row, _ in wrong])
+    make = _list_mistake if scored.of_lists else _mistake
+    return [make(scored, row, answers, rows[row], missed) for row, answers in wrong]
 
 
 def _mistake(
-    scored: Scored, row: int, k: int, log_odds: float, columns: Mapping[str, Any], missed: bool
+    scored: Scored, row: int, answers: Sequence[tuple[int, float]], columns: Mapping[str, Any],
+    missed: bool,
 ) -> Mistake:
-    model, name = scored.model, names_of([scored.classes[k]])[0]
-    table, difference = None, scored.estimator.difference_name
-    if isinstance(model, TextClassifier):
-        labels = [scored.classes[k]] if scored.of_lists else None
-        table = model.explain(dict(columns), _EXPLAINED, labels)
-    texts = [_features(columns)] if table is None else shown_texts(columns)
-    if scored.of_lists:
-        assert table is not None
-        own = names_of(scored.held.classes[scored.held.actual[row]])
-        relation, other = "missed" if missed else "predicted wrongly", ""
-        sure = (f"Score {number(table['score'][0], 2)}, threshold "
-                f"{number(table['threshold'][0], 2)}; labels of the document: "
-                f"{', '.join(own) or 'none'}")
-        against, of = "", f"score of “{name}”, not calibrated"
-    else:
-        relation, other = "instead of", names_of([scored.classes[scored.held.actual[row]]])[0]
-        sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
-                if scored.has_probabilities else f"margin {number(log_odds, 1)}")
-        runner_up = None if table is None else table["runner_up"][0]
-        against = "" if runner_up is None else names_of([runner_up])[0]
-        of = f"{difference} of the answer" + (
-            ", base e, not calibrated" if difference == "log-odds" else "")
-    if table is None:
-        return Mistake(f"{row:,}", name, relation, other, sure, texts)
-    known = table.filter(pl.col("part") == "term").height
-    note = "" if known else ("No term of this text is known: the answer rests on "
-                             f"{scored.estimator.without_terms}.")
-    return Mistake(f"{row:,}", name, relation, other, sure, texts, _contributions(table), against,
-                   f"What each term added to the {of}", note)
+    model, [(k, log_odds)] = scored.model, answers
+    sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
+            if scored.has_probabilities else f"margin {number(log_odds, 1)}")
+    own, other = names_of([scored.classes[k]]), names_of([scored.classes[scored.held.actual[row]]])
+    mistake = Mistake(f"{row:,}", own, "instead of", other[0], sure, [_features(columns)])
+    if not isinstance(model, TextClassifier):
+        return mistake
+    difference = scored.estimator.difference_name
+    of = f"{difference} of the answer" + (
+        ", base e, not calibrated" if difference == "log-odds" else "")
+    table = model.explain(dict(columns), _EXPLAINED)
+    runner_up = table["runner_up"][0]
+    against = "" if runner_up is None else f", against {names_of([runner_up])[0]}"
+    return _explained(scored, mistake, columns, [
+        _reason(table, f"The terms that decided it{against}", of)])
 
 
-def _contributions(table: pl.DataFrame) -> list[Bar]:
-    """The entries of an explanation as bars, the intercept last."""
-    names = {"other terms": "(all other terms)", "intercept": "(prior, absent terms)"}
-    rows = table.sort(pl.col("part") == "intercept", maintain_order=True).to_dicts()
-    return bars_of([{"name": names.get(row["part"]) or shown_term(row["term"]),
-                     "count": row["count"], "value": row["contribution"]} for row in rows])
+def _list_mistake(
+    scored: Scored, row: int, answers: Sequence[tuple[int, float]], columns: Mapping[str, Any],
+    missed: bool,
+) -> Mistake:
+    assert isinstance(scored.model, TextClassifier)
+    labels = [scored.classes[k] for k, _ in answers]
+    names = names_of(labels)
+    own = names_of(scored.held.classes[scored.held.actual[row]])
+    left = f" and {len(names) - _LABELS} more" if len(names) > _LABELS else ""
+    mistake = Mistake(
+        f"{row:,}", names[:_LABELS], f"{left} missed" if missed else f"{left} predicted wrongly",
+        "", f"Labels of the document: {', '.join(own) or 'none'}", ())
+    reasons = []
+    for label, name in zip(labels[:_LABELS], names, strict=False):
+        table = scored.model.explain(dict(columns), _EXPLAINED, [label])
+        reasons.append(_reason(
+            table, f"“{name}”: score {number(table['score'][0], 2)}, threshold "
+            f"{number(table['threshold'][0], 2)}", f"score of “{name}”, not calibrated"))
+    return _explained(scored, mistake, columns, reasons)
+
+
+def _explained(
+    scored: Scored, mistake: Mistake, columns: Mapping[str, Any], reasons: Sequence[Reason]
+) -> Mistake:
+    """A mistake about texts: with its texts, and the terms that decided it if any is known."""
+    known = any(reason.bars for reason in reasons)
+    return replace(
+        mistake, texts=shown_texts(columns), reasons=reasons if known else (),
+        note="" if known else "No term of this text is known: the answer rests on "
+        f"{scored.estimator.without_terms}.")
+
+
+def _reason(table: pl.DataFrame, title: str, of: str) -> Reason:
+    """The terms of an explanation as bars, and a sentence about all else: it may be far larger."""
+    bars = bars_of([{"name": shown_term(row["term"]), "count": row["count"],
+                     "value": row["contribution"]} for row in table.filter(part="term").to_dicts()])
+    rest = [f"{quantity(count, 'other term')} add{'s' if count == 1 else ''} {number(value, 2)}"
+            for count, value in table.filter(part="other terms").select(
+                "count", "contribution").iter_rows()]
+    rest += [f"the prior and absent terms {'' if rest else 'add '}{number(value, 2)}"
+             for value in table.filter(part="intercept")["contribution"]]
+    sentence = ", ".join(rest)
+    return Reason(title, f"What each term added to the {of}", bars,
+                  f"{sentence[:1].upper()}{sentence[1:]}.")
 
 
 def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:

@@ -39,7 +39,7 @@ MAX_CURVES = 250
 # Points of a curve that its chart draws. Areas are computed from all points.
 POINTS = 400
 BINS = 40
-# The most mistakes of one kind that a report shows.
+# The most documents with mistakes of one kind that a report shows.
 MISTAKES = 12
 UNCALIBRATED = "not calibrated"
 _ROW = "\0row"
@@ -289,16 +289,19 @@ def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, An
     return {row.pop(_ROW): row for row in selected.to_dicts()}
 
 
-def wrong_answers(scored: Scored, missed: bool = False) -> list[tuple[int, int, float]]:
-    """The most confident wrong answers, the worst first: of labels that the model knows.
+def wrong_answers(
+    scored: Scored, missed: bool = False
+) -> list[tuple[int, list[tuple[int, float]]]]:
+    """The rows of the most confident wrong answers, the worst first: of labels that it knows.
 
     Where documents have several labels, they are labels that are predicted wrongly, or ``missed``.
 
     Returns
     -------
-    list of (row, k, sure)
-        The index of the wrong or missed label. How sure the model is: the log-odds (base e) of a
-        wrong class; how far the score of a label of several is from its threshold.
+    list of (row, list of (k, sure))
+        The indices of the row's wrong or missed labels, the worst first. How sure the model is: the
+        log-odds (base e) of a wrong class; how far the score of a label of several is from its
+        threshold.
     """
     held, thresholds = scored.held, scored.thresholds
     if scored.of_lists and thresholds is not None:
@@ -312,8 +315,11 @@ def wrong_answers(scored: Scored, missed: bool = False) -> list[tuple[int, int, 
         places = held.predicted[rows]
         sure = scored.odds[rows, places]
     worst = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
-                       kind="stable")[:MISTAKES]
-    return [*zip(rows[worst].tolist(), places[worst].tolist(), sure[worst].tolist(), strict=True)]
+                       kind="stable")
+    rows, places, sure = rows[worst], places[worst], sure[worst]
+    first = np.sort(np.unique(rows, return_index=True)[1])[:MISTAKES]
+    return [(row, [*zip(places[rows == row].tolist(), sure[rows == row].tolist(), strict=True)])
+            for row in rows[first].tolist()]
 
 
 @dataclass(frozen=True, eq=False)

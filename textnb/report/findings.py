@@ -1,11 +1,14 @@
-"""Warnings and notes about the rows of a report: how far its figures can be trusted, what to do."""
+"""Warnings, next steps and notes: how far the figures of a report can be trusted, what to do.
+
+Commands stand between backticks, which the page shows as code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,29 +16,30 @@ from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
 from textnb.evaluation.duplicates import Duplicates, find_duplicates
 from textnb.evaluation.metrics import Evaluation
+from textnb.models.nblinear import NBLinear
 from textnb.report.data import UNCALIBRATED, Scored
-from textnb.report.text import names_of, percent
+from textnb.report.text import names_of, number, percent
 from textnb.text.tokens import Tokenizer
 
 # With fewer rows, a share of one half has a 95 % interval of more than 20 points each way.
 FEW_TESTED = 20
 FEW_LEARNED = 10
 UNBALANCED = 10.0
-# A larger share of copies in the test set gives a warning: some texts then count too often.
+# A larger share of copies gives a warning: fewer move no figure that a reader compares.
 MANY = 0.01
 # From this calibration error on, probabilities are said to need calibration.
 MISCALIBRATED = 0.05
 # The most labels that a finding names.
 _NAMED = 5
 
-
-# A warning says that figures may be misleading.
-Finding = tuple[Literal["warning", "note"], str]
+Kind = Literal["warning", "next step", "note"]
+# A warning says that figures may be misleading, a next step what makes the model better to use.
+Finding = tuple[Kind, str]
 Findings = Iterator[Finding]
 
 
 def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
-    """Check the rows, and list what was found: warnings first, then notes.
+    """Check the rows, and list what was found: warnings first, next steps, then notes.
 
     Parameters
     ----------
@@ -46,9 +50,9 @@ def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
         The rows that the model learned.
     """
     every = chain(
-        _learned(scored), _stale(scored), _labels(scored), _texts(scored), _sizes(scored),
-        _copies(scored, frame, train), _next_steps(scored))
-    return sorted(every, key=lambda finding: finding[0] == "note")
+        _learned(scored), _stale(scored), _labels(scored), _never(scored), _texts(scored),
+        _sizes(scored), _copies(scored, frame, train), _calibration(scored))
+    return sorted(every, key=lambda finding: get_args(Kind).index(finding[0]))
 
 
 def _learned(scored: Scored) -> Findings:
@@ -90,6 +94,26 @@ def _labels(scored: Scored) -> Findings:
         yield "note", (f"A document has {sizes.mean():.2f} labels on average, and "
                        f"{scored.answers.sum() / len(held):.2f} are predicted; "
                        f"{int((sizes == 0).sum()):,} have none.")
+
+
+def _never(scored: Scored) -> Findings:
+    """Name the labels that no document gets rightly, and what may find them."""
+    right = {k: bool((own & scored.has_answer(k)).any()) for k in range(len(scored.classes))
+             if (own := scored.has(k)).any()}
+    never = sorted((k for k in right if not right[k]), key=lambda k: -int(scored.has(k).sum()))
+    if not never:
+        return
+    ways = [f"more {scored.unit}s of them"]
+    if isinstance(scored.model, TextClassifier):
+        ways = ["`textnb tune`", *([] if isinstance(scored.estimator, NBLinear) else [
+            "NBLinear (`--model nblinear`)"])]
+        if scored.of_lists and scored.decision is None:
+            ways.append("a threshold for each label (`textnb threshold --by f1`)")
+    are = "is" if len(never) == 1 else "are"
+    yield "warning", (
+        f"{len(never)} of {quantity(len(right), scored.noun)} {are} never answered rightly "
+        f"({_listed([scored.classes[k] for k in never])}): try "
+        f"{' or '.join(filter(None, (', '.join(ways[:-1]), ways[-1])))}.")
 
 
 def _texts(scored: Scored) -> Findings:
@@ -141,9 +165,9 @@ def _copies(scored: Scored, frame: Any, train: Any) -> Findings:
         tokenizer=Tokenizer(token_columns=tuple(model.fitted_.token_columns)))
     repeated = find(frame)
     if repeated.exact:
-        yield ("warning" if repeated.share > MANY or repeated.conflicts else "note",
-               f"{_repeats(repeated, 'an earlier one')}. Each copy counts again: textnb duplicates "
-               "lists them.")
+        yield ("warning" if repeated.share > MANY else "note",
+               f"{_repeats(repeated, 'an earlier one')}. Each copy counts again; "
+               "`textnb duplicates` lists them.")
     if train is None:
         yield "note", ("Not checked: whether test documents are among those that were learned. "
                        "Give the training rows (train, or --train) to have it checked.")
@@ -157,8 +181,10 @@ def _copies(scored: Scored, frame: Any, train: Any) -> Findings:
     new[learned.pairs["row"].to_numpy()] = False
     measure = "all labels are right in" if scored.of_lists else "accuracy is"
     rest = f" Without them, {measure} {percent(scored.right[new].mean())}." if new.any() else ""
-    yield "warning", (f"{_repeats(learned, 'a training row')}: the figures show in part what was "
-                      f"learned by heart.{rest}")
+    many = learned.share > MANY
+    by_heart = ": the figures show in part what was learned by heart" if many else ""
+    yield ("warning" if many else "note",
+           f"{_repeats(learned, 'a training row')}{by_heart}.{rest}")
 
 
 def _repeats(duplicates: Duplicates, row: str) -> str:
@@ -168,20 +194,14 @@ def _repeats(duplicates: Duplicates, row: str) -> str:
     return f"{repeats} {row} word for word ({percent(duplicates.share)}){conflicts}"
 
 
-def _next_steps(scored: Scored) -> Findings:
-    """Suggest what would make the answers better or easier to use."""
+def _calibration(scored: Scored) -> Findings:
     table = scored.reliability.get(UNCALIBRATED)
     if scored.calibration is None and table is not None and (
             table.expected_calibration_error > MISCALIBRATED):
-        yield "note", (f"Probabilities are off by {percent(table.expected_calibration_error)} on "
-                       "average: calibrate the model (textnb calibrate) before you rely on them.")
-    if scored.of_lists and scored.decision is None:
-        never = [label for k, label in enumerate(scored.classes)
-                 if scored.has(k).any() and not scored.has_answer(k).any()]
-        if never:
-            yield "note", (f"{quantity(len(never), 'label')} of documents are never predicted "
-                           f"({_listed(never)}): a threshold for each label (textnb threshold --by "
-                           "f1) may find them.")
+        error = table.expected_calibration_error
+        yield "next step", (f"The calibration error is {number(error)}: probabilities are off by "
+                            f"{percent(error)} on average. Calibrate the model (`textnb "
+                            "calibrate`) before you rely on them.")
 
 
 def _listed(labels: Sequence[Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -105,9 +106,16 @@ def _render(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=PackageLoader("textnb.report", "templates"))
     environment.filters.update(
-        number=number, percent=percent, quantity=quantity, visible=visible)
+        commands=_commands, number=number, percent=percent, quantity=quantity, visible=visible)
     page: str = environment.get_template("report.html.jinja").render(
         title=visible(title or f"How well {type(scored.estimator).__name__} does"),
         date=None if date is None else date.isoformat(), version=__version__,
         scored=scored, sections=sections)
     return page
+
+
+def _commands(text: str) -> Any:
+    """Text, escaped, with commands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([a-z -]+[0-9]?)`", r"<code>\1</code>", str(escape(text))))
