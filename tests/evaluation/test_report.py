@@ -18,7 +18,7 @@ from tests.evaluation.report_page import FILMS, joined, parsed, rows_of, text_of
 from textnb import Calibration, Decision, MultinomialNB, ParameterError, TextClassifier
 from textnb.errors import DataError, SourceError
 from textnb.report import cards, charts, data
-from textnb.report.text import number
+from textnb.runtime.display import number
 
 for extra in ("altair", "vl_convert", "jinja2"):
     pytest.importorskip(extra, reason="needs textnb[report]")
@@ -119,7 +119,7 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="null in row 0"):
         textnb.write_report(model, FILMS.with_columns(label=pl.lit(None, dtype=pl.String)), path)
     assert (path.read_text(), files_in(tmp_path)) == ("before", ["report.html"])
-    monkeypatch.setattr(charts, "draw", lambda chart, data: 1 / 0)
+    monkeypatch.setattr(charts, "clean", lambda svg: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         textnb.write_report(model, FILMS, path)
     assert (path.read_text(), files_in(tmp_path)) == ("before", ["report.html"])

@@ -10,9 +10,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from tests.evaluation.report_page import FILMS, GOOD_OR_BAD
 from textnb import HeldOut, MultinomialNB, NBLinear, TextClassifier, evaluate
 from textnb.evaluation.evaluate import evaluate_roc
+from textnb.evaluation.roc import POINTS, thin_points
 from textnb.report import data
 from textnb.report.findings import findings
-from textnb.report.text import names_of, visible
+from textnb.runtime.display import names_of, visible
 
 
 @pytest.mark.parametrize("labels", [["b", "a"], [3, 1], [True, False]])
@@ -52,12 +53,12 @@ def test_a_curve_agrees_with_evaluate_roc_on_impossible_rows():
 def test_a_thinned_curve_keeps_its_shape():
     x = np.sort(np.random.default_rng(2).random(20_000))
     y = x ** 0.1
-    thin = data.thin_points(x, y)
-    assert thin.height <= data.POINTS
+    thin = thin_points(x, y)
+    assert thin.height <= POINTS
     assert thin.rows()[0] == (x[0], y[0])
     assert thin.rows()[-1] == (x[-1], y[-1])
-    assert np.abs(np.interp(x, thin["x"], thin["y"]) - y).max() < 2 / data.POINTS
-    assert data.thin_points(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
+    assert np.abs(np.interp(x, thin["x"], thin["y"]) - y).max() < 2 / POINTS
+    assert thin_points(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
 
 
 def test_a_histogram_counts_every_row():

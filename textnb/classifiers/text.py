@@ -463,6 +463,18 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         return texts.top(self.fitted_, k, label)
 
+    def plot_terms(self, k: int = 12, label: Any = None) -> Any:
+        """Draw the terms of `top` as bars, a panel per class: an Altair chart.
+
+        Raises
+        ------
+        ParameterError
+            Without Altair: ``pip install 'textnb[report]'``.
+        """
+        from textnb.runtime.charts import terms_chart
+
+        return terms_chart(self.top(k, label))
+
     def explain(
         self, text: Text, k: int = 20, labels: Sequence[Any] | None = None
     ) -> pl.DataFrame:

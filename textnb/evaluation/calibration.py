@@ -92,6 +92,18 @@ class Reliability:
             self.table.columns, self.table.head(notebook.ROWS).rows(),
             "Documents by the probability of their predicted class", self.table.height))
 
+    def plot(self) -> Any:
+        """Draw the share of right answers over their probability, as the report does, in Altair.
+
+        Raises
+        ------
+        ParameterError
+            Without Altair: ``pip install 'textnb[report]'``.
+        """
+        from textnb.runtime.charts import reliability_chart
+
+        return reliability_chart({"answers": self.table})
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
         return {

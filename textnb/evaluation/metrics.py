@@ -93,6 +93,18 @@ class Evaluation:
             notebook.matrix(names, self.confusion.tolist(), columns,
                             "Documents by label (rows) and prediction (columns)"))
 
+    def plot(self) -> Any:
+        """Draw the confusion matrix as the report does: an Altair chart.
+
+        Raises
+        ------
+        ParameterError
+            Without Altair: ``pip install 'textnb[report]'``.
+        """
+        from textnb.runtime.charts import confusion_chart
+
+        return confusion_chart(self.per_class["class"], self.confusion)
+
     @property
     def decided(self) -> dict[str, int] | None:
         """Counts of documents by the model's decision; None if it has none.

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError
 
+# Points of a curve that its chart draws. Areas are computed from all points.
+POINTS = 400
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -101,6 +104,21 @@ class Roc:
         """1-ROCA%, the area above the curve in per cent: (1 - AUC) · 100."""
         return (1.0 - self.auc) * 100.0
 
+    def plot(self) -> Any:
+        """Draw the curve as the report does, and the diagonal of chance: an Altair chart.
+
+        Raises
+        ------
+        ParameterError
+            Without Altair: ``pip install 'textnb[report]'``.
+        """
+        from textnb.runtime.charts import curve_chart
+
+        x, y = "false_positive_rate", "true_positive_rate"
+        curve = thin_points(self.points[x].to_numpy(), self.points[y].to_numpy())
+        return curve_chart({"ROC": curve}, [], x.replace("_", " "), y.replace("_", " "),
+                           chance=True)
+
 
 def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     """Compute the points of the ROC, and the area under it.
@@ -173,3 +191,17 @@ def check_positive(classes: Sequence[Any], positive: Any) -> None:
 
 def _share(part: int, rest: int) -> float | None:
     return part / (part + rest) if part + rest else None
+
+
+def thin_points(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
+    """Select points of a curve at about equal distances along it, with both ends.
+
+    Examples
+    --------
+    >>> thin_points(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
+    [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
+    """
+    along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+    at = np.searchsorted(along, np.linspace(0.0, along[-1], points), side="left")
+    chosen = np.unique(np.concatenate([[0], at, [len(x) - 1]]).clip(max=len(x) - 1))
+    return pl.DataFrame({"x": x[chosen], "y": y[chosen]})

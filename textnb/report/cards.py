@@ -12,9 +12,9 @@ from scipy.special import expit
 
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
-from textnb.report.charts import INK, MUTED, RIGHT, WRONG
 from textnb.report.data import MAX_LABELS, Scored, histogram, rows_at, wrong_answers
-from textnb.report.text import names_of, number, percent, shorten, visible
+from textnb.runtime.charts import INK, MUTED, RIGHT, WRONG
+from textnb.runtime.display import names_of, number, percent, shorten, visible
 
 # Terms are shown with their weights for at most six labels; for more, only their names.
 _WITH_WEIGHTS = 6

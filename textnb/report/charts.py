@@ -1,30 +1,16 @@
-"""The charts of a report: Altair specifications, drawn as SVG without a browser or a network.
-
-A chart has a few fixed colours; on a dark screen, the page's style sheet replaces them.
-"""
+"""The charts of a report as SVG, drawn without a browser or a network."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
 from textnb.errors import ParameterError
 from textnb.report.data import Curve
+from textnb.runtime.charts import INSTALL, LINES
 
-INSTALL = "pip install 'textnb[report]'"
-INK, MUTED, GRID = "#1f2328", "#59636e", "#d9dee3"
-RIGHT, WRONG = "#0b62c4", "#c2410c"
-# Black text is readable on these colours at any opacity.
-CELL, MISS = "#7eb0f2", "#f29a6b"
-LINES = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
-DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
-FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', sans-serif"
 # With fewer documents, a curve has too few steps to be read.
 FEW = 20
 _SVG = "http://www.w3.org/2000/svg"
@@ -49,141 +35,6 @@ def check_installed() -> None:
     del altair, jinja2, vl_convert
 
 
-def confusion_chart(names: Sequence[str], answers: Sequence[str], counts: NDArray[Any]) -> str:
-    """Draw a heat map of labels (rows) and answers (columns), shaded by the share of the row.
-
-    Parameters
-    ----------
-    names, answers : sequence of str
-        Unique; the answers begin with the names.
-    counts : int64 (n_names, n_answers)
-    """
-    alt = _altair()
-    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    cells = [{"actual": names[i], "answer": answers[j], "count": f"{counts[i, j]:,}",
-              "kind": "right" if i == j else "wrong", "shade": float(np.sqrt(share[i, j]))}
-             for i in range(len(names)) for j in range(len(answers)) if counts[i, j]]
-    many = len(names) > 6
-    size = 34 if many else 72
-    base = alt.Chart(_data("cells")).encode(
-        x=alt.X("answer:N", title="answer", sort=None, axis=alt.Axis(
-            orient="top", labelAngle=-45 if many or max(map(len, names)) > 8 else 0,
-            labelLimit=0, domain=False, ticks=False, grid=False),
-            scale=alt.Scale(domain=list(answers))),
-        y=alt.Y("actual:N", title="label", sort=None, scale=alt.Scale(domain=list(names)),
-                axis=alt.Axis(labelLimit=0, domain=False, ticks=False, grid=False)))
-    tiles = base.mark_rect(cornerRadius=3).encode(
-        color=alt.Color("kind:N", legend=None,
-                        scale=alt.Scale(domain=["right", "wrong"], range=[CELL, MISS])),
-        opacity=alt.Opacity("shade:Q", legend=None,
-                            scale=alt.Scale(domain=[0, 1], range=[0.06, 1])))
-    numbers = base.mark_text(fontSize=10 if many else 13, color=INK).encode(text="count:N")
-    chart = alt.layer(tiles, numbers).properties(
-        width=size * len(answers), height=size * len(names))
-    return draw(chart, {"cells": cells})
-
-
-def curve_chart(
-    curves: Mapping[str, pl.DataFrame], points: Sequence[Mapping[str, Any]], x: str, y: str,
-    chance: bool,
-) -> str:
-    """Draw curves in the unit square, and points on them.
-
-    Parameters
-    ----------
-    curves : mapping of str to DataFrame
-        At most 8: name to ``x`` and ``y``.
-    points : sequence of mappings
-        ``x``, ``y`` and ``name``.
-    x, y : str
-        Titles of the axes.
-    chance : bool
-        Draw the diagonal.
-    """
-    alt = _altair()
-    names = list(curves)
-    rows = [{"curve": name, "order": i, "x": round(a, 5), "y": round(b, 5)}
-            for name, table in curves.items() for i, (a, b) in enumerate(table.rows())]
-    horizontal = alt.X("x:Q", title=x, scale=alt.Scale(domain=[0, 1]), axis=_percent())
-    vertical = alt.Y("y:Q", title=y, scale=alt.Scale(domain=[0, 1]), axis=_percent())
-    legend = None if len(names) < 2 else _legend("stroke")
-    layers = [_diagonal(horizontal, vertical)] if chance else []
-    layers.append(alt.Chart(_data("points")).mark_line(
-        strokeWidth=2, interpolate="linear" if chance else "step-before").encode(
-        x=horizontal, y=vertical, order="order:Q",
-        color=alt.Color("curve:N", legend=legend, sort=None,
-                        scale=alt.Scale(domain=names, range=list(LINES[:len(names)]))),
-        strokeDash=alt.StrokeDash("curve:N", legend=legend, sort=None, scale=alt.Scale(
-            domain=names, range=list(DASHES[:len(names)])))))
-    if points:
-        align, away = ("left", 9) if chance else ("right", -9)
-        for i in range(len(points)):
-            mark = alt.Chart(_data(f"mark {i}")).encode(x=horizontal, y=vertical)
-            # Names are placed one below the other, because points may be close.
-            layers += [mark.mark_point(filled=True, size=70, color=WRONG, opacity=1),
-                       mark.mark_text(color=INK, fontSize=11, align=align, dx=away,
-                                        dy=13 + 14 * i).encode(text="name:N")]
-    return draw(alt.layer(*layers).properties(width=340, height=300), {
-        "points": rows, **{f"mark {i}": [point] for i, point in enumerate(points)}})
-
-
-def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> str:
-    """Draw the share of right answers over the probability of the answer, and a histogram below."""
-    alt = _altair()
-    names = list(tables)
-    rows = [{"kind": name, **row} for name, table in tables.items()
-            for row in table.filter(pl.col("documents") > 0).to_dicts()]
-    colour = alt.Color("kind:N", sort=None, legend=None if len(names) < 2 else _legend("square"),
-                       scale=alt.Scale(domain=names, range=[RIGHT, WRONG][:len(names)]))
-    domain = alt.Scale(domain=[0, 1])
-    line = alt.Chart(_data("bins")).encode(
-        x=alt.X("confidence:Q", title=None, scale=domain, axis=_percent()),
-        y=alt.Y("accuracy:Q", title="right", scale=domain, axis=_percent()), color=colour)
-    ideal = _diagonal(alt.X("x:Q", scale=domain), alt.Y("y:Q", scale=domain))
-    upper = alt.layer(ideal, line.mark_line(strokeWidth=2),
-                      line.mark_point(filled=True, size=45, opacity=1)
-                      ).properties(width=340, height=230)
-    bars = alt.Chart(_data("bins")).mark_rect(opacity=0.6).encode(
-        x=alt.X("low:Q", title="probability of the answer", scale=domain, axis=_percent()),
-        x2="high:Q", color=colour,
-        y=alt.Y("documents:Q", title="documents", axis=alt.Axis(tickCount=2, format=",.0f")),
-        y2=alt.datum(0)).properties(width=340, height=60)
-    return draw(alt.vconcat(upper, bars, spacing=8), {"bins": rows})
-
-
-def _diagonal(x: Any, y: Any) -> Any:
-    return _altair().Chart(_data("diagonal")).mark_line(
-        color=MUTED, strokeWidth=1, strokeDash=[3, 3]).encode(x=x, y=y)
-
-
-def histogram_chart(table: pl.DataFrame, up: str, down: str, title: str) -> str:
-    """Draw the histograms of a score in two groups: one upwards, the other downwards.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``low``, ``high``, ``group``, ``documents``.
-    up, down : str
-        The groups.
-    title : str
-        The name of the score.
-    """
-    alt = _altair()
-    rows = table.filter(pl.col("documents") > 0).with_columns(
-        height=pl.col("documents") * pl.when(group=up).then(1).otherwise(-1)).to_dicts()
-    low, high = float(table["low"].to_numpy().min()), float(table["high"].to_numpy().max())
-    bars = alt.Chart(_data("bars")).mark_rect().encode(
-        x=alt.X("low:Q", title=title, scale=alt.Scale(domain=[low, high], nice=False),
-                axis=alt.Axis(tickCount=6)), x2="high:Q",
-        y=alt.Y("height:Q", title="documents", axis=alt.Axis(
-            labelExpr="format(abs(datum.value), ',.0f')", tickCount=5)), y2=alt.datum(0),
-        color=alt.Color("group:N", sort=None, legend=_legend("square"),
-                        scale=alt.Scale(domain=[up, down], range=[RIGHT, WRONG])))
-    base = alt.Chart(_data("base")).mark_rule(color=MUTED).encode(y="y:Q")
-    return draw(alt.layer(bars, base).properties(width=340, height=300),
-                {"bars": rows, "base": [{"y": 0}]})
-
-
 def select_curves(curves: Sequence[Curve]) -> list[Curve]:
     """Select as many curves as a chart has colours: those with the lowest average precision.
 
@@ -193,46 +44,13 @@ def select_curves(curves: Sequence[Curve]) -> list[Curve]:
         curve.documents < FEW, curve.average_precision))[:len(LINES)]
 
 
-def _altair() -> Any:
-    import altair
-
-    return altair
-
-
-def _data(name: str) -> Any:
-    return _altair().NamedData(name)
-
-
-def _percent() -> Any:
-    return _altair().Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
-
-
-def _legend(symbol: str) -> Any:
-    return _altair().Legend(orient="bottom", title=None, columns=2, labelLimit=0, symbolSize=140,
-                            symbolStrokeWidth=2, symbolType=symbol)
-
-
-def draw(chart: Any, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Draw a chart as an SVG element that scales with the page, with its text escaped.
-
-    Parameters
-    ----------
-    chart : altair chart
-        It refers to its data by name, as Altair would copy data inside the chart at every step.
-    data : mapping of str to sequence of mappings
-        The data by their names.
-    """
+def draw(chart: Any) -> str:
+    """Draw a chart as an SVG element that scales with the page, with its text escaped."""
     import vl_convert
 
-    text = {"labelColor": MUTED, "titleColor": INK, "labelFontSize": 11, "titleFontSize": 12,
-            "titleFontWeight": "normal"}
-    styled = chart.configure(background="transparent", font=FONT, aria=False).configure_view(
-        stroke=None).configure_axis(
-            **text, gridColor=GRID, domainColor=GRID, tickColor=GRID).configure_legend(
-                labelColor=INK, labelFontSize=12)
-    specification = {**styled.to_dict(), "datasets": {
-        "diagonal": [{"x": 0, "y": 0}, {"x": 1, "y": 1}],
-        **{name: list(rows) for name, rows in data.items()}}}
+    specification = chart.to_dict()
+    # The ground is the page's, which may be dark.
+    specification["config"]["background"] = "transparent"
     # The data are in the specification, so no address may be loaded.
     return clean(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))
 

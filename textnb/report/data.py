@@ -24,7 +24,7 @@ from textnb.evaluation.labelled import in_classes, known_labels
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNKNOWN
-from textnb.evaluation.roc import Rates, errors_by_threshold
+from textnb.evaluation.roc import Rates, errors_by_threshold, thin_points
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.learning.fitted import fitted_texts
@@ -36,8 +36,6 @@ Model = TextClassifier | TableClassifier
 MAX_LABELS = 1000
 # At most this many classes have curves, those with the most rows: each curve sorts all rows.
 MAX_CURVES = 250
-# Points of a curve that its chart draws. Areas are computed from all points.
-POINTS = 400
 BINS = 40
 # The most documents with mistakes of one kind that a report shows.
 MISTAKES = 12
@@ -375,20 +373,6 @@ def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
     return Curve(label, int(hits[-1]), thin_points(x, y), thin_points(recall, precision),
                  float(np.trapezoid(y, x)),
                  float((np.diff(recall, prepend=0.0) * precision).sum()))
-
-
-def thin_points(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
-    """Select points of a curve at about equal distances along it, with both ends.
-
-    Examples
-    --------
-    >>> thin_points(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
-    [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
-    """
-    along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
-    at = np.searchsorted(along, np.linspace(0.0, along[-1], points), side="left")
-    chosen = np.unique(np.concatenate([[0], at, [len(x) - 1]]).clip(max=len(x) - 1))
-    return pl.DataFrame({"x": x[chosen], "y": y[chosen]})
 
 
 def rates_of(positive: NDArray[np.bool_], called: NDArray[np.bool_]) -> Rates:

@@ -18,7 +18,7 @@ from textnb.evaluation.duplicates import Duplicates, find_duplicates
 from textnb.evaluation.metrics import Evaluation
 from textnb.models.nblinear import NBLinear
 from textnb.report.data import UNCALIBRATED, Scored
-from textnb.report.text import names_of, number, percent
+from textnb.runtime.display import names_of, number, percent
 from textnb.text.tokens import Tokenizer
 
 # With fewer rows, a share of one half has a 95 % interval of more than 20 points each way.

@@ -18,8 +18,8 @@ from textnb.frames.batches import Progress
 from textnb.report.charts import check_installed
 from textnb.report.data import Model, Scored, score_rows
 from textnb.report.sections import Section, sections_of
-from textnb.report.text import number, percent, visible
 from textnb.runtime import __version__
+from textnb.runtime.display import number, percent, visible
 
 
 def write_report(

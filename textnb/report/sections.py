@@ -19,16 +19,11 @@ from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates
 from textnb.report.cards import Card, Mistake, cards_of, mistakes_of
-from textnb.report.charts import (
-    confusion_chart,
-    curve_chart,
-    histogram_chart,
-    reliability_chart,
-    select_curves,
-)
+from textnb.report.charts import draw, select_curves
 from textnb.report.data import Scored, histogram, rates_of
 from textnb.report.findings import Finding, findings
-from textnb.report.text import names_of, number, percent
+from textnb.runtime.charts import curve_chart, histogram_chart, reliability_chart
+from textnb.runtime.display import names_of, number, percent
 
 # A heat map of more classes can't be read cell by cell.
 _MAX_CLASSES = 30
@@ -164,18 +159,19 @@ def _confusion_figure(result: Evaluation) -> Figure:
                   [[name, *(f"{n:,}" for n in row)] for name, row in
                    zip(names, counts.tolist(), strict=True)])
     return _figure(
-        confusion_chart(names, answers, counts),
+        result.plot(),
         f"Confusion matrix of {len(names)} classes: {int(np.trace(counts)):,} documents on the "
         "diagonal are right",
         "Blue is right, orange is wrong; a stronger colour means a larger share of the label's "
         "documents (square root).", table, wide=len(names) > 8)
 
 
-def _figure(svg: str, label: str, caption: str, table: Table, wide: bool = False) -> Figure:
+def _figure(chart: Any, label: str, caption: str, table: Table, wide: bool = False) -> Figure:
     from markupsafe import Markup
 
     # Drawing the chart has escaped its text and checked its elements.
-    return Figure(Markup(svg), label, caption, replace(table, folded="Data of this chart"), wide)
+    return Figure(Markup(draw(chart)), label, caption,
+                  replace(table, folded="Data of this chart"), wide)
 
 
 def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:

@@ -1,4 +1,4 @@
-"""The formats of words and numbers in a report."""
+"""The formats of words and numbers in reports and charts."""
 
 from __future__ import annotations
 
