@@ -337,7 +337,7 @@ def error_of(run, folder, code, command):
     assert ran.out == ""
     assert contents(folder) == before
     assert [word for word in (*PYTHON, "TOPSECRET") if word in ran.err] == []
-    assert ran.err.splitlines()[-1].startswith(("Error: ", "error: "))
+    assert ran.err.splitlines()[-1].startswith("error: ")
     return ran.err
 
 

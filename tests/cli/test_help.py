@@ -42,7 +42,7 @@ def test_help_for_settings(run):
     (["help", "run", "set"], "textnb help run has no topic 'set'"),
 ])
 def test_a_verb_that_is_not_known(run, arguments, said):
-    assert run(*arguments).checked(2).err.endswith(f"Error: {said}\n")
+    assert run(*arguments).checked(2).err.endswith(f"error: {said}\n")
 
 
 @pytest.mark.parametrize(("words", "typed", "offered"), [

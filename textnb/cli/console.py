@@ -124,6 +124,10 @@ def _was_interrupted(error: BaseException | None) -> bool:
     return False
 
 
+# The styles of what a line begins with, where standard error is a terminal that shows colours.
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
 def note(message: str) -> None:
     """Write one line to standard error; a failure to write it changes no result."""
     try:
@@ -132,7 +136,12 @@ def note(message: str) -> None:
             sys.stderr.write(message + "\n")
             sys.stderr.flush()
         else:
-            stderr().print(message, markup=False)
+            from rich.text import Text
+
+            kind = message.partition(":")[0]
+            style = _STYLES.get(kind, "")
+            stderr().print(Text(message) if not style else Text.assemble(
+                (f"{kind}:", style), message.removeprefix(f"{kind}:")))
     except OSError:
         # Otherwise closing it at exit would fail again, and change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -16,7 +16,7 @@ import click
 
 from textnb.cli.console import note, out
 from textnb.cli.inputs import ModelFile, Results
-from textnb.cli.options import judging_verb, option
+from textnb.cli.options import judging_verb, option, usage_errors
 from textnb.cli.stream import FAILED, Stream
 from textnb.cli.verdicts import (
     CODES,
@@ -238,7 +238,8 @@ alone = click.Group(name="textnb", commands={"filter": filter_mail})
 def run(arguments: Sequence[str], stream: Stream) -> int:
     """Run the verb, and return its exit code."""
     try:
-        with alone.make_context("textnb", [*arguments], obj=stream) as context:
+        with (usage_errors(),
+              alone.make_context("textnb", [*arguments], obj=stream) as context):
             alone.invoke(context)
         code = 0
     except click.exceptions.Exit as exit:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import click
 
-from textnb.cli.options import WIDTH, Command, topics_of
+from textnb.cli.options import WIDTH, Command, topics_of, usage_errors
 from textnb.errors import suggestion
 
 # The groups of verbs in `textnb help`, in their order; then each verb's module in `textnb.cli` (and
@@ -90,6 +91,14 @@ def command_of(verb: str) -> click.Command | None:
 
 class Verbs(click.Group):
     """The verbs by name, each imported when it is called."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with usage_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with usage_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*VERBS]

@@ -19,12 +19,16 @@ types that a field may have.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, make_dataclass
 from functools import partial
+from io import StringIO
 from itertools import pairwise
-from typing import Any, get_type_hints
+from typing import IO, Any, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -245,6 +249,23 @@ class Command(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, col_max=28)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """A context in which errors of usage are written as all others are: ``error: ...``."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.show = partial(_show_error, error.show)  # type: ignore[method-assign]
+        raise
+
+
+def _show_error(show: Callable[..., None], file: IO[str] | None = None) -> None:
+    text = StringIO()
+    show(text)
+    click.echo(re.sub("^Error: ", "error: ", text.getvalue(), flags=re.M),
+               file=sys.stderr if file is None else file, nl=False)
 
 
 class JudgingCommand(Command):

@@ -43,7 +43,8 @@ def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
     for name, dtype in frame.schema.items():
         table.add_column(name, justify="right" if dtype.is_numeric() else "left")
     for row in frame.iter_rows():
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(_signed(value) if name == "contribution" else _cell(value)
+                        for name, value in zip(frame.columns, row, strict=True)))
     return table
 
 
@@ -119,6 +120,13 @@ def _cell(value: Any) -> Any:
     if value is None:
         return "-"
     return f"{value:.3f}" if isinstance(value, float) else _text(str(value))
+
+
+def _signed(value: float) -> Any:
+    """A contribution in the colour of its sign, on a terminal that shows colours."""
+    from rich.text import Text
+
+    return Text(_cell(value), style="" if not value else "blue" if value > 0 else "red")
 
 
 def _text(value: str) -> Any:

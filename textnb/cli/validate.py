@@ -9,7 +9,6 @@ from textnb.cli.inputs import (
     LabelledInput,
     ModelFile,
     QuietResults,
-    Tables,
     check_apart,
     open_input_for,
     work_on,
@@ -20,11 +19,11 @@ from textnb.workflow.options import ValidateOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValidateOutput(QuietResults, Tables):
+class ValidateOutput(QuietResults):
     """Output."""
 
     output: str | None = option(
-        "File for the rows with the answers of models that had not learned them.",
+        "File, by its ending, for the rows with answers of models that had not learned them.",
         "--output", "-o", metavar="FILE")
 
 
@@ -50,7 +49,7 @@ def validate(
 
     options.check()
     if output.output is not None:
-        sinks.output_format(output.output, output.output_format)
+        sinks.output_format(output.output, None)
         for path in (file.model, rows.input):
             check_apart(path, output.output)
         if options.online or options.smoothing is not None or options.time is not None:
@@ -73,7 +72,7 @@ def validate(
     if output.output is not None:
         answers = result.held.predictions().lazy()
         sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output,
-                    output.output_format, safe_csv=output.safe_csv)
+                    None)
     if output.wrote_json(result.to_dict):
         return
     if isinstance(result, SmoothingPath):
