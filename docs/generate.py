@@ -56,8 +56,8 @@ def commands_page() -> str:
 
 def explained_text() -> str:
     """A text as a notebook shows it, its words coloured."""
-    from corpora.samples import news
     from textnb import MultinomialNB, TextClassifier
+    from textnb.workflow.samples import news
 
     model = TextClassifier(MultinomialNB(l="auto")).fit(news(900))
     return model.highlight(news(2, seed=1)["text"][0])._repr_html_()

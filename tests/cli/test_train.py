@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import textnb
-from corpora.samples import spam_messages
 from tests.cli.conftest import FORMATS, MAIL, files_in, json_of, rows_as
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
+from textnb.workflow.samples import spam_messages
 
 # The command prints this warning as a note. If warnings were errors, there would be no note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")

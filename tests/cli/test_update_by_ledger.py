@@ -12,7 +12,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from corpora.samples import spam_messages
 from tests.cli.conftest import finished, start
 from textnb import TextClassifier, load, scan_mail
 from textnb.filter import ledger as ledgers
@@ -21,6 +20,7 @@ from textnb.filter.ledger import Ledger, message_key
 from textnb.learning.fitted import check_texts
 from textnb.mail.columns import message_columns
 from textnb.storage import version2
+from textnb.workflow.samples import spam_messages
 
 ROWS = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 20,
                      "label": ["spam", "ham"] * 20})

@@ -1,5 +1,6 @@
 """The docstring corpus: clean, without duplicates, the same every time."""
 
+import doctest
 import hashlib
 import importlib
 import os
@@ -163,3 +164,9 @@ def test_an_import_error_is_ignored_only_if_a_package_is_not_installed(
     else:
         with pytest.raises(type(failure), match=re.escape(str(failure))):
             list(docstrings._modules("numpy"))
+
+
+def test_the_examples_in_docstrings_hold():
+    result = doctest.testmod(docstrings)
+    assert result.attempted > 0
+    assert result.failed == 0

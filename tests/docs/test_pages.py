@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
          *sorted(path for path in (ROOT / "docs").rglob("*.md")
                  if not {"generated", "_build"} & set(path.parts))]
-SAMPLES = "python -m corpora.samples ."
+SAMPLES = "textnb samples ."
 RUN = {"python", "console"}
 KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "rust", "javascript",
                "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}", "{raw}"}

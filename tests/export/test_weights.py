@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from corpora.samples import topics
 from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier, Tokenizer
 from textnb.export.bundle import bundle_of
 from textnb.export.reduce import round_weights, spread, token_errors
 from textnb.export.targets.packed import pack_weights
 from textnb.export.verify import verify_export
 from textnb.export.write import export_model
+from textnb.workflow.samples import topics
 
 # Rounded
 

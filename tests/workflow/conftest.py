@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from corpora.samples import spam_messages
 from textnb.workflow.job import read_job
 from textnb.workflow.run import Silent, run_job
+from textnb.workflow.samples import spam_messages
 from textnb.workflow.split import check_job
 
 JOB = """

@@ -7,9 +7,9 @@ import json
 import polars as pl
 import pytest
 
-from corpora.samples import topics
 from tests.workflow.conftest import check, contents, run
 from textnb import ExportError, ParameterError, evaluate, load, verify_export
+from textnb.workflow.samples import topics
 
 JOB = """
 output = "out"

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from corpora.samples import spam_messages
 from tests.workflow.conftest import JOB, Recorder, contents, run
 from textnb import ExportError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
 from textnb.cli.summary import lines_of
+from textnb.workflow.samples import spam_messages
 
 
 def json_in(out, name):

@@ -32,6 +32,9 @@ GROUPS = {
             "Forget rows: the model equals one that is trained without them."),
         "merge": ("update",
             "Add models: the result equals one model that is trained on all their documents."),
+        "samples": ("samples",
+            "Write small example files: news, mail and numbers, with which the documentation "
+            "works."),
     },
     "judge": {
         "predict": ("predict",

@@ -1,14 +1,13 @@
 """The generated samples: the same every time, and every class in every short run."""
 
-import doctest
 from collections.abc import Callable
 
 import polars as pl
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from corpora import docstrings, samples
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, SourceError
+from textnb.workflow import samples
 
 Generator = Callable[[int, int], pl.DataFrame]
 NUMBERS = ["x1", "x2", "x3", "x4"]
@@ -63,8 +62,19 @@ def test_the_classes_overlap_but_can_be_told_apart():
     assert 0.85 < accuracy < 0.99
 
 
-@pytest.mark.parametrize("module", [docstrings, samples], ids=["docstrings", "samples"])
-def test_the_examples_in_docstrings_hold(module):
-    result = doctest.testmod(module)
-    assert result.attempted > 0
-    assert result.failed == 0
+def test_samples_are_written_beside_other_files(tmp_path):
+    (tmp_path / "README.md").write_text("of the user")
+    names = samples.write_samples(tmp_path)
+    bytes_of = {name: (tmp_path / name).read_bytes() for name in names}
+    assert "BSD-3-Clause" in bytes_of["SAMPLES.md"].decode()
+    assert all(name.split("/")[0] in bytes_of["SAMPLES.md"].decode() for name in names[1:])
+    assert samples.write_samples(tmp_path) == names, "the same files may be there"
+    assert {name: (tmp_path / name).read_bytes() for name in names} == bytes_of
+    assert pl.read_parquet(tmp_path / "articles.parquet").equals(samples.topics(800))
+
+
+def test_samples_replace_no_file_of_the_user(tmp_path):
+    (tmp_path / "message.eml").write_text("of the user")
+    with pytest.raises(SourceError, match=r"message\.eml': it is there and differs"):
+        samples.write_samples(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["message.eml"]
