@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.export.test_errors import NEWS, plain
 from textnb import TableClassifier, TextClassifier, Tokenizer, export_model, verify_export
 from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
+from textnb.export.targets.base import Target
 from textnb.export.targets.known import TARGETS
 
 POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 4.0, 7.0, 9.0],
@@ -84,8 +86,8 @@ def test_the_files(tmp_path: Path) -> None:
     model = TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))).fit(NEWS)
     folder = export_model(model, tmp_path / "out", "json").path
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["SHA256SUMS", "characters.json", "form.json", "golden.parquet", "model.json",
-                     "weights.parquet"]
+    assert names == ["README.md", "SHA256SUMS", "characters.json", "form.json", "golden.parquet",
+                     "model.json", "weights.parquet"]
     form = json.loads((folder / "form.json").read_text())
     assert form["format"] == "textnb-bundle"
     assert form["version"] == 1
@@ -103,6 +105,44 @@ def test_the_files(tmp_path: Path) -> None:
     for line in (folder / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+COMMANDS = {
+    "json": "`model.json` is data, for a JSON reader", "parquet": "`weights.parquet` is data",
+    "csv": "a CSV reader", "npz": "NumPy", "python": "python model.py < rows.ndjson",
+    "javascript": "node model.mjs < rows.ndjson", "c": "cc -std=c99 -O3 program.c model.c -lm",
+    "sql-duckdb": "duckdb my.db < model.sql",
+    "sql-postgres": "psql -v ON_ERROR_STOP=1 -f model.sql",
+    "sql-sqlite": "sqlite3 my.db < model.sql", "polars": "python model.py rows.parquet",
+    "sql-clickhouse": "clickhouse-client --queries-file model.sql",
+    "onnx": "Its input is `terms`", "liblinear": "liblinear-predict rows.svmlight model.model"}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_a_bundle_says_how_it_is_used(target: Target, tmp_path: Path) -> None:
+    if target.name == "onnx":
+        pytest.importorskip("onnx")
+    model = TextClassifier().fit(NEWS)
+    folder = export_model(model, tmp_path / "out", target.name).path
+    text = (folder / "README.md").read_text("utf-8")
+    assert "3 classes (`arts`, `money`, `sport`)" in text
+    assert COMMANDS[target.name] in text
+    assert "textnb verify ." in text
+    named = set(re.findall(r"model\.[a-z]+", text)) - {"model.h", "model.bin"}
+    assert all((folder / name).exists() for name in named)
+    export_model(model, folder, target.name)
+    assert (folder / "README.md").read_text("utf-8") == text
+
+
+def test_a_readme_of_the_user_is_not_replaced(tmp_path: Path) -> None:
+    folder = export_model(plain(), tmp_path / "out", "json").path
+    sums = folder / "SHA256SUMS"
+    sums.write_text("".join(line for line in sums.read_text().splitlines(keepends=True)
+                            if "README" not in line))
+    (folder / "README.md").write_text("mine")
+    assert textnb.verify_export(folder).passed, "as in a bundle of an earlier release"
+    with pytest.raises(textnb.TextnbError, match=r"it holds 'README\.md', which would be lost"):
+        export_model(plain(), folder, "json")
 
 
 def test_two_classes_as_one_w_and_b(tmp_path: Path) -> None:

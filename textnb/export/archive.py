@@ -22,6 +22,7 @@ from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle, two_columns
 from textnb.export.portable import DESCRIBED
+from textnb.export.readme import MARK
 from textnb.files.archive import (
     MAX_BYTES,
     SUMS,
@@ -46,6 +47,8 @@ FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
 _TARGET_PREFIX = "model."
+# One of a user may stand in a bundle, so it is not among the bundle's own files by its name alone.
+README = "README.md"
 _COMPILED = (".o", ".obj")
 
 
@@ -251,12 +254,20 @@ def _why_not_replaced(target: Path, is_archive: bool) -> str:
         is_bundle, other = is_archive and _is_bundle(target), []
     else:
         names = {path.name for path in target.iterdir()}
-        other = sorted(name for name in names - _OWN_FILES if not name.startswith(_TARGET_PREFIX))
+        own = _OWN_FILES | {README} if _has_our_readme(target) else _OWN_FILES
+        other = sorted(name for name in names - own if not name.startswith(_TARGET_PREFIX))
         if FORM in names and other:
             return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move "
                     "that elsewhere, or choose another path")
         is_bundle = not names or (not other and _is_bundle(target))
     return "" if is_bundle else "it is there and is no bundle; remove it or choose another path"
+
+
+def _has_our_readme(folder: Path) -> bool:
+    try:
+        return (folder / README).read_text("utf-8").startswith(MARK)
+    except (OSError, ValueError):
+        return False
 
 
 def _is_bundle(target: Path) -> bool:

@@ -5,6 +5,7 @@
     golden.parquet    documents, their tokens, and the scores and labels that they must get
     characters.json   how texts are split: the characters of words, their lower case, and so on
     model.*           the target's own file, if it needs more than these tables
+    README.md         how it is used, for people
     SHA256SUMS        a checksum of each file
 
 Nothing in a bundle is executed when it is read.

@@ -12,6 +12,7 @@ from typing import Any
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
+from textnb.export.readme import readme
 from textnb.export.reduce import Precision, keep_top, round_weights
 from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import TARGETS, target_of, target_of_path
@@ -172,6 +173,7 @@ def _export(
             archive.write_tables(bundle, folder, target.name, pruned, rounding)
             tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write(target, bundle, folder)
+            (folder / archive.README).write_text(readme(bundle, target), "utf-8")
             tell("sealing the bundle")
             write_sums(folder)
             if file is not None:

@@ -152,6 +152,10 @@ class Target(ABC):
             If the engine is not installed.
         """
 
+    def usage(self, bundle: Bundle) -> str:
+        """How the file is used, in Markdown, for the bundle's README; "" if its engine says all."""
+        return ""
+
     def splits(self, tokenizer: Tokenizer, columns: Sequence[str]) -> bool:
         """Whether texts are its default input for a tokenizer, if it reads any; else tokens are."""
         return True

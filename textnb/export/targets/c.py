@@ -83,6 +83,11 @@ class C(Program):
         if not embedded:
             path.with_suffix(".bin").write_bytes(data)
 
+    def usage(self, bundle: Bundle) -> str:
+        return ("    cc -std=c99 -O3 program.c model.c -lm\n\n"
+                "`model.h` says what each function does. If there is a `model.bin`, read or map it "
+                "and pass it as the model; if not, `textnb_embedded` returns the model.")
+
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             program = compile_program(path, Path(folder))

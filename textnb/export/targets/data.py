@@ -37,6 +37,14 @@ class _Weights(Target):
     reads = ("terms", "features")
     decides = LISTS
 
+    def usage(self, bundle: Bundle) -> str:
+        row = ("Multiply each number of a row by the weights of its feature, and add."
+               if bundle.reads == "features" else
+               "Count the tokens of a document, multiply each count by the weights of its term "
+               "(tokens without one count nothing), and add.")
+        return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
+                f"{self.needs}. {row}")
+
 
 class Json(_Weights):
     """One JSON document: classes, intercept, terms or features, and weights row by row."""

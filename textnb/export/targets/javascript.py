@@ -9,7 +9,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
-from textnb.export.targets.python import score_with_program
+from textnb.export.targets.python import program_usage, score_with_program
 
 # JavaScript rounds larger integers, and V8 has no longer strings and no larger Maps.
 _INTEGER = 2**53 - 1
@@ -40,6 +40,9 @@ class JavaScript(Program):
                               "than a JavaScript engine holds in one file; keep fewer (--top), or "
                               "use --to json")
         path.write_text(text, "ascii", newline="\n")
+
+    def usage(self, bundle: Bundle) -> str:
+        return program_usage("node model.mjs", bundle)
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         node = shutil.which("node")

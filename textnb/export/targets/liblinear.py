@@ -74,6 +74,14 @@ class Liblinear(Target):
             _write_model(file, [f"solver_type {SOLVER}", f"nr_class {len(order)}",
                                 f"label {' '.join(map(str, order))}"], weights, intercept)
 
+    def usage(self, bundle: Bundle) -> str:
+        return (f"    {PROGRAM} rows.svmlight model.model answers\n\n"
+                "A row of `rows.svmlight` is a label that is not used (0), and `index:value` for "
+                "each term or feature that is not 0; the index is its row in `weights.parquet`, "
+                "from 1. A line of `answers` is a class, by its place in `form.json`, from 0."
+                + ("" if bundle.form.features.is_simple else
+                   " Values are mapped as `features` in `form.json` says."))
+
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         program = shutil.which(PROGRAM)
         if program is None:

@@ -98,6 +98,14 @@ class Onnx(Program):
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
             deterministic=True))
 
+    def usage(self, bundle: Bundle) -> str:
+        kind = "double, rows × features" if bundle.reads == "features" else "string, one per row"
+        tokens = (", where the `separator` of its metadata joins the tokens of a row"
+                  if bundle.reads == "terms" else "")
+        return (f"Run `model.onnx` with ONNX Runtime. Its input is `{bundle.reads}` ({kind})"
+                f"{tokens}; its outputs are `scores` and "
+                f"`{'labels' if bundle.is_multilabel else 'label'}`, and the other answers.")
+
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:
             import onnxruntime

@@ -64,6 +64,13 @@ class PolarsCode(Program):
                 bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
 
+    def usage(self, bundle: Bundle) -> str:
+        name = "tokens" if bundle.reads == "terms" else "the columns of the input"
+        return (f"    python model.py rows.parquet answers.parquet\n\n"
+                f"`rows.parquet` has {name}; `answers.parquet` has these rows, and the columns "
+                "`scores`, `predicted` and `probabilities`. In Python it gives Polars expressions; "
+                "the first lines of `model.py` say which.")
+
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if bundle.reads == "features":
             table = pl.DataFrame(rows.features, schema=list(bundle.columns))

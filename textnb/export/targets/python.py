@@ -27,8 +27,24 @@ class Python(Program):
                              DATA=embed_json(bundle, words=bundle.reads == "text"))
         path.write_text(text, "ascii", newline="\n")
 
+    def usage(self, bundle: Bundle) -> str:
+        return program_usage("python model.py", bundle)
+
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         return score_with_program([sys.executable, "-I", str(path)], bundle, rows)
+
+
+def program_usage(command: str, bundle: Bundle) -> str:
+    """How a program is used that reads and writes lines of JSON, as `score_with_program` does."""
+    value = {"text": "a text", "terms": "a list of tokens", "features": "a list of numbers"}[
+        bundle.reads]
+    if bundle.reads == "text" and len(bundle.columns) > 1:
+        value = "an object with a text for each column"
+    label = "labels" if bundle.is_multilabel else "label"
+    return (f"    {command} < rows.ndjson > answers.ndjson\n\n"
+            f"A line of `rows.ndjson` is JSON: {value}. A line of `answers.ndjson` is an object "
+            f"with `{label}` and `scores`. The file is a module too, and its first lines say what "
+            "it has.")
 
 
 def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:

@@ -58,6 +58,8 @@ class Sql(Program, sql_texts.Dialect):
     ----------
     engine : str
         The name of the engine in messages.
+    command : str
+        The shell command that runs the script.
     id_type, text_type, number_type : str
         The types of the columns ``id``, ``text`` and of features in a table of documents.
     term_type, weight_type : str
@@ -76,6 +78,7 @@ class Sql(Program, sql_texts.Dialect):
 
     suffix: ClassVar[str] = ".sql"
     engine: ClassVar[str]
+    command: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "TEXT"
     number_type: ClassVar[str] = "DOUBLE PRECISION"
@@ -93,6 +96,18 @@ class Sql(Program, sql_texts.Dialect):
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for statement in self.script(bundle):
                 file.write(f"{statement}\n")
+
+    def usage(self, bundle: Bundle) -> str:
+        table = {"text": f"`documents(id, {', '.join(bundle.columns)})`",
+                 "terms": "`documents(id)` and `document_terms(id, term)`, a row per occurrence",
+                 "features": "`documents(id, ...)` with a column for each feature"}[bundle.reads]
+        views = ["textnb_labels", "textnb_scores",
+                 *(["textnb_probabilities"] if "probability" in bundle.answers else []),
+                 *(["textnb_decisions"] if bundle.gives_decisions else [])]
+        return (f"Make {table}, then run the script, once:\n\n    {self.command}\n\n"
+                f"It makes the views {', '.join(f'`{view}`' for view in views)}, with the `id` of "
+                "each document: `SELECT * FROM textnb_labels`. They answer for documents that are "
+                "added later, too.")
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         """Write statements that make and fill ``textnb_weights``."""

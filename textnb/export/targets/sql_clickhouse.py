@@ -39,6 +39,7 @@ class ClickHouse(Re2Sql):
     name = "sql-clickhouse"
     needs = "pip install 'textnb[clickhouse]'"
     engine = "ClickHouse"
+    command = "clickhouse-client --queries-file model.sql"
     text_type = "Nullable(String)"
     number_type = "Nullable(Float64)"
     # Each INSERT makes a part of a table on disk.

@@ -21,6 +21,7 @@ class DuckDb(Re2Sql):
     name = "sql-duckdb"
     needs = "pip install 'textnb[duckdb]'"
     engine = "DuckDB"
+    command = "duckdb my.db < model.sql"
     weight_type = "DOUBLE NOT NULL"
     reads_lists = True
     hex_literal = "decode(unhex('{}'))"

@@ -39,6 +39,7 @@ class Postgres(PatternSql):
         f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
         "names as libpq does: host=localhost dbname=test")
     engine = "PostgreSQL"
+    command = "psql -v ON_ERROR_STOP=1 -f model.sql"
     term_type = 'TEXT COLLATE "C" NOT NULL'
     bytewise = 'COLLATE "C"'
     # A row must fit a page of 8 kB.

@@ -74,6 +74,7 @@ class Sqlite(Sql):
     name = "sql-sqlite"
     needs = "SQLite 3.38 or newer, with Python's sqlite3"
     engine = "SQLite"
+    command = "sqlite3 my.db < model.sql"
     bytewise = "COLLATE BINARY"
     # A row, or a result, has 2000 columns.
     max_columns = 1900
