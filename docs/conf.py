@@ -9,23 +9,32 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from generate import write_generated_pages
+from generate import with_links, write_generated_pages
+
+from textnb.runtime import __version__
 
 project = "textnb"
 author = "The textnb developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+release = __version__
+# The footer.
+copyright = f"2026, {author}: textnb {__version__}"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc",
+              "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "textnb"
+# Prompts are not copied, and neither is what a command prints.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
+# A name in backticks is a link, where there is such a name.
+default_role = "py:obj"
 html_static_path: list[str] = []
 # A link to a heading of another page: [text](page.md#heading).
 myst_heading_anchors = 3
-autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": True}
 # Members are shown by autodoc, with all that they say.
 numpydoc_show_class_members = False
-templates_path = ["_templates"]
 
 write_generated_pages(Path(__file__).parent)
 
@@ -41,6 +50,13 @@ def is_skipped(
     return None if home.startswith("textnb") and own else True
 
 
+def link_names(app: Any, document: str, source: list[str]) -> None:
+    """Give the reference its links."""
+    if document == "reference/api":
+        source[0] = with_links(source[0])
+
+
 def setup(app: Any) -> None:
     """Sphinx calls this."""
+    app.connect("source-read", link_names)
     app.connect("autodoc-skip-member", is_skipped)

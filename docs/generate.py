@@ -6,6 +6,7 @@ They are written into `docs/generated` when the pages are built, and are not kep
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import os
 import re
@@ -16,6 +17,7 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+NAME_OF_TABLE = re.compile(r"^\| `([\w.]+)` \|", flags=re.M)
 ROOMS = {
     "errors": "the exceptions",
     "runtime": "threads, forks, memory", "files": "whole files, locks",
@@ -39,8 +41,45 @@ def write_generated_pages(docs: Path) -> None:
     (folder / "commands.md").write_text(commands_page(), "utf-8")
     (folder / "jobs.md").write_text(jobs_page(), "utf-8")
     (folder / "from_0_1.md").write_text(from_0_1_page(), "utf-8")
+    (folder / "api").mkdir(exist_ok=True)
+    for name in names_of_reference():
+        (folder / "api" / f"textnb.{name}.rst").write_text(name_page(name), "utf-8")
     (folder / "rooms.svg").write_text(rooms_picture(), "utf-8")
     (folder / "explained.html").write_text(explained_text(), "utf-8")
+
+
+def names_of_reference() -> list[str]:
+    """The names in the tables of the reference, below ``textnb``."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    return NAME_OF_TABLE.findall(page)
+
+
+def named(name: str) -> object:
+    """What a name of the reference means."""
+    *path, last = name.split(".")
+    return getattr(importlib.import_module(".".join(["textnb", *path])), last)
+
+
+def summary(name: str) -> str:
+    """The first paragraph of a name's docstring, as Markdown: what its line in the table says."""
+    text = inspect.getdoc(named(name)) or ""
+    return text.split("\n\n")[0].replace("\n", " ").replace("``", "`")
+
+
+def name_page(name: str) -> str:
+    """The page of a name: all that its docstrings say."""
+    *path, last = name.split(".")
+    kind = "autoclass" if isinstance(named(name), type) else "autofunction"
+    title = last if path else f"textnb.{last}"
+    return (f"{title}\n{'=' * len(title)}\n\n"
+            f".. currentmodule:: {'.'.join(['textnb', *path])}\n\n.. {kind}:: {last}\n")
+
+
+def with_links(page: str) -> str:
+    """The reference with a link for each name. A clone has no generated pages to link to."""
+    names = "\n".join(f"../generated/api/textnb.{name}" for name in NAME_OF_TABLE.findall(page))
+    linked = NAME_OF_TABLE.sub(r"| [`\1`](../generated/api/textnb.\1.rst) |", page)
+    return f"{linked}\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
 
 
 def commands_page() -> str:

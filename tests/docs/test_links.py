@@ -68,9 +68,17 @@ def test_every_page_is_linked_from_the_readme_or_the_index():
     assert {page for page in pages - {"index"} if page not in listed} == set()
 
 
-def test_every_public_name_is_in_the_reference():
+def test_every_public_name_is_in_the_reference(generate):
+    names = generate.names_of_reference()
+    assert sorted(name for name in names if "." not in name) == sorted(textnb.__all__)
+
+
+def test_the_reference_says_of_each_name_what_its_docstring_says(generate):
     page = (DOCS / "reference" / "api.md").read_text("utf-8")
-    assert sorted(re.findall(r"^   (\w+)$", page, flags=re.M)) == sorted(textnb.__all__)
+    missing = [line for name in generate.names_of_reference()
+               if (line := f"| `{name}` | {generate.summary(name)} |\n") not in page]
+    assert missing == []
+    assert "[`load`](../generated/api/textnb.load.rst)" in generate.with_links(page)
 
 
 def test_the_readme_is_short():

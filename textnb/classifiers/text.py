@@ -60,7 +60,10 @@ from textnb.text.tokens import Tokenizer
 @with_checked_names
 @dataclass(eq=False, repr=False)
 class TextClassifier(LimitSettings, ColumnSettings, Parameters):
-    """A naive Bayes classifier of documents in a table.
+    """A classifier of texts: it learns from a table of documents, and answers with a table.
+
+    Texts become counts of terms by `Tokenizer`, and a model of counts learns from these: naive
+    Bayes, or the linear `NBLinear`.
 
     Parameters
     ----------

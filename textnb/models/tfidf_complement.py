@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @register_model
 class TfidfComplementNB(TfidfModel):
-    """Complement naive Bayes on tf-idf: with ``norm=True`` the TWCNB of Rennie et al. [1]_.
+    """Complement naive Bayes on tf-idf: with ``norm=True`` the TWCNB of Rennie et al. (2003).
 
     The scores are those of scikit-learn's ``TfidfTransformer(sublinear_tf=True)`` and
-    ``ComplementNB(alpha=l, norm=norm)``. The feature map is part of the model, so that texts,
-    files, explanations and exports have it too.
+    ``ComplementNB(alpha=l, norm=norm)``, which differ a little from the paper's [1]_. The feature
+    map is part of the model, so that texts, files, explanations and exports have it too.
 
     Unlike `ComplementNB` it learns from all documents at once. A further document changes the idf
     of its terms, and so the features of all documents. So there is no `partial_fit`, forgetting,
