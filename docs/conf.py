@@ -9,7 +9,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from generate import with_links, write_generated_pages
+from generate import with_both_themes, with_links, write_generated_pages
 
 from textnb.runtime import __version__
 
@@ -50,13 +50,14 @@ def is_skipped(
     return None if home.startswith("textnb") and own else True
 
 
-def link_names(app: Any, document: str, source: list[str]) -> None:
-    """Give the reference its links."""
+def complete(app: Any, document: str, source: list[str]) -> None:
+    """Add to a page what it can't have in a clone."""
+    source[0] = with_both_themes(source[0])
     if document == "reference/api":
         source[0] = with_links(source[0])
 
 
 def setup(app: Any) -> None:
     """Sphinx calls this."""
-    app.connect("source-read", link_names)
+    app.connect("source-read", complete)
     app.connect("autodoc-skip-member", is_skipped)

@@ -82,6 +82,13 @@ def with_links(page: str) -> str:
     return f"{linked}\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
 
 
+def with_both_themes(page: str) -> str:
+    """A page that shows each picture of the report in the reader's theme."""
+    return re.sub(r"^!\[(.*)\]\((\S*/pictures/\w+)\.png\)$", lambda found: "\n".join(
+        f"```{{image}} {found[2]}{ending}.png\n:alt: {found[1]}\n:class: only-{theme}\n```\n"
+        for theme, ending in (("light", ""), ("dark", "-dark"))), page, flags=re.M)
+
+
 def commands_page() -> str:
     """Each verb with its help text, as the program prints it, in the groups of ``textnb help``."""
     from textnb.cli.main import GROUPS
@@ -103,14 +110,14 @@ def explained_text() -> str:
 
 
 def help_text(verb: str) -> str:
-    """What ``textnb VERB --help-all`` prints, or ``--help`` where that is all."""
+    """What ``textnb VERB --help-all`` prints, or ``--help`` where that is all; no line scrolls."""
     from textnb.cli.main import command_of
 
     option = "--help-all" if getattr(command_of(verb), "rare", None) else "--help"
     code = "from textnb.cli.main import app; app(prog_name='textnb')"
     done = subprocess.run(
         [sys.executable, "-c", code, verb, option], capture_output=True, text=True, check=True,
-        env={**os.environ, "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
+        env={**os.environ, "COLUMNS": "76", "TERM": "dumb", "NO_COLOR": "1"})
     return done.stdout.strip("\n")
 
 

@@ -3,7 +3,8 @@
     python docs/report_pictures.py
 
 trains on the docstrings of the installed libraries, writes a report, and pictures its parts in
-``docs/pictures``. It needs ``textnb[report,browser]``, Chromium and its driver.
+``docs/pictures``, in the light theme and the dark one. It needs ``textnb[report,browser]``,
+Chromium and its driver.
 """
 
 from __future__ import annotations
@@ -21,8 +22,15 @@ from corpora.docstrings import build
 from textnb import MultinomialNB, TextClassifier, write_report
 
 FOLDER = Path(__file__).parent / "pictures"
-# Section of the page, and the height at which its picture is cut.
-PARTS = {"confusion": 420, "curves": 580, "mistakes": 720, "terms": 720}
+PARTS = ("confusion", "curves", "mistakes", "terms")
+# A picture has the beginning of its section, and no part is cut in the middle.
+STYLE = """
+main > section { margin: 0; padding: 1rem; }
+main > section > h2 { margin-top: 0; }
+#curves details, #confusion details, #confusion .tables, #terms details,
+.mistakes > li:nth-child(n + 2), .labels > article:nth-child(n + 4),
+.labels .bars tr:nth-child(n + 9) { display: none; }
+"""
 
 
 def _chrome(options: Any) -> Any:
@@ -35,19 +43,25 @@ def main() -> None:
     model = TextClassifier(MultinomialNB(l="auto")).fit(rows.filter(pl.col("split") == "train"))
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    for option in ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1200,900"):
+    for option in ("--headless=new", "--no-sandbox", "--hide-scrollbars",
+                   "--window-size=1200,1800"):
         options.add_argument(option)
     with tempfile.TemporaryDirectory() as folder, _chrome(options) as browser:
         page = Path(folder) / "report.html"
         write_report(model, rows.filter(pl.col("split") == "test"), page)
-        browser.get(page.as_uri())
         FOLDER.mkdir(exist_ok=True)
-        for part, height in PARTS.items():
+        for theme, ending in {"light": "", "dark": "-dark"}.items():
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+                "features": [{"name": "prefers-color-scheme", "value": theme}]})
+            browser.get(page.as_uri())
             browser.execute_script(
-                "const s = document.getElementById(arguments[0]).style;"
-                "s.maxHeight = arguments[1] + 'px'; s.overflow = 'hidden';", part, height)
-            section = browser.find_element(By.ID, part)
-            section.screenshot(str(FOLDER / f"{part}.png"))
+                "document.head.appendChild(document.createElement('style')).id = 'shown'")
+            for part in PARTS:
+                browser.execute_script(
+                    "document.getElementById('shown').textContent = arguments[0]",
+                    f"{STYLE} main > section:not(#{part}) {{ display: none; }}")
+                section = browser.find_element(By.ID, part)
+                section.screenshot(str(FOLDER / f"{part}{ending}.png"))
 
 
 if __name__ == "__main__":

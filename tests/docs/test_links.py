@@ -81,6 +81,15 @@ def test_the_reference_says_of_each_name_what_its_docstring_says(generate):
     assert "[`load`](../generated/api/textnb.load.rst)" in generate.with_links(page)
 
 
+def test_a_picture_of_the_report_has_both_themes(generate):
+    page = generate.with_both_themes("a\n![Two curves](../pictures/curves.png)\nb")
+    assert re.findall(r"pictures/(\S+)\n:alt: Two curves\n:class: (\S+)", page) == [
+        ("curves.png", "only-light"), ("curves-dark.png", "only-dark")]
+    pictures = {path.stem for path in (DOCS / "pictures").glob("*.png")}
+    light = {name for name in pictures if not name.endswith("-dark")}
+    assert pictures - light == {f"{name}-dark" for name in light}
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
