@@ -62,9 +62,6 @@ from textnb.text.tokens import Tokenizer
 class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     """A classifier of texts: it learns from a table of documents, and answers with a table.
 
-    Texts become counts of terms by `Tokenizer`, and a model of counts learns from these: naive
-    Bayes, or the linear `NBLinear`.
-
     Parameters
     ----------
     estimator : model of texts, its kind such as "nblinear", or "auto"
