@@ -54,7 +54,8 @@ def test_each_row_left_out(run, validate):
 
 @pytest.mark.parametrize(("words", "held_out"), [
     (("--folds", 3), lambda model: textnb.cross_validate(model, ROWS, folds=3)),
-    (("--leave-one-out",), lambda model: textnb.leave_one_out(model, ROWS))], ids=str)
+    (("--leave-one-out",), lambda model: textnb.leave_one_out(model, ROWS))],
+    ids=["folds", "leave-one-out"])
 def test_rows_are_written_with_the_answers_of_models_that_had_not_learned_them(
         run, validate, words, held_out):
     run(*validate, *words, "-o", "answers.parquet").checked()
