@@ -21,19 +21,21 @@ PLACES = {
         "models.complement models.counts models.multinomial learning.leave_one_out scoring.explain",
     "losses and measures":
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
-        "evaluation.comparison evaluation.labelled evaluation.online report.cards report.data "
-        "report.findings report.page report.sections",
+        "evaluation.comparison evaluation.labelled evaluation.mistakes evaluation.online "
+        "report.cards report.data report.findings report.page report.sections",
     "thresholds of each label, or of classes":
         "evaluation.decisions evaluation.goal workflow.decide workflow.options cli.threshold",
     "folds: of lists, a label may be missing from one":
         "selection.splits selection.search selection.trials evaluation.folds "
         "evaluation.leave_one_out",
     "the answers of exports":
-        "export.bundle export.golden export.reduce export.verify export.write export.targets.base "
+        "export.bundle export.golden export.readme export.reduce export.verify export.write "
+        "export.targets.base "
         "export.targets.c export.targets.data export.targets.embedded export.targets.onnx_graph "
         "export.targets.onnx_nodes export.targets.python export.targets.sql "
         "export.targets.sql_answers",
-    "columns of lists, in and out": "cli.drift engines.spark.counts workflow.split",
+    "columns of lists, in and out":
+        "cli.drift engines.spark.counts frames.label_lists workflow.split",
     "words for people, and refusals":
         "classifiers.text cli.calibrate cli.evidence cli.predict cli.summary cli.tune "
         "export.describe learning.fitting filter.mailfilter filter.quick workflow.evaluate "

@@ -71,8 +71,8 @@ ROOT = Path(textnb.__file__).parent
 PYTHON_ONLY = {
     "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
-    "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n_components",
-    "name", "progress", "prune", "raw", "search", "shingle", "sigmoids", "stale",
+    "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n",
+    "n_components", "name", "progress", "prune", "raw", "search", "shingle", "sigmoids", "stale",
     "step of a feature map", "steps", "target", "text column", "tokenizer", "weights",
     "y"}
 

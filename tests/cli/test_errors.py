@@ -242,7 +242,7 @@ BAD_USAGE = {
         ("nested.toml", "a table of strings and numbers"),
         ("unset.toml", "NO_SUCH_NAME is not set"), ("place.toml", "storage_options: is for URLs")],
     "": [("tran", "No such command 'tran' - did you mean 'train'?"),
-         ("--colour", "No such option '--colour'")],
+         ("--colour", "No such option")],
 }
 # The same for errors in data (code 1).
 BAD_DATA = {
