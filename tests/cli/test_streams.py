@@ -117,7 +117,7 @@ def test_a_line_with_a_fault_is_answered_by_its_error(run, trained, monkeypatch,
 def test_answers_to_lines_are_those_to_a_file(run, mail, trained):
     rows = pl.concat([MAIL] * 2000)
     rows.write_ndjson("rows.ndjson")
-    for answers in ([], ["--scores", "--explain", "2", "--top-k", "2"]):
+    for answers in ([], ["--scores", "--explain", "2", "--top-k", "2"], ["--known-terms"]):
         whole = run("predict", trained, "rows.ndjson", *answers).checked()
         lines = run("predict", trained, "-", *answers, input=Path("rows.ndjson").read_bytes())
         assert lines.checked().out == whole.out

@@ -44,20 +44,25 @@ class PredictOutput(Quiet, Tables):
     output: str = option("File to write, by its ending, or - for standard output.",
                          "--output", "-o", default="-", metavar="FILE")
 
+    def check(self, *inputs: str) -> None:
+        """Raise ParameterError if the file can't be written so, or is also read."""
+        from textnb.frames.sinks import output_format
+
+        output_format(self.output, self.output_format, safe_csv=self.safe_csv)
+        for path in inputs:
+            check_apart(path, self.output)
+
 
 @verb
 def predict(
     file: ModelFile, rows: InputRows, options: PredictOptions, output: PredictOutput
 ) -> None:
     """Write the input with a column for the predicted class, in order."""
-    from textnb.frames import sinks
     from textnb.workflow.models import any_model
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
-    sinks.output_format(target, output.output_format, safe_csv=output.safe_csv)
-    for path in (file.model, input):
-        check_apart(path, target)
+    output.check(file.model, input)
     classifier = any_model(file.model)
     check_answers(classifier, options)
     if input == "-" and _answers_lines(classifier, rows, output):
@@ -103,12 +108,12 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
 
     from textnb.errors import DataError
     from textnb.frames.stdin import STDIN
-    from textnb.scoring.columns import Answers
     from textnb.workflow.lines import answer_lines
+    from textnb.workflow.predict import answers_for
 
-    answers = Answers(options.probability, options.scores, options.explain, options.top)
     with progress("predicting", "predicted", quiet) as advance:
-        answered = answer_lines(fitted, answers, sys.stdin.buffer, sys.stdout.buffer, advance)
+        answered = answer_lines(
+            fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance)
     _note_answers(fitted, answered)
     if answered.bad:
         raise DataError(f"{STDIN}: {quantity(answered.bad, 'line', 'has', 'have')} no answer, "
@@ -121,14 +126,11 @@ def mistakes(
 ) -> None:
     """Write the labelled rows that the model misjudges, with its answer and what misled it."""
     from textnb.cli import evidence
-    from textnb.frames import sinks
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.evaluate import mistakes
 
     input, target = rows.input, output.output
-    sinks.output_format(target, output.output_format, safe_csv=output.safe_csv)
-    for path in (file.model, input):
-        check_apart(path, target)
+    output.check(file.model, input)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet) as advance:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.decision import Decision, choose_labels
+from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.evaluation.held_out import HeldOut, probability_measures
@@ -95,27 +95,27 @@ def evaluate(
     if fitted is not None and fitted.is_multilabel:
         return score_lists(fitted, frame, progress).evaluation
     classes = _classes(model)
-    parts = list[pl.DataFrame]()
+    watch, decision = (None, None) if fitted is None else (ScoringWatch(fitted), fitted.decision)
+    pairs = list[pl.DataFrame]()
 
-    def counted(held_out: Iterable[HeldOut], decision: Decision | None) -> Iterator[HeldOut]:
-        for held in held_out:
-            parts.append(held.pairs(decision))
-            yield held
-
-    if fitted is None:
-        measures = probability_measures(counted(_scored_tables(model, frame, progress), None))
-        return replace(evaluation(pl.concat(parts), classes), **measures)
-    watch = ScoringWatch(fitted)
-
-    def watched() -> Iterator[HeldOut]:
+    def batches_of_scores() -> Iterator[HeldOut]:
+        if fitted is None or watch is None:
+            yield from _scored_tables(model, frame, progress)
+            return
         for batch, counts, held in scored_batches(fitted, frame, progress):
             watch.add(batch, counts, held.actual)
             yield held.calibrated(fitted.calibration)
 
-    measures = probability_measures(counted(watched(), fitted.decision))
+    def count_pairs(held: HeldOut) -> HeldOut:
+        pairs.append(held.pairs(decision))
+        return held
+
+    measures = probability_measures(map(count_pairs, batches_of_scores()))
+    result = replace(evaluation(pl.concat(pairs), classes, decision), **measures)
+    if watch is None:
+        return result
     watch.warn()
-    return replace(evaluation(pl.concat(parts), classes, fitted.decision), **measures,
-                   novelty=watch.novelty.result, textless=watch.coverage.textless)
+    return replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
 
 
 class ScoringWatch:

@@ -1,7 +1,7 @@
 """Progress of work that takes long: what it reports, and the live line that shows it.
 
 Work that knows how far it has come (a solver, a search) tells the line that is shown. The functions
-between it and whoever shows the line need not know. Rich is imported where a line is drawn.
+between the two pass nothing on. Rich is imported where a line is drawn.
 """
 
 from __future__ import annotations

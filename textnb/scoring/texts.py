@@ -196,7 +196,7 @@ def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
 def labels_of(fitted: Fitted, X: Rows) -> Any:
     """The answer for each document as an array; a list of lists if documents have lists of labels.
 
-    With a decision, the answer is the decision: None where it is unsure.
+    If the model has a decision, the answer is the decision, or None if it is unsure.
     """
     coverage = coverage_of(fitted)
     blocks = _score_blocks(fitted, X, coverage.add)

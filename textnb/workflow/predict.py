@@ -45,6 +45,12 @@ def check_answers(model: AnyModel, options: PredictOptions) -> None:
                 f"{{{name}}} is for models of texts; this is one of feature tables")
 
 
+def answers_for(options: PredictOptions) -> Answers:
+    """The columns that the options ask of a model of texts."""
+    return Answers(options.probability, options.scores, options.explain, options.top,
+                   options.known_terms)
+
+
 def predict(
     model: AnyModel, frame: pl.LazyFrame, options: PredictOptions, output: str,
     format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
@@ -67,9 +73,8 @@ def predict(
                                  progress=progress)
     else:
         predicted.coverage = texts.coverage_of(model)
-        answers = Answers(options.probability, options.scores, options.explain, options.top,
-                          options.known_terms)
-        answered = texts.predict_lazily(model, frame, answers, progress, predicted.coverage.add)
+        answered = texts.predict_lazily(
+            model, frame, answers_for(options), progress, predicted.coverage.add)
 
     def count(classes: pl.Series) -> pl.Series:
         predicted.rows += len(classes)

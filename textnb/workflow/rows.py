@@ -30,6 +30,7 @@ from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import labels_as
 from textnb.mail.mbox import UNREADABLE
 from textnb.runtime.progress import Size
+from textnb.text.coverage import blank_texts
 from textnb.workflow.models import (
     AnyModel,
     classes_of,
@@ -101,8 +102,8 @@ class Rows:
             self.malformed.update(fields.filter(pl.col("errors").list.len() > 0).select(
                 "path", "errors").iter_rows())
         if self._columns:
-            present = fields.select(
-                pl.col(self._columns).fill_null("").str.contains(r"\S"))
+            present = fields.select((~blank_texts([name], fields.schema)).alias(name)
+                                    for name in self._columns)
             blank = present.select((~pl.any_horizontal(pl.all())).sum()).item()
             self._batches.append((fields.height, int(blank)))
             self._with_text |= {name for name in self._columns if present[name].any()}
