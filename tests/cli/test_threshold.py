@@ -217,7 +217,7 @@ def test_learned_rows_are_not_called_held_out(run, folder):
         part.write_parquet(f"{name}.parquet")
     goal = ["--class", "1", "--max-false-positives", "0.05", "--dry-run"]
     for verb, *words in (["threshold", *goal], ["calibrate", "--held-out", "-o", "c.textnb"],
-                         ["test"], ["test", "--positive", "1"]):
+                         ["test"], ["test", "--positive", "1"], ["mistakes", "-o", "w.csv"]):
         ran = run(verb, "m.textnb", "learned.parquet", *words, "-q").checked()
         assert ran.err.count("warning: the model has probably learned these rows: 0 of") == 1, verb
         assert "or leave-one-out, or textnb validate" in ran.err

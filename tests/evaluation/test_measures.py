@@ -16,12 +16,14 @@ from sklearn.preprocessing import MultiLabelBinarizer
 import textnb
 from tests.classifier.topics import NEWS, TEST, TOPICS
 from tests.tiers import examples
-from textnb import Decision, MultinomialNB, TextClassifier, evaluate, roc
+from textnb import Decision, MultinomialNB, TextClassifier, evaluate, held_out, roc
 from textnb.evaluation import evaluate as evaluate_module
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.evaluation.labels import rank_labels
 from textnb.evaluation.metrics import evaluation
 from textnb.evaluation.roc import Rates
+from textnb.workflow import options
+from textnb.workflow.evaluate import evaluate_model
 
 CLASSES = ["a", "b", "c", "d"]
 # Each class has a word of its own, so that a text can be written for any prediction.
@@ -296,6 +298,30 @@ def test_the_command_gives_rates_and_the_area(run, folder):
                             "json").checked().out)
     assert answer["rates"] == evaluate(model, MAIL).rates("spam").to_dict()
     assert answer["roc_auc"] == evaluate_roc(model, MAIL, "spam").auc
+
+
+def test_one_pass_has_the_rates_the_area_and_the_probabilities():
+    read = []
+
+    def count(rows):
+        read.append(rows.height)
+        return rows
+
+    model = TextClassifier().fit(MAIL).fitted_
+    tested = evaluate_model(model, MAIL.lazy().map_batches(count),
+                            options.TestOptions(positive="spam"), with_probabilities=True)
+    assert sum(read) == MAIL.height
+    assert tested.roc_auc == evaluate_roc(model, MAIL, "spam").auc
+    assert tested.to_dict().keys() > {"brier", "not_judged", "log_loss"}
+    assert tested.to_dict()["log_loss"] == tested.result.log_loss
+
+
+def test_a_class_without_a_learned_row_is_in_no_measure_of_probabilities():
+    model = TextClassifier().partial_fit(MAIL, classes=["eggs", "ham", "spam"])
+    rows = pl.concat([MAIL, pl.DataFrame({"text": ["lunch"], "label": ["eggs"]})])
+    result = evaluate(model, rows)
+    assert (result.documents, held_out(model, rows).not_judged) == (7, 1)
+    assert result.log_loss == evaluate(model, MAIL).log_loss == held_out(model, rows).log_loss
 
 
 # Lists of labels

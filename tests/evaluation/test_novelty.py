@@ -63,11 +63,13 @@ def test_learned_rows_are_distinguished_from_new_ones(name, old, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = TextClassifier(**MODELS[name].get_params(deep=False)).fit(old)
-    with pytest.warns(LearnedRowsWarning, match="use rows that it has not learned, or leave-one"):
+    with pytest.warns(LearnedRowsWarning, match="use other rows, or leave-one"):
         held = textnb.held_out(model, old)
     assert (held.novelty.found, held.method) == (0, LEARNED)
     with pytest.warns(LearnedRowsWarning):
         assert textnb.evaluate(model, old).novelty == held.novelty
+    with pytest.warns(LearnedRowsWarning):
+        textnb.mistakes(model, old)
     new = textnb.held_out(model, rows)
     assert new.novelty == textnb.evaluate(model, rows).novelty
     assert (new.novelty.verdict, new.method) == ("new", "held-out rows")

@@ -134,9 +134,11 @@ def mistakes(
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet) as advance:
-        n = mistakes(fitted, table.frame, options, target, output.output_format, advance,
-                     safe_csv=output.safe_csv)
+        n, novelty = mistakes(fitted, table.frame, options, target, output.output_format, advance,
+                              safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
+    if not fitted.is_multilabel:
+        evidence.note_unverified(novelty, output.quiet)
     if not output.quiet:
         note(f"{quantity(n, 'row')} written" if options.within else quantity(n, "mistake"))
 

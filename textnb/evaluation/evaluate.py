@@ -18,6 +18,7 @@ from textnb.evaluation.held_out import HeldOut, probability_measures
 from textnb.evaluation.indicators import of_mask, stack
 from textnb.evaluation.labelled import (
     LABEL,
+    in_classes,
     labelled_batches,
     score_held_out,
     scored_batches,
@@ -94,7 +95,22 @@ def evaluate(
     fitted = fitted_texts(model)
     if fitted is not None and fitted.is_multilabel:
         return score_lists(fitted, frame, progress).evaluation
-    classes = _classes(model)
+    return evaluate_classes(model, frame, progress)
+
+
+def evaluate_classes(
+    model: AnyModel, frame: Any, progress: Progress | None = None,
+    scores: list[HeldOut] | None = None,
+) -> Evaluation:
+    """As `evaluate`, where each row has one label.
+
+    Parameters
+    ----------
+    scores : list of HeldOut, optional
+        The scores of each batch are appended to it, not calibrated, so that other measures need
+        not read the rows again.
+    """
+    classes, fitted = _classes(model), fitted_texts(model)
     watch, decision = (None, None) if fitted is None else (ScoringWatch(fitted), fitted.decision)
     pairs = list[pl.DataFrame]()
 
@@ -104,11 +120,14 @@ def evaluate(
             return
         for batch, counts, held in scored_batches(fitted, frame, progress):
             watch.add(batch, counts, held.actual)
-            yield held.calibrated(fitted.calibration)
+            yield held
 
     def count_pairs(held: HeldOut) -> HeldOut:
-        pairs.append(held.pairs(decision))
-        return held
+        if scores is not None:
+            scores.append(held)
+        calibrated = held.calibrated(None if fitted is None else fitted.calibration)
+        pairs.append(calibrated.pairs(decision))
+        return calibrated
 
     measures = probability_measures(map(count_pairs, batches_of_scores()))
     result = replace(evaluation(pl.concat(pairs), classes, decision), **measures)
@@ -116,6 +135,15 @@ def evaluate(
         return result
     watch.warn()
     return replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
+
+
+def learned_rows(model: AnyModel) -> NDArray[Any]:
+    """The number of rows of each class that the model has learned: (n_classes,)."""
+    fitted = fitted_texts(model)
+    if fitted is not None:
+        return fitted.counts.class_count
+    counts = getattr(model.estimator_, "class_count_", None)
+    return np.asarray(model.estimator_.statistics_.class_count if counts is None else counts)
 
 
 class ScoringWatch:
@@ -186,13 +214,14 @@ def _scored_tables(
     model: AnyModel, frame: Any, progress: Progress | None = None
 ) -> Iterator[HeldOut]:
     """The scores of batches of a labelled table of features."""
-    classes = _classes(model)
+    classes, empty = _classes(model), learned_rows(model) == 0
 
     def score(part: tuple[pl.DataFrame, NDArray[np.int64]]) -> HeldOut:
         batch, actual = part
         return HeldOut(
             model.classes_, model.predict_joint_log_proba(batch.select(columns)), actual,
-            np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes))
+            np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes),
+            without_class=in_classes(actual, empty))
 
     with reading(frame):
         rows = scan_for(model, frame)

@@ -320,6 +320,10 @@ class HeldOut:
         whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
                  for name in ("scores", "actual", "lengths", "answers")
                  if getattr(first, name) is not None}
+        if any(part.without_class is not None for part in parts):
+            whole["without_class"] = np.concatenate([
+                np.zeros(len(part), dtype=np.bool_) if part.without_class is None
+                else part.without_class for part in parts])
         return replace(first, **whole, unknown=None if first.unknown is None else pl.concat(
             [part.unknown for part in parts if part.unknown is not None]))
 

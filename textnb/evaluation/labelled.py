@@ -179,9 +179,7 @@ def score_held_out(
     held = HeldOut.joined(parts)
     if novelty is None:
         return held
-    return replace(held, method=novelty.result.method, novelty=novelty.result,
-                   without_class=None if fitted.is_multilabel else
-                   in_classes(held.actual, fitted.counts.class_count == 0))
+    return replace(held, method=novelty.result.method, novelty=novelty.result)
 
 
 def scored_batches(
@@ -189,7 +187,7 @@ def scored_batches(
 ) -> Iterator[tuple[pl.DataFrame, SparseRows, HeldOut]]:
     """Batches of documents, their counts, and their scores, which are not calibrated."""
     of_lists, labels = fitted.is_multilabel, fitted.labels.to_list()
-    decision = fitted.decision if of_lists else None
+    decision, empty = fitted.decision if of_lists else None, fitted.counts.class_count == 0
 
     def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[pl.DataFrame, SparseRows, HeldOut]:
         batch, own = part
@@ -199,6 +197,7 @@ def scored_batches(
             fitted.classes, scores, own, lengths(fitted, counts), UNVERIFIED,
             link="sigmoid" if of_lists else "softmax",
             unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
+            without_class=None if of_lists else in_classes(own, empty),
             answers=None if decision is None else choose_labels(scores, labels, decision))
 
     with reading(frame):

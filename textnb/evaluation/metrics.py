@@ -55,7 +55,7 @@ class Evaluation:
         Documents whose texts are null, empty or only white space; they are scored like all others.
     log_loss : float or None
         Mean of -log P(label | document), base e, calibrated if the model is, over the documents
-        whose label the model knows; None without one, or with one class.
+        of whose class the model has learned a row; None without one, or with one class.
     roc_auc : float or None
         With two classes, the area under the ROC curve, the same for either; None if only one of
         them occurs.

@@ -16,7 +16,7 @@ from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError, SchemaError
 from textnb.evaluation.labelled import known_labels, unknown_labels
-from textnb.evaluation.novelty import codes_of
+from textnb.evaluation.novelty import NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.texts import labels_as
@@ -81,6 +81,12 @@ def mistakes(
     SchemaError
         If the frame has a column with one of these names.
 
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of the rows, of which it misjudges few. A LazyFrame,
+        whose rows are read later, gives no warning.
+
     Examples
     --------
     >>> from textnb import TextClassifier
@@ -91,18 +97,21 @@ def mistakes(
     """
     fitted = check_texts(model)
     warn_stale(fitted, True, True)
-    return select_mistakes(fitted, frame, within, terms, progress)
+    novelty = NoveltyCount(fitted)
+    selected = select_mistakes(fitted, frame, within, terms, progress, novelty)
+    novelty.result.warn()
+    return selected
 
 
 def select_mistakes(
     fitted: Fitted, frame: Any, within: float | None, terms: int,
-    progress: Progress | None = None,
+    progress: Progress | None = None, novelty: NoveltyCount | None = None,
 ) -> Any:
-    """As `mistakes`, without a warning of stale choices."""
+    """As `mistakes`, without its warnings; ``novelty`` counts the rows when they are read."""
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
     rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
-    scored = _scored(fitted, rows, _margin(within), terms, progress)
+    scored = _scored(fitted, rows, _margin(within), terms, progress, novelty)
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
     for name in added:
         if name in rows.collect_schema():
@@ -134,7 +143,8 @@ def _answers(fitted: Fitted) -> dict[str, pl.DataType]:
 
 
 def _scored(
-    fitted: Fitted, rows: pl.LazyFrame, within: float, terms: int, progress: Progress | None
+    fitted: Fitted, rows: pl.LazyFrame, within: float, terms: int, progress: Progress | None,
+    novelty: NoveltyCount | None = None,
 ) -> pl.LazyFrame:
     """All rows, with their answers and whether they are selected; still lazy."""
     columns, step = fitted.columns, rows_at_a_time(len(fitted.classes))
@@ -145,6 +155,10 @@ def _scored(
 
     def answer(batch: pl.DataFrame) -> pl.DataFrame:
         counts, actual = fitted.vocabulary.rows(batch, columns), batch[_ACTUAL]
+        if novelty is not None:
+            codes = codes_of(actual, fitted.labels) if not fitted.is_multilabel else (
+                novelty.codes_of(known_labels(_without_nulls(actual), fitted.labels)))
+            novelty.add(counts, codes)
         parts = [_columns(fitted, counts[at:at + step], judge(
             fitted, counts[at:at + step], actual[at:at + step]), within, terms)
             for at in range(0, max(1, batch.height), step)]
@@ -228,7 +242,7 @@ def _best_other(scores: Floats, own: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
     labels, scores = fitted.labels, fitted.form.scores(rows)
-    known = lists.fill_null(pl.Series([[]], dtype=lists.dtype))
+    known = _without_nulls(lists)
     actual, unknown = known_labels(known, labels), unknown_labels(known, labels)
     chosen = choose_labels(scores, labels.to_list(), fitted.decision)
     wrong, every = chosen != actual, np.arange(len(scores))
@@ -256,6 +270,10 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
         {"answer": lists_of_labels(chosen),
          "missing": lists_of_labels(wrong & actual).list.set_union(unknown).list.sort(),
          "superfluous": lists_of_labels(wrong & chosen)})
+
+
+def _without_nulls(lists: pl.Series) -> pl.Series:
+    return lists.fill_null(pl.Series([[]], dtype=lists.dtype))
 
 
 def _columns(

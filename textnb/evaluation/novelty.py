@@ -112,14 +112,14 @@ class Novelty:
         """The warning or note for the user; empty if the rows are new."""
         if self.verdict == "learned":
             return (f"the model has probably learned these rows: {self.found:,} of {self.rows:,} "
-                    "hold a term that it has not counted in their class, and of new rows about "
-                    f"{self.expected:,.0f} would. Results on rows that it has learned say "
-                    "little: use rows that it has not learned, or leave-one-out, or textnb "
-                    "validate (cross_validate)")
+                    "hold a term that is new to their class, and of new rows about "
+                    f"{self.expected:,.0f} would. Results on learned rows are too good: use other "
+                    "rows, or leave-one-out, or textnb validate (cross_validate)")
         if self.verdict == "unknown":
-            return ("it can't be told whether the model has learned these rows: about "
-                    f"{self.expected:.1f} of {self.rows:,} new rows would show it by a new term, "
-                    f"and {MIN_EXPECTED} are needed")
+            few = f"only about {int(self.expected)}" if self.expected >= 1 else "hardly any"
+            return ("it can't be told whether the model has learned these rows. Even if all "
+                    f"{self.rows:,} were new, {few} would hold a term that is new to their class, "
+                    f"and a verdict needs {MIN_EXPECTED} such rows")
         return ""
 
     def warn(self) -> None:

@@ -18,9 +18,9 @@ from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
-from textnb.evaluation.evaluate import scan_for, score_held_out_of, score_lists
+from textnb.evaluation.evaluate import learned_rows, scan_for, score_held_out_of, score_lists
 from textnb.evaluation.held_out import HeldOut, probability_measures
-from textnb.evaluation.labelled import in_classes, known_labels
+from textnb.evaluation.labelled import known_labels
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNKNOWN
@@ -258,24 +258,15 @@ def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Score
         held.novelty.warn()
     if coverage is not None:
         coverage.warn()
-    held = replace(held, without_class=in_classes(held.actual, learned_rows(model) == 0))
     posterior = held.calibrated(getattr(model, "calibration_", None))
     decision = getattr(model, "decision_", None)
     result = replace(evaluation(posterior.pairs(decision), classes, decision), novelty=held.novelty,
                      textless=0 if coverage is None else coverage.textless,
-                     **probability_measures([replace(posterior, without_class=None)]))
+                     **probability_measures([posterior]))
     answers = held.predicted if decision is None else decision.decide(
         log_odds(posterior.scores), classes.to_list())
     return Scored(model, result, held, posterior, answers, held.predicted == held.actual,
                   coverage)
-
-
-def learned_rows(model: Model) -> NDArray[Any]:
-    """The number of rows of each class that the model has learned: (n_classes,)."""
-    if isinstance(model, TextClassifier):
-        return model.fitted_.counts.class_count
-    counts = getattr(model.estimator_, "class_count_", None)
-    return np.asarray(model.estimator_.statistics_.class_count if counts is None else counts)
 
 
 def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, Any]]:

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from textnb.evaluation.evaluate import evaluate, evaluate_roc
+from textnb.evaluation.evaluate import evaluate, evaluate_classes, score_held_out_of
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
+from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
-from textnb.workflow.models import AnyModel, class_named, classes_of, text_columns
+from textnb.workflow.models import (
+    AnyModel,
+    class_named,
+    classes_of,
+    holds_lists,
+    text_columns,
+)
 from textnb.workflow.options import MistakesOptions, TestOptions
 
 if TYPE_CHECKING:
@@ -33,7 +41,7 @@ class Tested:
     roc_auc : float or None
         The area under its curve.
     probabilities : dict
-        Measures of the model's probabilities, if requested.
+        Measures of the model's probabilities that ``result`` does not have, if requested.
     """
 
     result: Evaluation | LabelEvaluation
@@ -73,31 +81,49 @@ def evaluate_model(
     title, date
         Of the report.
     with_probabilities : bool
-        Whether log loss and similar measures are computed, for which rows are read once more.
+        Whether calibration errors and similar measures are computed.
+
+    Notes
+    -----
+    For a class or probabilities, rows are read once more if they have lists of labels, or if there
+    is a report.
     """
     positive = check_test(model, options)
+    needs_scores, scores = positive is not None or with_probabilities, list[HeldOut]()
     if options.report is None:
-        result = evaluate(model, frame, progress=progress)
+        result = evaluate(model, frame, progress=progress) if holds_lists(model) else (
+            evaluate_classes(model, frame, progress, scores if needs_scores else None))
     else:
         from textnb.report.page import write_report
 
         result = write_report(
             _for_report(model), frame, options.report, train=learned, positive=positive,
             title=title, date=date, progress=progress)
-    area = None if positive is None else evaluate_roc(model, frame, positive).auc
-    return Tested(result, positive, area,
-                  measure_probabilities(model, frame) if with_probabilities else {})
+    if not needs_scores:
+        return Tested(result)
+    held = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
+    calibration = model.calibration if isinstance(model, Fitted) else None
+    held = held.calibrated(calibration)
+    return Tested(result, positive, None if positive is None else held.roc(positive).auc,
+                  _probabilities(model, held) if with_probabilities else {})
 
 
 def mistakes(
     model: Fitted, frame: pl.LazyFrame, options: MistakesOptions, output: str,
     format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
-) -> int:
-    """Write the rows that a model misjudges, see `textnb.mistakes`, and return their number."""
+) -> tuple[int, Novelty]:
+    """Write the rows that a model misjudges, see `textnb.mistakes`.
+
+    Returns
+    -------
+    (int, Novelty)
+        The number of these rows, and whether the model has learned all rows.
+    """
     from textnb.evaluation.mistakes import select_mistakes
     from textnb.frames import sinks
 
-    rows = select_mistakes(model, frame, options.within, options.terms, progress)
+    novelty = NoveltyCount(model)
+    rows = select_mistakes(model, frame, options.within, options.terms, progress, novelty)
     count = 0
 
     def add(places: pl.Series) -> pl.Series:
@@ -107,7 +133,8 @@ def mistakes(
 
     sinks.write(rows.with_columns(pl.col("row").map_batches(
         add, return_dtype=pl.Int64, is_elementwise=True)), output, format, safe_csv=safe_csv)
-    return count
+    novelty.result.warn()
+    return count, novelty.result
 
 
 def drift(
@@ -123,21 +150,18 @@ def drift(
     return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 
 
-def measure_probabilities(model: Any, frame: pl.LazyFrame) -> dict[str, Any]:
-    """Measures of a model's probabilities; empty for feature tables, and for a single class."""
+def _probabilities(model: Any, held: HeldOut) -> dict[str, Any]:
+    """Measures of calibrated scores; empty for feature tables, and for a single class."""
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
     # Imported here, as it takes SciPy.
     from textnb.evaluation.calibration import reliability
-    from textnb.evaluation.labelled import held_out
 
-    held, calibration = held_out(model, frame), model.calibration
-    calibrated = held.calibrated(calibration)
+    is_calibrated = {"calibrated": model.calibration is not None}
     if held.link == "sigmoid":
-        return {"calibrated": calibration is not None, "log_loss": calibrated.log_loss}
-    curve = reliability(calibrated)
-    return {"calibrated": calibration is not None, "log_loss": curve.log_loss,
-            "brier": curve.brier,
+        return {**is_calibrated, "log_loss": held.log_loss}
+    curve = reliability(held)
+    return {**is_calibrated, "brier": curve.brier,
             "expected_calibration_error": curve.expected_calibration_error,
             "not_judged": curve.excluded}
 
