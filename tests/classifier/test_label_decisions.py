@@ -193,7 +193,7 @@ def test_thresholds_by_each_goal():
 
 def test_min_precision_is_guaranteed_for_each_label():
     scored = held_out_scores()
-    with pytest.warns(TextnbWarning, match=r"never predicted.*'b'"):
+    with pytest.warns(TextnbWarning, match=r"'b'.*never predicted"):
         decision = textnb.choose_class_thresholds(scored, min_precision=0.85)
     assert decision.thresholds["b"] == np.inf
     above = scored.chosen(decision)

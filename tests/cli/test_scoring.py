@@ -38,6 +38,14 @@ def test_json_is_the_evaluation(run, mail, trained):
     assert json_of(run, "test", trained, mail, "--where", "split = 'test'")["documents"] == 2
 
 
+def test_the_first_of_many_unknown_labels_are_noted(run, folder, trained):
+    new = pl.DataFrame({"text": ["free"] * 20, "label": [f"new{n:02}" for n in range(20)]})
+    pl.concat([MAIL, new], how="diagonal").write_csv("mail.csv")
+    ran = run("test", trained, "mail.csv").checked()
+    assert "'new00', 'new01', " in ran.err
+    assert "'new07', ...; their rows count as errors" in ran.err
+
+
 def test_unknown_labels_are_noted(run, folder, trained):
     table = MAIL.with_columns(label=pl.Series(["spam", "spam", "eggs", "toast", "spam", "ham"]))
     table.write_csv("mail.csv")

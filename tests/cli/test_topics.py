@@ -133,11 +133,20 @@ def test_thresholds_equal_those_of_python(run, files, goal, settings):
     assert line in run("describe", "out.textnb").checked().out
 
 
+def test_training_says_the_range_of_the_thresholds_in_one_line(run, files):
+    ran = run("train", "news.parquet", "--model", "nblinear", "-o", "x.textnb").checked()
+    values = textnb.load("x.textnb").decision_.thresholds.values()
+    assert (f"thresholds of {len(LABELS)} labels, scores from {min(values):.4g} to "
+            f"{max(values):.4g} (textnb describe shows each)") in ran.err.splitlines()
+    assert f"calibrated: a sigmoid for each of {len(LABELS)} labels (" in ran.err
+    assert "where its score is above" not in ran.err
+
+
 def test_a_precision_that_cannot_be_shown_is_reported(run, files):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         ran = run("threshold", "topics.textnb", "tested.ndjson", "--min-precision", "0.99")
-    assert "these labels are never predicted" in ran.checked().err
+    assert "These labels are never predicted" in ran.checked().err
     assert f"'{LABELS[0]}' never: a precision of" in ran.out
     assert textnb.load("topics.textnb").decision_.thresholds == dict.fromkeys(LABELS, float("inf"))
 

@@ -135,8 +135,9 @@ def test_steps_of_a_solver_and_a_temperature_are_reported(run, folder):
     assert f", passes: {model.estimator_.n_iter_} -> r.textnb" in ran.checked().err
     ran = run("train", "rows.parquet", "-o", "l.textnb", "--model", "nblinear").checked()
     model = TextClassifier(NBLinear()).fit(rows)
-    assert f"passes and Newton steps: {model.estimator_.n_iter_}, temperature " in ran.err
-    assert re.search(r"\(chosen on \d+ held-out documents\) -> l.textnb$", ran.err)
+    n_iter = model.estimator_.n_iter_
+    assert f"passes and Newton steps: {n_iter}, calibrated: temperature " in ran.err
+    assert re.search(r"\(rows held out by fit, \d+ documents\) -> l.textnb$", ran.err)
     run("train", "rows.parquet", "-o", "warm.textnb", "--model", "nblinear", "--warm-start",
         "l.textnb").checked()
     assert_same_file("warm.textnb", model.fit(rows, warm_start=True))

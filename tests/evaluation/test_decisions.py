@@ -243,8 +243,8 @@ def test_a_class_that_costs_too_much_is_never_given():
 def test_class_thresholds_by_hand():
     # a: right wherever it is given; b: right half of the time.
     documents = of_probabilities([[0.9, 0.1]] * 100 + [[0.2, 0.8]] * 100, [0] * 100 + [1, 0] * 50)
-    message = (r"never given, as a precision of 0.9 can't be shown: 'b' \(no lower one from 0.5 on "
-               "can be either; no number of rows like these would do")
+    message = ("^a precision of 0.9 can't be shown for 1 of 2 classes: 'b'. These classes are "
+               'never given: a row that would get one is "unsure"$')
     with pytest.warns(UserWarning, match=message):
         decision = choose_all(documents, min_precision=0.9)
     assert decision.thresholds["b"] == np.inf
@@ -256,17 +256,21 @@ def test_class_thresholds_by_hand():
     assert evidence["classes"][0]["precision_bound"] >= 0.9
 
 
+def test_a_warning_names_few_of_many_classes():
+    documents = by_hand(np.zeros((3, 9)), [0, 1, 2])
+    with pytest.warns(UserWarning, match="9 of 9 classes: 'a', 'b', 'c', 'd', 'e' and 4 others"):
+        choose_all(documents, min_precision=0.9)
+
+
 def test_what_can_be_shown_instead_is_said():
     # An error in every 20 of the surest: 0.9 can't be shown of 100 answers, and could be of more.
     documents = two(np.linspace(8, 0.5, 100), [])
     documents.actual[10::20] = 0
-    with pytest.warns(UserWarning, match="'spam'") as caught:
+    with pytest.warns(UserWarning, match="'spam'"):
         decision = choose_all(documents, min_precision=0.93)
     shown = decision.evidence["classes"][1]["shown"]
     assert 0.8 <= shown["precision"] < 0.93
     assert shown["correct"] >= shown["precision"] * shown["answered"] > 0
-    assert f"{shown['precision']:g} can be, of its {shown['answered']} surest" in str(
-        caught[0].message)
     # It is true: as many rows of the same kind show it, and fewer do not.
     times = shown["times"]
     assert times in (2, 3, 4, 6, 8)
@@ -313,7 +317,7 @@ def test_the_precision_holds_as_often_as_it_says():
 
 
 def test_unknown_labels_are_errors_of_any_class():
-    with pytest.warns(UserWarning, match="'a' .*'b' "):
+    with pytest.warns(UserWarning, match="'a', 'b'"):
         decision = choose_all(of_probabilities([[0.9, 0.1]] * 100, [-1] * 100), min_precision=0.5)
     assert decision.evidence["answered"] == 0
     assert decision.evidence["unknown_labels"] == 100

@@ -73,13 +73,13 @@ def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
 
 
 def calibration_words(calibration: Calibration) -> str:
-    """One line: the temperature, and the documents on which it was fitted."""
+    """One line: the temperature or sigmoids, and the documents on which they were fitted."""
     if calibration.sigmoids:
         return (f"a sigmoid for each of {quantity(len(calibration.sigmoids), 'label')} "
                 f"({calibration.method}, {quantity(calibration.documents, 'document')})")
-    formula = f"T = {calibration.temperature:.4g}"
+    formula = f"temperature {calibration.temperature:.4g}"
     if calibration.length_exponent:
-        formula = (f"T = 1 + {calibration.temperature - 1:.4g} · "
+        formula = (f"temperature 1 + {calibration.temperature - 1:.4g} · "
                    f"n^{calibration.length_exponent:.4g}, n the terms counted in a document")
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
@@ -129,6 +129,18 @@ def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]
                f"micro F1 {evidence['micro_f1']:.4f}, macro F1 {evidence['macro_f1']:.4f}{cost}; "
                f"{evidence['correct']:,} of {quantity(evidence['predicted'], 'predicted label')} "
                f"right, {evidence['actual'] - evidence['correct']:,} missed")
+
+
+def label_summary(decision: Decision) -> str:
+    """The range of the thresholds of labels."""
+    finite = [value for value in decision.thresholds.values() if math.isfinite(value)]
+    never = sum(value == math.inf for value in decision.thresholds.values())
+    words = [f"thresholds of {quantity(len(decision.thresholds), 'label')}"]
+    if finite:
+        words.append(f"scores from {_number(min(finite))} to {_number(max(finite))}")
+    if never:
+        words.append(f"{never:,} never predicted")
+    return ", ".join(words) + " (textnb describe shows each)"
 
 
 def _words(decision: Decision, condition: str, max_shown: int) -> Iterator[str]:

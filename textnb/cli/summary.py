@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.evidence import MAX_SHOWN, calibration_words, decision_words, label_words
+from textnb.cli.evidence import (
+    MAX_SHOWN,
+    calibration_words,
+    decision_words,
+    label_summary,
+    label_words,
+)
 from textnb.cli.inputs import size_words
 from textnb.cli.words import as_option
 from textnb.errors import quantity
@@ -53,7 +59,7 @@ def lines_of(result: Any) -> Iterator[str]:
                 yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
                        "column errors")
         case Trained():
-            yield from training_lines(result, _IN_JOBS)
+            yield from training_lines(result)
         case Validated():
             yield from evaluation_lines(result.result)
             yield from validation_lines(result)
@@ -76,7 +82,7 @@ def lines_of(result: Any) -> Iterator[str]:
             yield f"{last}, {'' if result.is_verified else 'not '}verified"
 
 
-def training_lines(result: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]:
+def training_lines(result: Trained) -> Iterator[str]:
     """The choices that training a model made; the last line is its size."""
     model, learned = result.model, ""
     if text_columns(model) is None:
@@ -92,14 +98,14 @@ def training_lines(result: Trained, max_shown: int = MAX_SHOWN) -> Iterator[str]
     if model.learned.n_iter is not None:
         learned += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:
-        learned += (f", temperature {model.calibration.temperature:.3g} (chosen on "
-                    f"{quantity(model.calibration.documents, 'held-out document')})")
+        learned += f", calibrated: {calibration_words(model.calibration)}"
     if result.without_threshold is not None:
         why = result.without_threshold.message(
             lambda setting: as_option(setting, f"--{setting.name.replace('_', '-')}", True))
         yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
     elif model.decision is not None:
-        yield from threshold_lines(model, max_shown)
+        yield from ([label_summary(model.decision)] if model.is_multilabel else
+                    threshold_lines(model))
     yield size_words(model) + learned
 
 

@@ -15,6 +15,7 @@ from textnb.cli.inputs import (
     ModelFile,
     Quiet,
     Results,
+    first_of,
     open_input_for,
     unit_of,
     work_on,
@@ -69,7 +70,7 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
                             f"answered by {classifier.model.without_terms}")
     if evaluation.unknown_labels:
         note("note: the model does not know the labels "
-             f"{', '.join(map(repr, evaluation.unknown_labels))}; their rows count as errors")
+             f"{first_of(list(map(repr, evaluation.unknown_labels)))}; their rows count as errors")
     if isinstance(evaluation, Evaluation) and evaluation.impossible:
         note(f"note: {quantity(evaluation.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")

@@ -108,9 +108,9 @@ def train(
     note(f"{size} -> {output.output}")
     if learning.spam_class is None and is_mail(rows.input, rows.format) and (
             SPAM not in classes_of(trained.model)):
-        note(f"note: no class is called {SPAM}, which textnb filter looks for: name one with its "
-             f"--spam-class, or train with --classes '{SPAM}=PATTERN,...' and the like, which name "
-             f"classes by patterns of {first_of(list(map(str, classes_of(trained.model))))}")
+        note(f"note: no class is called {SPAM}, which textnb filter looks for. Name one of "
+             f"{first_of(list(map(str, classes_of(trained.model))))} with its --spam-class, or "
+             f"train with --classes '{SPAM}=PATTERN,...', whose patterns match these names")
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.leaves_out and training.is_texts:

@@ -17,7 +17,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_thresholds import cheapest_threshold, f1_thresholds
-from textnb.errors import DataError, ParameterError, TextnbWarning
+from textnb.errors import DataError, ParameterError, TextnbWarning, quantity
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed, upper_bound
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut, check_held_out
@@ -27,7 +27,6 @@ from textnb.evaluation.threshold_search import (
     lowest_threshold_of_precision,
     lowest_threshold_of_rate,
     shown_instead,
-    shown_instead_words,
     threshold_above,
 )
 from textnb.learning.fitted import Fitted
@@ -37,8 +36,9 @@ from textnb.runtime.caller import warn_caller
 # A computed bound may differ in its last bits from the limit that it is compared with.
 _ROUNDING = 1e-9
 _LOWEST = -1e300
-# Classes without a threshold of which a warning says what could be shown.
-_MAX_NAMED = 10
+# Of the classes without a threshold: those that a warning names, and those of which the evidence
+# says what could be shown.
+_MAX_NAMED, _MAX_EXPLAINED = 5, 10
 
 
 def choose_threshold(
@@ -185,7 +185,8 @@ def choose_class_thresholds(
     Returns
     -------
     Decision
-        A class whose precision can't be shown has the threshold inf and is never the answer.
+        A class whose precision can't be shown has the threshold inf and is never the answer. What
+        can be shown of it is in ``evidence`` (for the first ten such classes).
 
     Raises
     ------
@@ -195,7 +196,8 @@ def choose_class_thresholds(
 
     Notes
     -----
-    A warning names the classes that are never the answer.
+    A warning says how many classes are never the answer, and names some. A row for which such a
+    class is the most probable is "unsure".
 
     Of lists of labels, each label's documents are ordered by its score, and the guarantee is for
     each label by itself; ``at_least`` gives labels that do not pass their thresholds, and which
@@ -345,14 +347,18 @@ def _of_precision(
         entries.append(entry)
         if entry["threshold"] is None:
             never.append(repr(label))
-            if len(never) <= _MAX_NAMED:
+            if len(never) <= _MAX_EXPLAINED:
                 entry["shown"] = shown_instead(label, own, right, precision, confidence, floor)
-                never[-1] += f" ({shown_instead_words(entry['shown'], precision)})"
     if never:
-        what = "labels are never predicted" if of_lists else "classes are never given"
-        more = f" and {len(never) - _MAX_NAMED:,} more" if len(never) > _MAX_NAMED else ""
-        warn_caller(f"these {what}, as a precision of {precision:g} can't be shown: "
-                    f"{', '.join(never[:_MAX_NAMED])}{more}", TextnbWarning)
+        left = len(never) - _MAX_NAMED
+        names = ", ".join(never[:_MAX_NAMED]) + (
+            f" and {quantity(left, 'other')}" if left > 0 else "")
+        warn_caller(
+            f"a precision of {precision:g} can't be shown for {len(never):,} of "
+            f"{quantity(len(entries), 'label' if of_lists else 'class')}: {names}. "
+            + ("These labels are never predicted" if of_lists else
+               "These classes are never given: a row that would get one is \"unsure\""),
+            TextnbWarning)
     return ({entry["label"]: math.inf if entry["threshold"] is None else entry["threshold"]
              for entry in entries}, {"labels" if of_lists else "classes": entries})
 

@@ -142,11 +142,11 @@ def shown_instead_words(shown: Mapping[str, Any], min_precision: float) -> str:
     --------
     >>> shown_instead_words(
     ...     {"precision": 0.96, "answered": 500, "correct": 494, "times": 2}, 0.97)
-    '0.96 can be, of its 500 surest answers (494 right); 0.97 would take 2 times as many rows'
+    '0.96 can be (494 of its 500 answers are right); 0.97 would take 2 times as many rows'
     """
     less = ("no lower one from 0.5 on can be either" if shown["precision"] is None
-            else f"{shown['precision']:g} can be, of its "
-                 f"{quantity(shown['answered'], 'surest answer')} ({shown['correct']:,} right)")
+            else f"{shown['precision']:g} can be ({shown['correct']:,} of its "
+                 f"{quantity(shown['answered'], 'answer', 'is', 'are')} right)")
     more = ("no number of rows like these would do" if shown["times"] is None
             else f"{min_precision:g} would take {shown['times']} times as many rows")
     return f"{less}; {more}"

@@ -84,7 +84,7 @@ def since_fit_words(documents: int) -> str:
     """A note on documents that a model's weights do not include, as they are of an earlier fit."""
     were = "1 document was" if documents == 1 else f"{documents:,} documents were"
     return (f"the model's weights are those of its last fit: {were} learned or forgotten since, "
-            "and no answer knows that. Fit it again with: textnb train")
+            "and do not change its answers. Fit it again with: textnb train")
 
 
 class Judging(Value):

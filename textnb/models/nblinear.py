@@ -122,7 +122,7 @@ class NBLinear(TfidfModel):
     tol: float = setting(1e-2, "End at this tolerance.", is_common=False, range=ABOVE_0)
     max_iter: int = setting(100, "Most Newton steps.", is_common=False, range=WHOLE_ABOVE_0)
     held_out: float = setting(
-        0.2, "Share of the documents on which the temperature of probabilities is chosen; 0 for "
+        0.2, "Share of the documents on which the calibration of probabilities is chosen; 0 for "
              "none, in half the time.", is_common=False, range=between(0, 0.5))
 
     @property

@@ -53,7 +53,7 @@ def blank_words(rows: int, all_rows: int, consequence: str) -> str:
         f"(null, empty or white space alone): {consequence}")
 
 
-LEARNED_BLANK = "learned in the shares of the classes, without terms"
+LEARNED_BLANK = "they count only in the shares of the classes"
 
 
 class BlankTexts:

@@ -138,7 +138,7 @@ class LearnOptions:
         "owner may read the file.", metavar="N", range=_SAMPLE)
     false_positives: float | None = setting(
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "
-        "spam (nblinear, two classes); 0 for none.  "
+        "spam, or as little as the rows can show (nblinear, two classes); 0 for none.  "
         f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
     confidence: float = setting(0.95, "Confidence of the guarantee of --false-positives.",
                                 under="set")
