@@ -115,6 +115,25 @@ def test_of_many_classes_the_pairs_confused_most_are_shown(run, folder, classes)
     assert len(json_of(run, "test", "m.textnb", "rows.parquet")["confusion"]) == classes
 
 
+@pytest.mark.parametrize(("columns", "is_matrix"), [(40, False), (80, False), (120, True)])
+def test_no_label_and_no_heading_is_cut_short(run, folder, monkeypatch, columns, is_matrix):
+    names = ["comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware", "talk.politics.mideast"]
+    rows = pl.DataFrame({"text": ["one", "two", "six", "two"], "label": [*names, names[0]]})
+    TextClassifier().fit(rows[:3]).save("m.textnb")
+    rows.write_parquet("rows.parquet")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = run("test", "m.textnb", "rows.parquet", "-q").checked().out
+    assert max(map(len, shown.splitlines()[:-1])) <= columns
+    assert ("documents by label" in shown, "confusions" in shown) == (is_matrix, not is_matrix)
+    assert "…" not in shown
+    # Where a label is folded, its parts are put together again.
+    measures, confusions = (["".join(row[place] for row in cells(part)) for place in (0, 1)]
+                            for part in shown.split("documents by" if is_matrix else "confusions"))
+    assert all(name in measures[0] for name in [*names, "class"])
+    assert "precision" in measures[1]
+    assert is_matrix or names[0] in confusions[0]
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_null_label_is_named_with_its_row(run, folder, trained, ending):
     # In a later batch of rows.

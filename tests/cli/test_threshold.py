@@ -186,6 +186,19 @@ def test_what_is_no_log_odds_is_called_a_margin(run, folder, estimator, words):
     assert ("no log-probabilities" in card) is (words == "margin is")
 
 
+def test_numbers_for_people_have_four_digits(run, folder):
+    rows = pl.DataFrame({"text": ["good film", "bad film"] * 6, "label": ["pos", "neg"] * 6})
+    model = TextClassifier(MultinomialNB(l=0.123456789, class_weight={"pos": 1.23456, "neg": 2.0}))
+    model.fit(rows).set_calibration(Calibration(1.0123456, documents=12345)).save("m.textnb")
+    card = " ".join(run("describe", "m.textnb").checked().out.split())
+    assert "class_weight={'pos': 1.235, 'neg': 2.0}, fit_prior=True, l=0.1235 " in card
+    assert "temperature=1.012, " in card
+    assert "documents=12345, " in card
+    exact = run("describe", "m.textnb", "--format", "json").checked().out
+    assert '"temperature": 1.0123456' in exact
+    assert '"l": 0.123456789' in exact
+
+
 @pytest.mark.parametrize(("number", "noted"), [(200, True), (230, False), (299, False)])
 def test_rows_of_which_a_part_looks_learned_are_noted(number, noted, capsys):
     console.stderr.cache_clear()

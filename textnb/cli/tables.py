@@ -18,23 +18,38 @@ if TYPE_CHECKING:
     from textnb.evaluation.labels import LabelEvaluation
     from textnb.evaluation.metrics import Evaluation
 
-# A confusion matrix of more classes is wider than a screen; --format json has it whole.
+# A confusion matrix of more classes is hard to read, and a list of more is long; --format json has
+# them whole.
 _WIDEST = 12
 _MIN_WIDTH = 40
 
 
 def show(table: Table) -> None:
+    # A label or a heading that is cut short is useless: its rest goes to the next line.
+    for column in table.columns:
+        column.overflow = "fold"
+    try:
+        _console().print(table)
+    except SystemExit:
+        # Rich raises SystemExit for a closed pipe.
+        raise BrokenPipeError from None
+
+
+def _console() -> Console:
     console = Console(file=sys.stdout, highlight=False)
     # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
     # In fewer columns a table would be only borders.
     console.width = max(console.width, _MIN_WIDTH)
-    try:
-        console.print(table)
-    except SystemExit:
-        # Rich raises SystemExit for a closed pipe.
-        raise BrokenPipeError from None
+    return console
+
+
+def _is_wide(table: Table) -> bool:
+    """Whether some cells must be folded."""
+    console = _console()
+    unlimited = console.options.update(width=sys.maxsize)
+    return console.measure(table, options=unlimited).maximum > console.width
 
 
 def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
@@ -67,18 +82,22 @@ def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
         return
     show(frame_table(result.per_class))
     names = [str(name) for name in result.per_class["class"]]
-    if len(names) <= _WIDEST:
-        table = Table(title="documents by label (rows) and prediction (columns)",
-                      title_justify="left")
-        table.add_column("")
-        impossible = ["(impossible)"] if result.impossible else []
-        for name in [*names, *impossible]:
-            table.add_column(_text(name), justify="right")
-        for name, row in zip(names, result.confusion.tolist(), strict=True):
-            table.add_row(_text(name), *map(str, row if impossible else row[:-1]))
-        show(table)
-    else:
+    if len(names) > _WIDEST or _is_wide(table := _matrix(result, names)):
         _show_confusions(result, names)
+    else:
+        show(table)
+
+
+def _matrix(result: Evaluation, names: list[str]) -> Table:
+    """The confusion matrix."""
+    table = Table(title="documents by label (rows) and prediction (columns)", title_justify="left")
+    table.add_column("")
+    impossible = ["(impossible)"] if result.impossible else []
+    for name in [*names, *impossible]:
+        table.add_column(_text(name), justify="right")
+    for name, row in zip(names, result.confusion.tolist(), strict=True):
+        table.add_row(_text(name), *map(str, row if impossible else row[:-1]))
+    return table
 
 
 def _show_labels(result: LabelEvaluation) -> None:
@@ -91,7 +110,7 @@ def _show_labels(result: LabelEvaluation) -> None:
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
-    """Show the most frequent confusions, if the whole matrix is wider than a screen."""
+    """Show the most frequent confusions, if the whole matrix is too large or too wide."""
     counts = result.confusion.tolist()
     wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
     if not wrong:
@@ -99,8 +118,8 @@ def _show_confusions(result: Evaluation, names: list[str]) -> None:
     table = Table(title=f"most frequent confusions of {quantity(len(names), 'class')} "
                   "(--format json has all)",
                   title_justify="left")
-    for name in ("label", "predicted", "documents", "of the label"):
-        table.add_column(name, justify="right" if name in ("documents", "of the label") else "left")
+    for name in ("label", "predicted", "documents", "of label"):
+        table.add_column(name, justify="right" if name in ("documents", "of label") else "left")
     answers = [*names, "(impossible)"]
     for n, i, j in sorted(wrong, key=lambda cell: (-cell[0], cell[1], cell[2]))[:_WIDEST]:
         table.add_row(_text(names[i]), _text(answers[j]), f"{n:,}", f"{n / sum(counts[i]):.1%}")
@@ -146,9 +165,8 @@ def show_description(card: dict[str, Any]) -> None:
     logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
     unit = "log-odds" if logs else "margin"
     lines = Table(show_header=False, box=None, pad_edge=False)
-    # A long value continues on the next line: a setting that is cut short is useless.
     for _ in range(2):
-        lines.add_column(overflow="fold")
+        lines.add_column()
     for name, value in card.items():
         if name == "decision" and value is not None:
             decision = Decision.from_dict(value)
@@ -170,8 +188,18 @@ def show_description(card: dict[str, Any]) -> None:
 
 
 def _as_words(value: Any) -> str:
+    value = _rounded(value)
     if isinstance(value, dict):
         return ", ".join(f"{name}={item!r}" for name, item in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:,}" if type(value) is int else str(value)
+
+
+def _rounded(value: Any) -> Any:
+    """A value whose numbers have four significant digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [*map(_rounded, value)]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
