@@ -70,6 +70,15 @@ def test_answers_are_written_only_where_each_row_has_one(run, validate, words):
     assert not Path("a.parquet").exists()
 
 
+def test_answers_are_safe_for_spreadsheets_where_that_is_asked_for(run, validate):
+    ROWS.with_columns(note=pl.lit("=1+1")).write_parquet("rows.parquet")
+    for words, note in (([], "=1+1"), (["--safe-csv"], "'=1+1")):
+        run(*validate, "-o", "answers.csv", *words).checked()
+        assert set(pl.read_csv("answers.csv")["note"]) == {note}
+    assert "is for csv and tsv" in run(*validate, "-o", "a.parquet", "--safe-csv").checked(2).err
+    assert "goes with --output" in run(*validate, "--safe-csv").checked(2).err
+
+
 def test_a_smoothing_path(run, validate):
     path = textnb.smoothing_path(MODEL.fit(ROWS), ROWS, [0.1, 1.0])
     answer = json_of(run, *validate, "--smoothing", "1,0.1")

@@ -128,6 +128,13 @@ def test_it_says_how_a_timed_search_is_repeated_and_why_the_defaults_stay(tune):
     assert "model = TextClassifier(NBLinear()).fit(rows)" in shown
 
 
+@pytest.mark.parametrize(("file", "read"), [
+    ("trials.csv", pl.read_csv), ("trials.NDJSON", pl.read_ndjson), ("trials", pl.read_parquet)])
+def test_the_table_is_in_the_format_of_its_ending(tune, file, read):
+    tune("rows.parquet", "--trials", 2, "--table", file, "-o", "m.textnb", "-q").checked()
+    assert read(file)["trial"].to_list() == [1, 2]
+
+
 @pytest.mark.parametrize(("options", "code", "message"), [
     (["-o", "rows.parquet"], 2, "is also what is read"),
     (["-o", "m.textnb", "--table", "m.textnb"], 2,

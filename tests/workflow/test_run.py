@@ -14,6 +14,7 @@ from tests.workflow.conftest import JOB, Recorder, contents, run
 from textnb import ExportError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
 from textnb.cli.summary import lines_of
+from textnb.runtime.progress import Line, showing
 from textnb.workflow.samples import spam_messages
 
 
@@ -52,6 +53,40 @@ def test_it_is_safe_to_repeat(folder):
     with pytest.raises(SourceError, match=r"it holds 'note\.txt', which no job wrote"):
         run(folder)
     assert (folder / "out" / "note.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("file", "separator"), [("terms.csv", ","), ("terms.TSV", "\t"),
+                                                 ("terms.txt", ",")])
+def test_terms_can_be_opened_in_a_spreadsheet(folder, file, separator):
+    tokens = ["model.tokenizer.pattern='=1.1|\\w{2,}'", f"terms.file={file}"]
+    rows = pl.read_parquet("rows.parquet")
+    rows.with_columns(pl.when(label="spam").then("=1+1 " + pl.col("text")).otherwise(
+        "text").alias("text")).write_parquet("rows.parquet")
+    for safe in ("false", "true"):
+        out = run(folder, *tokens, f"terms.safe_csv={safe}", "terms.k=500")
+        terms = set(pl.read_csv(out / file, separator=separator)["term"])
+        assert ("'=1+1" in terms, "=1+1" in terms) == (safe == "true", safe == "false")
+
+
+def test_terms_are_in_the_format_of_their_files_ending(folder):
+    out = run(folder, "terms.file=terms.parquet")
+    assert set(pl.read_parquet(out / "terms.parquet")["class"]) == {"ham", "spam"}
+
+
+def test_the_size_of_each_step_is_known(folder):
+    phases = []
+
+    class Sizes(Line):
+        def begin(self, phase, size=None, unit="rows", seconds=None):
+            phases.append((phase, None if size is None else size.rows))
+
+    with showing(Sizes()):
+        out = run(folder, "validation.leave_one_out=true", "calibration={}",
+                  "predictions.input=rows.parquet")
+    rows = json_in(out, "run.json")["rows"]
+    learned, all_rows = rows["learned"], pl.read_parquet("rows.parquet").height
+    assert [size for phase, size in phases if phase == "reading"] == [
+        learned, learned, learned, rows["tested"], all_rows]
 
 
 def test_steps_and_their_results_are_heard(folder):

@@ -21,7 +21,7 @@ VERBS = {
     "input": ("train", {"train", "train_where", "test", "test_where", "hold_out"}),
     "validation": ("validate", set[str]()), "calibration": ("calibrate", set[str]()),
     "decision": ("threshold", set[str]()), "test": ("test", {"report"}),
-    "terms": ("top", {"file"}),
+    "terms": ("top", {"file", "safe_csv"}),
     "predictions": ("predict", {"input", "where", "format", "file", "safe_csv"}),
     "exports": ("export", {"file", "verify"})}
 JOB = """

@@ -150,15 +150,21 @@ def check_target(output: str, *inputs: str | None) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Tables:
+class SafeCsv:
+    """Output."""
+
+    safe_csv: bool = option(
+        "Put an apostrophe before each text of a CSV or TSV file that a spreadsheet could take "
+        "for a formula: one that begins with = + - @, a tab or a line break.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Tables(SafeCsv):
     """Output."""
 
     output_format: str | None = option(
         f"{', '.join(OUTPUT_FORMATS[:-1])} or {OUTPUT_FORMATS[-1]}.  "
         "[default: by the output's ending]", metavar="FORMAT")
-    safe_csv: bool = option(
-        "Put an apostrophe before each text of a CSV or TSV file that a spreadsheet could take "
-        "for a formula: one that begins with = + - @, a tab or a line break.", default=False)
 
 
 def open_input(

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class TuneOutput(NewModel, Results):
     """Output."""
 
-    table: str | None = option("Parquet file of all trials to write.", metavar="FILE")
+    table: str | None = option(
+        "File of all trials to write, by its ending; or else Parquet.", metavar="FILE")
 
     def check(self, *inputs: str) -> None:
         """Raise ParameterError or SourceError if a file can't be written."""
@@ -59,7 +60,7 @@ def tune(
     output: TuneOutput,
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
-    from textnb.files.replace import replace_file
+    from textnb.frames import sinks
     from textnb.selection.search import TRIALS
     from textnb.storage.textmodel import save_fitted
     from textnb.workflow.tune import tune
@@ -72,8 +73,8 @@ def tune(
             shown is not None))
     save_fitted(result.fitted, output.output)
     if output.table is not None:
-        with replace_file(output.table) as file:
-            result.trials.write_parquet(file)
+        ending = os.path.splitext(output.table)[1].lower()
+        sinks.write(result.trials.lazy(), output.table, sinks.ENDINGS.get(ending, "parquet"))
     if not output.quiet:
         note_malformed(table)
         note_columns_without_text(table)

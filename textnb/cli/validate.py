@@ -9,6 +9,7 @@ from textnb.cli.inputs import (
     LabelledInput,
     ModelFile,
     QuietResults,
+    SafeCsv,
     check_apart,
     open_input_for,
     work_on,
@@ -19,7 +20,7 @@ from textnb.workflow.options import ValidateOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ValidateOutput(QuietResults):
+class ValidateOutput(SafeCsv, QuietResults):
     """Output."""
 
     output: str | None = option(
@@ -48,8 +49,10 @@ def validate(
     from textnb.workflow.validate import rate_of, validate
 
     options.check()
+    if output.safe_csv and output.output is None:
+        raise ParameterError("--safe-csv goes with --output, which writes texts")
     if output.output is not None:
-        sinks.output_format(output.output, None)
+        sinks.output_format(output.output, None, safe_csv=output.safe_csv)
         for path in (file.model, rows.input):
             check_apart(path, output.output)
         if options.online or options.smoothing is not None or options.time is not None:
@@ -71,8 +74,8 @@ def validate(
              "model has learned, which flatters the result; see textnb duplicates")
     if output.output is not None:
         answers = result.held.predictions().lazy()
-        sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output,
-                    None)
+        sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output, None,
+                    safe_csv=output.safe_csv)
     if output.wrote_json(result.to_dict):
         return
     if isinstance(result, SmoothingPath):

@@ -80,6 +80,16 @@ def _table_name(value: Any) -> Any:
     return value
 
 
+def _safe_csv() -> Any:
+    return setting(False, "Put an apostrophe before each text of a CSV file that a spreadsheet "
+                          "could take for a formula.")
+
+
+def _check_safe_csv(safe_csv: bool, format: str) -> None:
+    if safe_csv and format not in SEPARATORS:
+        raise ParameterError.naming("{safe_csv} is for .csv and .tsv files")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Input(LabelledOptions):
     """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
@@ -105,7 +115,16 @@ class Test(TestOptions):
 class Terms(TermsOptions):
     """The k most distinctive terms of each class."""
 
-    file: FileName = setting("terms.csv", "File to write.")
+    file: FileName = setting("terms.csv", "File to write, by its ending; or else CSV.")
+    safe_csv: bool = _safe_csv()
+
+    @property
+    def file_format(self) -> str:
+        return ENDINGS.get(Path(self.file).suffix.lower(), "csv")
+
+    def check(self) -> None:
+        """Raises ParameterError if the file is not for spreadsheets, and ``safe_csv`` is set."""
+        _check_safe_csv(self.safe_csv, self.file_format)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -117,15 +136,14 @@ class Predictions(PredictOptions):
     format: str | None = setting(None, "Format of the input, if its name does not tell.")
     file: TableName = setting("predictions.parquet", "File to write, by its ending.")
     probability: bool = setting(True, "Add the probability of the predicted class.")
-    safe_csv: bool = setting(False, "Put an apostrophe before each text of a CSV file that a "
-                             "spreadsheet could take for a formula.")
+    safe_csv: bool = _safe_csv()
 
     def check(self) -> None:
         """Raises ParameterError if the file can't hold the answers."""
-        if self.safe_csv and ENDINGS[Path(self.file).suffix.lower()] not in SEPARATORS:
-            raise ParameterError.naming("{safe_csv} is for .csv and .tsv files")
+        format = ENDINGS[Path(self.file).suffix.lower()]
+        _check_safe_csv(self.safe_csv, format)
         nested = [name for name in ("scores", "explain", "top") if getattr(self, name)]
-        if nested and ENDINGS[Path(self.file).suffix.lower()] in SEPARATORS:
+        if nested and format in SEPARATORS:
             raise ParameterError(f"{self.file} can't hold the lists of {nested[0]}: name a "
                                  ".parquet or .ndjson file")
 
@@ -190,9 +208,10 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     Raises
     ------
     ParameterError
-        If a key is unknown or its value is not what is expected; the key is named, and its line.
+        If the file is not TOML, a key is unknown or its value is not what is expected; the key is
+        named, and its line.
     SourceError
-        If the file can't be read, or is not TOML.
+        If the file can't be read.
     """
     table = read_toml(path, settings)
     table.tables = _tables()

@@ -17,9 +17,11 @@ from textnb.frames.batches import Progress
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
+from textnb.frames.sinks import write
 from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import to_json_value
 from textnb.runtime import __version__
+from textnb.runtime.progress import Size, line
 from textnb.scoring import texts
 from textnb.workflow.decide import (
     Calibrated,
@@ -105,6 +107,7 @@ class _Work:
         """Scores of the training rows by models that have not learned them; made once."""
         way = "folds" if self.model.is_multilabel else scored
         if way not in self._scores:
+            _begin_reading(Size(self.rows.learned))
             self._scores[way] = scores_of(
                 self.model, self.train, way, self.job.validation, advance)
         return self._scores[way]
@@ -184,10 +187,16 @@ def _record_of_job(job: Job) -> Any:
     return settings
 
 
+def _begin_reading(size: Size | None) -> None:
+    """Tell the line that is shown how many rows the step reads, if that is known."""
+    line().begin("reading", size)
+
+
 def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
     if work.job.decision is not None and options.is_for_mail:
         # The threshold is chosen later.
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
+    _begin_reading(Size(work.rows.learned))
     with reading(work.job.input.train):
         trained = train(options, work.train, advance)
     work.model = trained.model
@@ -195,6 +204,7 @@ def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
 
 
 def _validate(work: _Work, options: ValidateOptions, advance: Progress) -> Any:
+    _begin_reading(Size(work.rows.learned))
     validation = validate(work.model, work.train, options, advance)
     work.write("validation.json", validation.to_dict())
     return validation
@@ -219,6 +229,7 @@ def _test(work: _Work, options: TestOptions, advance: Progress) -> Tested:
     save_model(work.model, work.folder / "model.textnb")
     report = None if options.report is None else str(work.folder / options.report)
     learned = work.train if isinstance(work.model, Fitted) and report is not None else None
+    _begin_reading(Size(work.rows.tested))
     tested = evaluate_model(work.model, work.test, replace(options, report=report),
                             learned=learned, with_probabilities=True, progress=advance)
     work.write("metrics.json", tested.to_dict())
@@ -226,16 +237,19 @@ def _test(work: _Work, options: TestOptions, advance: Progress) -> Tested:
 
 
 def _list_terms(work: _Work, options: Terms, advance: Progress) -> None:
-    texts.top(work.model, options.k).write_csv(work.folder / options.file)
+    write(texts.top(work.model, options.k).lazy(), str(work.folder / options.file),
+          options.file_format, safe_csv=options.safe_csv)
 
 
 def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
     source = str(work.folder / options.file)
     with rows_to_predict(work.job) as rows:
         if rows is not None:
+            _begin_reading(rows.size())
             return predict(work.model, rows.frame, options, source, None, advance,
                            safe_csv=options.safe_csv)
     with reading(work.job.input.train):
+        _begin_reading(Size(work.rows.tested) if options.where is None else None)
         chosen = rows_where(work.test, options.where, "predictions.where")
         return predict(work.model, chosen, options, source, None, advance,
                            safe_csv=options.safe_csv)
