@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from tests.workflow.conftest import JOB, check, contents, read, run
 from textnb import (
@@ -21,6 +22,7 @@ from textnb import (
     SourceError,
     TextClassifier,
 )
+from textnb.cli.main import app
 from textnb.workflow.job import read_job
 
 # Keys that are set, and what is said when the file is read.
@@ -31,10 +33,10 @@ IN_THE_FILE = [
     ("model.alpha=1.0", "whose smoothing parameter is l"), ("model.l=-1", "model.l: must be"),
     ("model.lamda=1", "model.lamda: no such key; the keys there are "),
     ("model.ngrams=2", "did you mean 'ngram_range' of [model.tokenizer]?"),
-    ("model.ngram_range=2", "no such key there; it is one of [model.tokenizer]"),
-    ("validation.l=1", "validation.l: no such key there; it is one of [model]"),
-    ("input.label=topic", "input.label: no such key there; it is one of [model]"),
-    ("report={}", "report: no such key there; it is one of [test]"),
+    ("model.ngram_range=2", "no such key there; it belongs in [model.tokenizer]"),
+    ("validation.l=1", "validation.l: no such key there; it belongs in [model]"),
+    ("input.label=topic", "input.label: no such key there; it belongs in [model]"),
+    ("report={}", "report: no such key there; it belongs in [test]"),
     ("decision.class=spam", "decision.class: no such key - did you mean 'positive'?"),
     ("input.trian=x", "input.trian: no such key - did you mean 'train'?; the keys there are"),
     ("inptu.train=x", "inptu: no such key - did you mean 'input'?"),
@@ -50,6 +52,7 @@ IN_THE_FILE = [
     ("model.keep_sample=100", "model.keep_sample: is for models whose weights are learned"),
     ("decision.confidence=2", "decision.confidence: must be a number above 0 and below 1; got 2"),
     ("predictions={safe_csv=true}", "predictions.safe_csv: is for .csv and .tsv files"),
+    ("terms={file='a.parquet', safe_csv=true}", "terms.safe_csv: is for .csv and .tsv files"),
     *((f"decision.costs={costs}", "decision.costs: must be two numbers above 0, ")
       for costs in ("[-1, 0]", "[0, 0]", "[nan, 1]", "[1, inf]", "[1]")),
     *((f"validation.seed={seed}", "validation.seed: must be an int >= 0 and below 2**32; got ")
@@ -124,10 +127,20 @@ def test_every_fault_is_told_at_once_with_its_line(tmp_path):
 @pytest.mark.parametrize("content", [b"output = ", b"\xff\xfe", b"[a]\n[a]"])
 def test_what_is_no_toml(tmp_path, content):
     (tmp_path / "job.toml").write_bytes(content)
-    for path, said in (("job.toml", r"can't read .*job\.toml: it is no TOML"),
-                       ("none.toml", "No such file"), ("", "Is a directory")):
-        with pytest.raises(SourceError, match=said):
+    for path, error, said in (
+            ("job.toml", ParameterError, r"job\.toml: it is not TOML: "),
+            ("none.toml", SourceError, "No such file"), ("", SourceError, "Is a directory")):
+        with pytest.raises(error, match=said):
             read_job(tmp_path / path)
+
+
+@pytest.mark.parametrize(("content", "code"), [
+    ('output = "out', 2), ('output = "out"\ntitle = 1', 2),
+    ('output = "out"\n[input]\ntrain = "none.csv"', 1), (None, 1)])
+def test_the_exit_code_tells_faults_of_the_file_from_those_of_data(tmp_path, content, code):
+    if content is not None:
+        (tmp_path / "job.toml").write_text(content)
+    assert CliRunner().invoke(app, ["run", str(tmp_path / "job.toml")]).exit_code == code
 
 
 @pytest.mark.parametrize("text", [
@@ -177,6 +190,15 @@ OF_ROWS = [
      "no rows to test on: input.test_where = \"label = 'x'\" leaves none of them"),
     (["input.train_where=label = 'x'", "input.test_where=label = 'ham'"], DataError,
      "no rows to learn"),
+    (["input.train=null.parquet"], DataError, r"^input\.train: the label column 'label' is null in "
+     r'3 rows; .* drop them with input\.train_where = "label IS NOT NULL"$'),
+    (["input.test=null.parquet"], DataError, r"^input\.test: .* them with input\.test_where = "),
+    (["input.train=lists.parquet"], DataError, r"^input\.train: lists of the label column 'label' "
+     "hold a null in 2 rows; write lists without nulls"),
+    (["input.test=lists.parquet"], SchemaError, r"^input\.test: .* lists of labels, and that of "
+     r"input\.train holds one label"),
+    (["input.train=whole.parquet", "input.test=rows.parquet"], SchemaError,
+     r"^input\.test: .* holds one label per document, .* that input\.label_separator splits$"),
     (["test.positive=junk"], ParameterError, "test.positive: unknown value 'junk'"),
     (["decision.positive=junk", "decision.costs=[1.0, 1.0]"], ParameterError,
      "decision.positive: unknown value 'junk'"),
@@ -192,6 +214,12 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
     (folder / "semicolons.csv").write_text("text;label\na word;x\n")
     (folder / "mail.what").write_text("text,label\na word,x\n")
     (folder / "tabs.csv").write_text("text\tlabel\na word\tx\n")
+    rows = pl.DataFrame({"text": [f"a word{n}" for n in range(60)], "label": ["x", "y"] * 30})
+    rows.with_columns(pl.concat_list("label")).write_parquet("whole.parquet")
+    rows.with_columns(label=pl.when(pl.int_range(60) > 2).then("label")).write_parquet(
+        "null.parquet")
+    rows.with_columns(label=pl.concat_list(
+        pl.when(pl.int_range(60) > 1).then("label"))).write_parquet("lists.parquet")
     if (settings, error, said) in OF_SOURCES:
         # It is seen before anything is learned.
         with pytest.raises(error, match=said) as info:

@@ -12,7 +12,14 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import DataError, ExportError, ParameterError, SchemaError, SourceError
+from textnb.errors import (
+    DataError,
+    ExportError,
+    ParameterError,
+    SchemaError,
+    SourceError,
+    quantity,
+)
 from textnb.frames.failures import reading
 from textnb.frames.faults import WrongSeparator
 from textnb.frames.sinks import write
@@ -196,11 +203,16 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     ------
     ParameterError
         If a class that the job names is not among the labels, or an option is not for them.
+    SchemaError
+        If the test rows have another kind of labels than those to learn from.
+    DataError
+        If labels are null.
     """
     _check_answer_names(job, rows)
     label, learned = job.model.columns.label, scan_stored(rows.train)
     check_columns(job, learned.collect_schema())
     is_multilabel = isinstance(learned.collect_schema()[label], pl.List)
+    _check_label_columns(job, rows, is_multilabel)
     _check_kind_of_labels(job, is_multilabel)
     labels = pl.col(label).explode() if is_multilabel else pl.col(label)
     known = learned.select(labels.unique()).collect()[label]
@@ -209,6 +221,38 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     for key, positive in _classes_named(job).items():
         if positive is not None and positive not in names:
             raise ParameterError.unknown_choice(key, positive, map(str, names))
+
+
+def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
+    """Check the labels of both files; these have other numbers of rows, so none is named."""
+    label, settings = job.model.columns.label, job.input
+    test = "input.train" if settings.test is None else "input.test"
+    for key, path, where in (
+            ("input.train", rows.train, "train_where"),
+            (test, rows.test, "train_where" if rows.held_out else "test_where")):
+        frame = scan_stored(path)
+        if isinstance(frame.collect_schema()[label], pl.List) != is_multilabel:
+            raise SchemaError(
+                f"{key}: the column {label!r} holds " + (
+                    "one label per document, and that of input.train holds lists of labels: write "
+                    "lists of labels in both, or texts in both that input.label_separator splits"
+                    if is_multilabel else
+                    "lists of labels, and that of input.train holds one label per document: write "
+                    "both alike"))
+        column = pl.col(label)
+        in_lists = (column.list.drop_nulls().list.len() < column.list.len() if is_multilabel
+                    else pl.lit(False))
+        nulls, lists = frame.select(
+            column.is_null().sum(), in_lists.sum().alias("")).collect().row(0)
+        if nulls:
+            raise DataError(
+                f"{key}: the label column {label!r} is null in {quantity(nulls, 'row')}; label "
+                f"them, or drop them with input.{where} = \"{label} IS NOT NULL\"")
+        if lists:
+            raise DataError(
+                f"{key}: lists of the label column {label!r} hold a null in "
+                f"{quantity(lists, 'row')}; write lists without nulls. An empty list says that "
+                "there is no label")
 
 
 def _classes_named(job: Job) -> dict[str, Any]:

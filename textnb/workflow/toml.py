@@ -43,16 +43,17 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
     Raises
     ------
     SourceError
-        If the file can't be read, or is not TOML.
+        If the file can't be read.
     ParameterError
-        If a setting is not ``key=value``, or has no place in the file.
+        If it is not TOML, or a setting is not ``key=value``, or has no place in the file.
     """
     name = hide_secrets(os.fspath(path))
     try:
         text = Path(path).read_bytes().decode("utf-8")
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SourceError.unreadable(name, f"it is no TOML: {first_line(error)}") from None
+        # As any other fault of what it says: bad usage, not bad data.
+        raise ParameterError(f"{name}: it is not TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
     lines, set_keys = _lines_of(text), set()
@@ -165,7 +166,7 @@ class Table:
         if advice:
             self.fault(key, removal_message("it", advice))
         elif name in self.tables:
-            self.fault(key, f"no such key there; it is one of {' and '.join(self.tables[name])}")
+            self.fault(key, f"no such key there; it belongs in {' or '.join(self.tables[name])}")
         else:
             near = _similar(name, {
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
