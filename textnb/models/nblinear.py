@@ -45,7 +45,9 @@ class NBLinear(TfidfModel):
     l : float or array (n_features,)
         Smoothing of the ratios, above 0.
     C : float
-        Inverse of the regularisation's strength, up to 1e10.
+        Inverse of the regularisation's strength; usually 0.03 to 30, which `textnb.tune` tries.
+        Above 10,000 so little of it is left that answers hardly change any more, and the solver
+        takes several times as long or ends with a ConvergenceWarning. At most 1e10.
     loss : {"hinge", "log"}
         Squared hinge, or logistic regression.
     power : float in [0, 2]
@@ -113,7 +115,8 @@ class NBLinear(TfidfModel):
     l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",),
                               range=SMOOTHING_ABOVE_0)
     C: float = setting(
-        1.0, "Inverse strength of regularisation.", is_common=False, range=ABOVE_0)
+        1.0, "Inverse strength of regularisation, usually 0.03 to 30.", is_common=False,
+        range=ABOVE_0)
     loss: str = setting("hinge", "A linear SVM, or logistic regression.",
                         choices=("hinge", "log"), is_common=False)
     power: float = setting(0.5, "Of each term's log-count ratio, by which its feature is "
