@@ -102,7 +102,9 @@ def _matrix(result: Evaluation, names: list[str]) -> Table:
 
 def _show_labels(result: LabelEvaluation) -> None:
     """Measures of labels, those with the most documents first."""
-    show(frame_table(result.labels.sort("documents", descending=True, maintain_order=True)))
+    labels = result.labels.sort("documents", descending=True, maintain_order=True)
+    # Folded between its words.
+    show(frame_table(labels.rename(lambda name: name.replace("_", " "))))
     confused = result.confused.drop_nulls("predicted")
     if confused.height:
         show(frame_table(confused.head(_WIDEST), "missed labels, and wrong ones in their place"
