@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+import operator
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -96,6 +102,47 @@ def test_a_target_is_not_asked_for_what_it_does_not_name(tmp_path, monkeypatch):
     monkeypatch.setattr(type(TARGETS["json"]), "steps", (Presence,))
     with pytest.raises(ExportError, match="json: the feature map's step length is not known there"):
         verify_export(path)
+
+
+# The sentences of a README that a reader of weights executes, on counts and their terms' places.
+EXECUTED = {
+    "Count each token": lambda counts, model: counts,
+    "Put 1 in place of each count above 0,": lambda counts, model: {t: 1.0 for t in counts},
+    "Put 1 + ln(count)": lambda counts, model: {t: 1 + math.log(n) for t, n in counts.items()},
+    "Multiply each by the term's inverse document frequency: `weights` of the step `idf`":
+        lambda counts, model: {t: n * next(
+            step["weights"][t] for step in model["features"]["steps"] if step["step"] == "idf")
+            for t, n in counts.items()},
+    "Divide each by the length of the document": lambda counts, model: {
+        t: n / (math.hypot(*counts.values()) or 1) for t, n in counts.items()},
+    "Multiply each by the weights": lambda counts, model: [
+        sum(n * model["weights"][t][k] for t, n in counts.items())
+        for k in range(len(model["intercept"]))],
+    "Add the intercept": lambda sums, model: [*map(operator.add, sums, model["intercept"])]}
+
+
+@pytest.mark.parametrize("to", ["json", "csv", "npz", "parquet", "liblinear"])
+@pytest.mark.parametrize("name", ["", *MAPS])
+def test_a_readme_says_the_whole_computation(name: str, to: str, tmp_path: Path) -> None:
+    """Executed sentence by sentence, it gives the scores, also of terms that are left out."""
+    labels = ("pos", "neg") if to == "liblinear" else ("pos", "neg", "so")
+    model, path = with_map(MAPS.get(name, ()), labels), tmp_path / "out"
+    positive = "pos" if to == "liblinear" else None
+    export_model(model, path, to, top=4, positive=positive)
+    export_model(model, tmp_path / "model.json", "json", top=4, positive=positive)
+    weights = json.loads((tmp_path / "model.json").read_text())
+    usage = (path / "README.md").read_text().partition("## Use")[2].partition("## What")[0]
+    steps = re.findall(r"^\d\. (.*)", usage, flags=re.M)
+    if to == "liblinear":  # Its engine multiplies and adds.
+        steps += ["Multiply each by the weights", "Add the intercept"]
+    bundle = read(path)
+    for text, expected in zip(bundle.tokens(UNSEEN), bundle.scores(bundle.counts(UNSEEN)),
+                              strict=True):
+        value: Any = Counter(weights["terms"].index(t) for t in text if t in weights["terms"])
+        for step in steps:
+            [execute] = [call for words, call in EXECUTED.items() if step.startswith(words)]
+            value = execute(value, weights)
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_features_are_centered_or_present_and_no_more() -> None:

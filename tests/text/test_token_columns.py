@@ -111,6 +111,17 @@ class TestFiles:
         assert textnb.verify_export(made.path).passed
         assert textnb.verify_export(made.path, LISTS).passed
 
+    @pytest.mark.parametrize(("target", "columns", "message"), [
+        ("polars", "tokens", "Lists of tokens (`List(String)`), of 1 column: `tokens`. A missing "
+                             "one counts as an empty one. `textnb mail --tokens` writes those"),
+        ("polars", ["text", "tokens"], "Texts, and lists of tokens (`List(String)`) in `tokens`, "),
+        ("python", "tokens", "how the model makes them from lists of tokens (`tokens`)"),
+        ("csv", "text", "how the model makes them from texts (`text`)")])
+    def test_a_bundle_says_what_columns_hold(self, target, columns, message, tmp_path):
+        model = TextClassifier(text=columns).fit(LISTS)
+        path = textnb.export_model(model, tmp_path / "bundle", target).path
+        assert message in (path / "README.md").read_text()
+
     @pytest.mark.parametrize("target", ["python", "javascript", "sql-duckdb", "onnx"])
     def test_exports_for_texts_refuse_it_by_name(self, target, model, tmp_path):
         with pytest.raises(ExportError, match=r"token_columns=|is given the tokens"):
@@ -157,6 +168,11 @@ class TestSegmenter:
         with pytest.raises(ParameterError,
                            match=f"trained with segmenter='{self.NAME}'; got builtins.len"):
             textnb.load(path, segmenter=len)
+
+    def test_a_bundle_names_it(self, model, tmp_path):
+        path = textnb.export_model(model, tmp_path / "bundle", "python").path
+        assert (f"The function `{self.NAME}` makes these lists from texts."
+                in (path / "README.md").read_text())
 
     def test_a_name_is_never_imported(self, tmp_path):
         path = tmp_path / "model.textnb"

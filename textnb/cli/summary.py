@@ -221,6 +221,8 @@ def export_lines(
     result: Exported, model: AnyModel, output: str, positive: Any = None
 ) -> Iterator[str]:
     """Lines about an export: its terms, rounding and decision; the last line is its size."""
+    from textnb.export.readme import origin_of_tokens
+    from textnb.learning.fitted import fitted_texts
     from textnb.learning.memory_limit import byte_words
 
     pruned = result.pruned
@@ -239,9 +241,18 @@ def export_lines(
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))
-    if result.why_tokens:
+    texts = fitted_texts(model)
+    lists = [] if texts is None else texts.token_columns
+    if result.why_tokens and texts is not None and lists:
+        origin = origin_of_tokens(texts.settings.tokenizer, lists).replace("`", "")
+        yield (f"note: the model reads lists of tokens ({', '.join(lists)}), so {result.target} "
+               "reads tokens, not texts" + (f": {origin}" if origin else ""))
+    elif result.why_tokens:
         yield f"note: it reads tokens, not texts. {result.why_tokens.partition('; export the')[0]}"
     unit = {"text": "texts", "terms": "tokens", "features": "features"}[result.reads]
+    if result.reads == "text" and texts is not None and lists:
+        unit = ("lists of tokens" if len(lists) == len(texts.columns)
+                else "texts and lists of tokens")
     bundle = f" (and {output}.bundle.zip, which proves it)" if result.single else ""
     weights = quantity(result.weights, "feature" if result.reads == "features" else "term")
     yield (f"{result.target}, scores {unit}: {weights}, {byte_words(result.size)} -> "

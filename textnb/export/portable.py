@@ -245,8 +245,8 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.StopWords():
                 words = replace(words, stop_words=tuple(sorted(stop_tokens(plan))))
             case plans.TokenColumns():
-                raise refusal(f"{step.setting}: such columns are lists of tokens, and this target "
-                              "reads texts")
+                raise refusal(f"{step.setting}: such columns hold lists of tokens, and this target "
+                              "splits texts")
             case plans.Escape(characters=signs):
                 words = replace(words, escaped=signs)
             case plans.NGrams():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from textnb.errors import quantity
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Target
+from textnb.mail.columns import TOKENS
 from textnb.runtime import __version__
+from textnb.text.tokens import Tokenizer
 
 # The first line: by it, an earlier export's README is told from a file of the user.
 MARK = "<!-- Written by textnb with this bundle, and replaced with it. -->\n"
@@ -74,16 +77,39 @@ def _named(values: list[Any]) -> str:
 
 def _input(bundle: Bundle) -> str:
     columns = _named(list(bundle.columns))
+    lists = [] if bundle.tokenizer is None else bundle.token_columns
+    origin = origin_of_tokens(bundle.splitter, lists) if lists else ""
+    origin = origin and f" {origin[0].upper()}{origin[1:]}."
     match bundle.reads:
         case "text":
-            return (f"Texts, of {quantity(len(bundle.columns), 'column')}: {columns}. A missing "
-                    "text counts as an empty one.")
+            kinds = _kinds(bundle).replace("tokens", "tokens (`List(String)`)", 1)
+            return (f"{kinds[0].upper()}{kinds[1:]}, of "
+                    f"{quantity(len(bundle.columns), 'column')}: {columns}. A missing "
+                    f"{'one' if lists else 'text'} counts as an empty one.{origin}")
         case "terms":
             return ("The tokens of each document, known or not, as often as they occur. "
-                    "`tokenizer` in `form.json` says how the model makes them from texts"
-                    f" ({columns}); `tokens` in `golden.parquet` has examples.")
+                    "`tokenizer` in `form.json` says how the model makes them from "
+                    f"{_kinds(bundle)} ({columns}); `tokens` in `golden.parquet` has examples."
+                    f"{origin}")
         case "features":
             return f"{quantity(len(bundle.columns), 'finite number')} per row: {columns}."
+
+
+def _kinds(bundle: Bundle) -> str:
+    """What the text columns hold."""
+    lists = bundle.token_columns
+    if len(lists) == len(bundle.columns):
+        return "lists of tokens"
+    return f"texts, and lists of tokens in {_named(lists)}" if lists else "texts"
+
+
+def origin_of_tokens(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
+    """What makes the lists of tokens in some columns; "" if only the user knows."""
+    if tokenizer.segmenter is not None:
+        return f"the function {code(tokenizer.segmenter)} makes these lists from texts"
+    if TOKENS in columns:
+        return "`textnb mail --tokens` writes those of mail"
+    return ""
 
 
 def _answers(bundle: Bundle) -> str:

@@ -10,12 +10,21 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from textnb.bayes.features import FeatureMap, presence_map
+from textnb.bayes.features import (
+    Center,
+    FeatureMap,
+    Idf,
+    Length,
+    Presence,
+    Sublinear,
+    presence_map,
+    unknown_step,
+)
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
@@ -36,14 +45,22 @@ _MAX_PADDED = 1 << 24
 class _Weights(Target):
     reads = ("terms", "features")
     decides = LISTS
+    # Where a reader finds the intercepts, and the steps of a feature map.
+    places: ClassVar[tuple[str, str]]
 
     def usage(self, bundle: Bundle) -> str:
-        row = ("Multiply each number of a row by the weights of its feature, and add."
-               if bundle.reads == "features" else
-               "Count the tokens of a document, multiply each count by the weights of its term "
-               "(tokens without one count nothing), and add.")
+        row, name = (("row", "feature") if bundle.reads == "features" else ("document", "term"))
+        sums, of = (("them", "") if bundle.positive is not None else
+                    ("them for each label", " of the label") if bundle.is_multilabel else
+                    ("them for each class", " of the class"))
+        steps = [*value_steps(bundle), f"Multiply each by the weights of its {name}, and add "
+                 f"{sums}.", f"Add the intercept{of}."]
+        intercept, features = self.places
         return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
-                f"{self.needs}. {row}")
+                f"{self.needs}; {intercept}"
+                + ("" if bundle.form.features.is_simple else f", and {features}")
+                + f". The scores of a {row}:\n\n"
+                + numbered(steps))
 
 
 class Json(_Weights):
@@ -53,6 +70,7 @@ class Json(_Weights):
     suffix = ".json"
     steps = EVERY
     needs = "a JSON reader"
+    places = "`intercept` has the intercepts", "`features` the steps between counts and weights"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         # A reader that only knows classes must not take labels for them.
@@ -86,6 +104,8 @@ class Csv(_Weights):
     suffix = ".csv"
     steps = EVERY
     needs = "a CSV reader"
+    places = ("the row of the kind `intercept` has the intercepts",
+              "that of the kind `features` the steps between counts and weights, as JSON")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         if any("\0" in term for term in bundle.terms):
@@ -141,6 +161,8 @@ class Npz(_Weights):
     suffix = ".npz"
     steps = EVERY
     needs = "NumPy"
+    places = ("the array `intercept` has the intercepts",
+              "`features` the steps between counts and weights, as the bytes of JSON")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         above = np.nan if bundle.above is None else bundle.above
@@ -182,6 +204,8 @@ class Parquet(_Weights):
     steps = EVERY
     decides = RANKS
     needs = "a Parquet reader"
+    places = ("`intercept` in `form.json` has the intercepts",
+              "`features` there the steps between counts and weights")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write nothing: the bundle's own files are the export."""
@@ -193,6 +217,37 @@ class Parquet(_Weights):
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         return score_rows(names, table.select(columns).to_numpy(), form["intercept"],
                           features_of(form), rows, bundle, None)
+
+
+def value_steps(bundle: Bundle) -> list[str]:
+    """What a reader makes of a row before weights multiply it, for people: a sentence per step."""
+    if bundle.reads == "features":
+        steps, value, others = [], "number", "0 in place of the others"
+    else:
+        steps = ["Count each token of the document. Leave out those that are not among the terms."]
+        value, others = "count", "leave out the others"
+    for step in bundle.form.features.steps:
+        match step:
+            case Presence(above=above):
+                steps.append(f"Put 1 in place of each {value} above {above:g}, and {others}.")
+            case Sublinear():
+                steps.append("Put 1 + ln(count) in place of each count.")
+            case Idf():
+                steps.append("Multiply each by the term's inverse document frequency: `weights` of "
+                             "the step `idf` in `features`, a number per term, in their order.")
+            case Length():
+                steps.append("Divide each by the length of the document: the square root of the "
+                             "sum of all their squares. Where it is 0, leave them as they are.")
+            case Center():
+                pass  # The intercepts are those of numbers that are not centered.
+            case _:
+                raise unknown_step(step, "a description", EVERY)
+    return steps
+
+
+def numbered(steps: Sequence[str]) -> str:
+    """A numbered list in Markdown."""
+    return "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1))
 
 
 def _features_json(bundle: Bundle) -> str | None:

@@ -28,6 +28,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, EngineMissing, Target, TargetAnswers, TargetRows
+from textnb.export.targets.data import numbered, value_steps
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
@@ -75,12 +76,13 @@ class Liblinear(Target):
                                 f"label {' '.join(map(str, order))}"], weights, intercept)
 
     def usage(self, bundle: Bundle) -> str:
+        steps = value_steps(bundle)
+        of_map = "" if bundle.form.features.is_simple else " (`features` is in `form.json`)"
         return (f"    {PROGRAM} rows.svmlight model.model answers\n\n"
                 "A row of `rows.svmlight` is a label that is not used (0), and `index:value` for "
                 "each term or feature that is not 0; the index is its row in `weights.parquet`, "
                 "from 1. A line of `answers` is a class, by its place in `form.json`, from 0."
-                + ("" if bundle.form.features.is_simple else
-                   " Values are mapped as `features` in `form.json` says."))
+                + (f"\n\nThe values of a row{of_map}:\n\n{numbered(steps)}" if steps else ""))
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         program = shutil.which(PROGRAM)
