@@ -28,7 +28,8 @@ copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
 # A name in backticks is a link, where there is such a name.
 default_role = "py:obj"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["scroll.css"]
 # A link to a heading of another page: [text](page.md#heading).
 myst_heading_anchors = 3
 autodoc_typehints = "none"

@@ -88,6 +88,17 @@ def test_mail_is_learned_by_its_recipe(run: Run, box: Path, arguments: list[str]
     assert Path("same.textnb").read_bytes() == Path("m.textnb").read_bytes()
 
 
+@pytest.mark.parametrize(("target", "note", "reads"), [
+    ("python", "note: the model reads lists of tokens (tokens), so python reads tokens, not texts: "
+               "textnb mail --tokens writes those of mail\n", "tokens"),
+    ("polars", "", "lists of tokens")])
+def test_an_export_says_what_makes_tokens(
+    run: Run, model: Path, target: str, note: str, reads: str
+) -> None:
+    ran = run("export", model, "--to", target, "-o", "out").checked()
+    assert ran.err.startswith(f"{note}{target}, scores {reads}: ")
+
+
 @pytest.mark.parametrize("arguments", [
     ["--text", "text"], ["--model", "multinomial"], ["--ngrams", "1,1"], ["--min-df", "1"],
     ["--l", "1"], ["--binary"]])

@@ -55,6 +55,15 @@ def test_the_links_of_a_page_lead_somewhere(path):
     assert broken(path) == []
 
 
+def test_wide_code_and_tables_show_that_they_scroll():
+    conf = (DOCS / "conf.py").read_text("utf-8")
+    [folder] = re.findall(r'^html_static_path = \["(.+)"\]$', conf, flags=re.M)
+    [name] = re.findall(r'^html_css_files = \["(.+)"\]$', conf, flags=re.M)
+    style = (DOCS / folder / name).read_text("utf-8")
+    assert ".highlight pre, .table-wrapper.container {" in style
+    assert "no-repeat local" in style
+
+
 def test_a_link_that_leads_nowhere_is_seen(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# One two\n[a](page.md#one-two) [b](#one) [c](other.md) `[d](e)` [f](https://g)\n"

@@ -1,5 +1,6 @@
 """How tests read the page of a report, and what holds for every page."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -67,7 +68,11 @@ def check_inert(tree):
 
 
 def check_accessible(tree):
-    """What a screen reader needs."""
+    """What a screen reader needs, and a small screen: a shadow where a table or chart scrolls."""
+    [wide] = re.findall(r"^\.chart, \.scroll \{(.*?)\}", tree.css_first("style").text(),
+                        flags=re.M | re.S)
+    assert "overflow-x: auto" in wide
+    assert "no-repeat local" in wide
     assert tree.css_first("html").attributes["lang"] == "en"
     assert tree.css_first("title").text().strip()
     assert [len(tree.css(name)) for name in ("main", "header", "footer", "nav", "h1")] == [1] * 5

@@ -107,7 +107,7 @@ def test_a_target_is_not_asked_for_what_it_does_not_name(tmp_path, monkeypatch):
 # The sentences of a README that a reader of weights executes, on counts and their terms' places.
 EXECUTED = {
     "Count each token": lambda counts, model: counts,
-    "Put 1 in place of each count above 0,": lambda counts, model: {t: 1.0 for t in counts},
+    "Put 1 in place of each count above 0,": lambda counts, model: dict.fromkeys(counts, 1.0),
     "Put 1 + ln(count)": lambda counts, model: {t: 1 + math.log(n) for t, n in counts.items()},
     "Multiply each by the term's inverse document frequency: `weights` of the step `idf`":
         lambda counts, model: {t: n * next(

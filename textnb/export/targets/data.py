@@ -45,7 +45,7 @@ _MAX_PADDED = 1 << 24
 class _Weights(Target):
     reads = ("terms", "features")
     decides = LISTS
-    # Where a reader finds the intercepts, and the steps of a feature map.
+    # Where a reader finds weights and intercepts, and the steps of a feature map.
     places: ClassVar[tuple[str, str]]
 
     def usage(self, bundle: Bundle) -> str:
@@ -57,8 +57,8 @@ class _Weights(Target):
                  f"{sums}.", f"Add the intercept{of}."]
         intercept, features = self.places
         return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
-                f"{self.needs}; {intercept}"
-                + ("" if bundle.form.features.is_simple else f", and {features}")
+                f"{self.needs}: {intercept}"
+                + ("" if bundle.form.features.is_simple else f"; {features}")
                 + f". The scores of a {row}:\n\n"
                 + numbered(steps))
 
@@ -70,7 +70,8 @@ class Json(_Weights):
     suffix = ".json"
     steps = EVERY
     needs = "a JSON reader"
-    places = "`intercept` has the intercepts", "`features` the steps between counts and weights"
+    places = ("`weights` are in the order of `terms`; `intercept` has the intercepts",
+              "`features` has the steps between counts and weights")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         # A reader that only knows classes must not take labels for them.
@@ -104,8 +105,9 @@ class Csv(_Weights):
     suffix = ".csv"
     steps = EVERY
     needs = "a CSV reader"
-    places = ("the row of the kind `intercept` has the intercepts",
-              "that of the kind `features` the steps between counts and weights, as JSON")
+    places = ("a row of the kind `weight` has a name and its weights; that of the kind `intercept` "
+              "has the intercepts",
+              "that of the kind `features` has the steps between counts and weights, as JSON")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         if any("\0" in term for term in bundle.terms):
@@ -161,8 +163,9 @@ class Npz(_Weights):
     suffix = ".npz"
     steps = EVERY
     needs = "NumPy"
-    places = ("the array `intercept` has the intercepts",
-              "`features` the steps between counts and weights, as the bytes of JSON")
+    places = ("`weights` are in the order of `names` (UTF-8 bytes, each up to its place in "
+              "`names_ends`); `intercept` has the intercepts",
+              "`features` has the steps between counts and weights, as the bytes of JSON")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         above = np.nan if bundle.above is None else bundle.above
@@ -204,8 +207,9 @@ class Parquet(_Weights):
     steps = EVERY
     decides = RANKS
     needs = "a Parquet reader"
-    places = ("`intercept` in `form.json` has the intercepts",
-              "`features` there the steps between counts and weights")
+    places = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "
+              "intercepts",
+              "`features` there has the steps between counts and weights")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write nothing: the bundle's own files are the export."""
