@@ -6,8 +6,9 @@ from scipy.special import log_softmax
 from sklearn.metrics import log_loss
 
 import textnb
+from tests.classifier.topics import NEWS, TEST
 from tests.evaluation.documents import by_hand
-from textnb import Calibration, HeldOut, MultinomialNB, TextClassifier, reliability
+from textnb import Calibration, HeldOut, MultinomialNB, NBLinear, TextClassifier, reliability
 from textnb import fit_calibration as fit
 
 
@@ -220,6 +221,23 @@ def test_the_reliability_of_lists_is_that_of_their_most_probable_labels():
     wrong = np.array([0.2, 0.5, 0.25, 0.5, 0.9, 0.1])
     assert result.brier == pytest.approx((wrong ** 2).sum() / 3)
     assert result.log_loss == pytest.approx(documents.log_loss)
+
+
+@pytest.mark.parametrize("estimator", [NBLinear(), MultinomialNB()], ids=str)
+def test_the_reliability_of_calibrated_lists_is_of_the_models_probabilities(estimator):
+    model = TextClassifier(estimator).fit(NEWS)
+    if model.calibration_ is None:
+        model.set_calibration(textnb.calibrate(model, NEWS))
+    held = textnb.held_out(model, TEST)
+    result = reliability(held.calibrated(model.calibration_))
+    # A document without a word is scored too.
+    chances, truth = model.predict_proba(TEST["text"].fill_null("").to_list()), held.actual
+    assert result.brier == pytest.approx(((chances - truth) ** 2).sum(axis=1).mean())
+    best, every = chances.argmax(axis=1), np.arange(len(chances))
+    bins = np.ceil(15 * chances[every, best]).astype(int)
+    gaps = [abs((truth[every, best] - chances[every, best])[bins == n].sum()) for n in set(bins)]
+    assert result.expected_calibration_error == pytest.approx(sum(gaps) / len(chances))
+    assert result.brier < reliability(held).brier
 
 
 # Real documents

@@ -155,8 +155,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
     used = held.take(known)
-    posterior = np.exp(log_sigmoid(used.scores) if of_lists else
-                       log_posterior(used.probability_scores))
+    posterior = np.exp((log_sigmoid if of_lists else log_posterior)(used.probability_scores))
     truth = used.actual if of_lists else used.actual[:, None] == np.arange(len(used.classes))
     best = posterior.argmax(axis=1) if of_lists else used.predicted
     table = _bins(posterior.max(axis=1), truth[np.arange(len(used)), best], bins)
