@@ -193,11 +193,15 @@ def test_a_mistake_of_lists_names_missing_and_superfluous_labels():
         (0, 0, ["grain"], ["money"], ["grain"], ["wheat"]), (2, 2, [], ["odd"], [], [])]
     scores = model.decision_function(rows)
     # Both labels are wrong; "money" is further from its threshold, 0.
+    assert wrong["worst_label"].to_list() == ["money", None]
     assert wrong["margin"].to_list() == [pytest.approx(-scores[0, 2]), None]
-    assert wrong["probability"][0] == pytest.approx(1 / (1 + np.exp(scores[0, 2])))
+    # It is missing, because its probability is low.
+    assert wrong["probability"].to_list() == [
+        pytest.approx(model.predict_proba(["wheat bank"])[0, 2]), None]
     near = mistakes_of(model, rows, within=0.16)
     assert near["row"].to_list() == [0, 1, 2, 3]
     # The nearest label is "corn".
+    assert near["worst_label"].to_list()[1::2] == ["corn", "corn"]
     assert near["margin"].to_list()[1::2] == pytest.approx(abs(scores[[1, 3], 0]).tolist())
 
 

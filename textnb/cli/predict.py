@@ -124,7 +124,7 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
 def mistakes(
     file: ModelFile, rows: LabelledInput, options: MistakesOptions, output: PredictOutput
 ) -> None:
-    """Write the labelled rows that the model misjudges, with its answer and what misled it."""
+    """Write the labelled rows that the model misjudges: number (from 0), answer, what misled it."""
     from textnb.cli import evidence
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.evaluate import mistakes
@@ -134,13 +134,16 @@ def mistakes(
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet) as advance:
-        n, novelty = mistakes(fitted, table.frame, options, target, output.output_format, advance,
-                              safe_csv=output.safe_csv)
+        written, wrong, novelty = mistakes(
+            fitted, table.frame, options, target, output.output_format, advance,
+            safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not fitted.is_multilabel:
         evidence.note_unverified(novelty, output.quiet)
     if not output.quiet:
-        note(f"{quantity(n, 'row')} written" if options.within else quantity(n, "mistake"))
+        note(quantity(wrong, "mistake") + (
+            f"; {quantity(written - wrong, 'row', 'is', 'are')} right by less than "
+            f"{options.within:g}" if options.within else ""))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -5,6 +5,7 @@ All rows are scored by the model as it is, so the result does not depend on thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.settings import is_number
-from textnb.scoring.columns import add_answers, best_class, lists_of
+from textnb.scoring.columns import add_answers, best_class, lists_of, where_possible
 from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import warn_stale
 
@@ -65,16 +66,18 @@ def mistakes(
         - ``row``: the number of the row, counted from 0;
         - ``answer``: the model's answer, null for "unsure"; a list where rows have lists of labels,
           and then also the lists ``missing`` and ``superfluous`` of its wrong labels;
-        - ``probability`` of the answer, calibrated if the model is;
+        - ``probability`` of the answer, calibrated if the model is; of lists, of ``worst_label``;
         - ``margin``: the log-odds of the answer (a difference of scores, for models without
           log-odds) less those of the runner-up, or less its threshold if the model has a decision;
           below 0 for "unsure";
         - ``terms``: those that add most to the score of the wrong answer against that of the label.
 
-        Of lists, probability, margin and terms are of the wrong label whose score is furthest from
-        its threshold, or in a row that is right, of the nearest. A label that the model does not
-        know is a mistake. A row with a null label is selected, so that learning the rows refuses it
-        by name.
+        Of lists, probability, margin and terms are of one label, which is in the column
+        ``worst_label``: the wrong label whose score is furthest from its threshold, or in a row
+        that is right, the label whose score is nearest. Its probability is P(label | text), also
+        where the label is missing: low, then. A label that the model does not know is a mistake;
+        where only such labels are wrong, these four are null or empty. A row with a null label is
+        selected, so that learning the rows refuses it by name.
 
     Raises
     ------
@@ -106,12 +109,17 @@ def mistakes(
 def select_mistakes(
     fitted: Fitted, frame: Any, within: float | None, terms: int,
     progress: Progress | None = None, novelty: NoveltyCount | None = None,
+    selected: Callable[[int, int], None] | None = None,
 ) -> Any:
-    """As `mistakes`, without its warnings; ``novelty`` counts the rows when they are read."""
+    """As `mistakes`, without its warnings.
+
+    When rows are read, ``novelty`` counts them, and ``selected`` is called with the numbers of the
+    rows of a batch that are selected, and of the mistakes among them.
+    """
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
     rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
-    scored = _scored(fitted, rows, _margin(within), terms, progress, novelty)
+    scored = _scored(fitted, rows, _margin(within), terms, progress, novelty, selected)
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
     for name in added:
         if name in rows.collect_schema():
@@ -139,12 +147,13 @@ def _answers(fitted: Fitted) -> dict[str, pl.DataType]:
     lists = fitted.is_multilabel
     return {"answer": fitted.label_type,
             **(dict.fromkeys(("missing", "superfluous"), fitted.label_type) if lists else {}),
+            **({"worst_label": fitted.labels.dtype} if lists else {}),
             "probability": pl.Float64(), "margin": pl.Float64(), "terms": pl.List(pl.String)}
 
 
 def _scored(
     fitted: Fitted, rows: pl.LazyFrame, within: float, terms: int, progress: Progress | None,
-    novelty: NoveltyCount | None = None,
+    novelty: NoveltyCount | None = None, selected: Callable[[int, int], None] | None = None,
 ) -> pl.LazyFrame:
     """All rows, with their answers and whether they are selected; still lazy."""
     columns, step = fitted.columns, rows_at_a_time(len(fitted.classes))
@@ -159,9 +168,12 @@ def _scored(
             codes = codes_of(actual, fitted.labels) if not fitted.is_multilabel else (
                 novelty.codes_of(known_labels(_without_nulls(actual), fitted.labels)))
             novelty.add(counts, codes)
-        parts = [_columns(fitted, counts[at:at + step], judge(
-            fitted, counts[at:at + step], actual[at:at + step]), within, terms)
-            for at in range(0, max(1, batch.height), step)]
+        parts = []
+        for at in range(0, max(1, batch.height), step):
+            judged = judge(fitted, counts[at:at + step], actual[at:at + step])
+            parts.append(_columns(fitted, counts[at:at + step], judged, within, terms))
+            if selected is not None:
+                selected(int(parts[-1][_SELECTED].sum()), int((~judged.right).sum()))
         if progress is not None:
             progress(batch.height)
         return pl.concat(parts)
@@ -254,7 +266,7 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
     place = np.where(wrong.any(axis=1), np.where(wrong, far, -np.inf).argmax(axis=1),
                      far.argmin(axis=1))
     is_chosen = chosen[every, place]
-    posterior = calibrate_scores(fitted, rows, scores)[every, place]
+    chances = np.exp(log_sigmoid(calibrate_scores(fitted, rows, scores)[every, place]))
     none = ~right & ~wrong.any(axis=1)
 
     def lists_of_labels(mask: NDArray[np.bool_]) -> pl.Series:
@@ -265,11 +277,12 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
     toward = is_chosen == wrong[every, place]
     return _Judged(
         right, np.where(none, np.nan, far[every, place]),
-        np.where(none, np.nan, np.exp(log_sigmoid(np.where(is_chosen, posterior, -posterior)))),
+        np.where(none, np.nan, chances),
         np.where(toward & ~none, place, -1), np.where(toward | none, -1, place),
         {"answer": lists_of_labels(chosen),
          "missing": lists_of_labels(wrong & actual).list.set_union(unknown).list.sort(),
-         "superfluous": lists_of_labels(wrong & chosen)})
+         "superfluous": lists_of_labels(wrong & chosen),
+         "worst_label": where_possible(labels.gather(pl.Series(place)), pl.Series(~none))})
 
 
 def _without_nulls(lists: pl.Series) -> pl.Series:

@@ -111,30 +111,28 @@ def evaluate_model(
 def mistakes(
     model: Fitted, frame: pl.LazyFrame, options: MistakesOptions, output: str,
     format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
-) -> tuple[int, Novelty]:
+) -> tuple[int, int, Novelty]:
     """Write the rows that a model misjudges, see `textnb.mistakes`.
 
     Returns
     -------
-    (int, Novelty)
-        The number of these rows, and whether the model has learned all rows.
+    (int, int, Novelty)
+        The number of rows that are written, the number of mistakes among them, and whether the
+        model has learned all rows.
     """
     from textnb.evaluation.mistakes import select_mistakes
     from textnb.frames import sinks
 
-    novelty = NoveltyCount(model)
-    rows = select_mistakes(model, frame, options.within, options.terms, progress, novelty)
-    count = 0
+    novelty, written, wrong = NoveltyCount(model), 0, 0
 
-    def add(places: pl.Series) -> pl.Series:
-        nonlocal count
-        count += len(places)
-        return places
+    def add(selected: int, mistakes: int) -> None:
+        nonlocal written, wrong
+        written, wrong = written + selected, wrong + mistakes
 
-    sinks.write(rows.with_columns(pl.col("row").map_batches(
-        add, return_dtype=pl.Int64, is_elementwise=True)), output, format, safe_csv=safe_csv)
+    rows = select_mistakes(model, frame, options.within, options.terms, progress, novelty, add)
+    sinks.write(rows, output, format, safe_csv=safe_csv)
     novelty.result.warn()
-    return count, novelty.result
+    return written, wrong, novelty.result
 
 
 def drift(
