@@ -49,7 +49,11 @@ def test_the_command_makes_the_same_model_and_prints_how(tune, repeated):
     assert Path("best.textnb").read_bytes() == Path("again.textnb").read_bytes()
     table = pl.read_parquet("trials.parquet")
     assert table.height == 12
-    assert table["best"].any()
+    assert table["best"][0]
+    # The best first, each with its number in the order of the search.
+    assert table.select("documents", "value").equals(
+        table.select("documents", "value").sort("documents", "value", descending=True))
+    assert table["trial"].sort().to_list() == [*range(1, 13)]
     # The command that is shown trains the same weights; a temperature is textnb calibrate's.
     repeated(ran.out, "best.textnb")
     best, made = load("best.textnb"), load("made.textnb")
@@ -73,6 +77,8 @@ def test_the_printed_commands_make_the_model_of_lists_and_its_thresholds(tune, r
     assert repeated(ran.out, "tuned.textnb") == 2
     tuned, made, texts = load("tuned.textnb"), load("made.textnb"), LISTS["text"].to_list()
     assert made.decision_.thresholds == tuned.decision_.thresholds
+    # What the command says is what it does.
+    assert "--scored folds" in ran.out
     assert made.predict(texts) == tuned.predict(texts)
     ran = tune(*words, 1, "--groups", "author", "-o", "grouped.textnb").checked()
     assert "textnb threshold" not in ran.out
@@ -122,7 +128,7 @@ def test_it_says_how_a_timed_search_is_repeated_and_why_the_defaults_stay(tune):
         "noise.parquet")
     shown = tune("noise.parquet", "--trials", 16, "-o", "m.textnb", "--table",
                  "trials.parquet").checked().out
-    best = pl.read_parquet("trials.parquet").filter("best")["settings"][-1]
+    best = pl.read_parquet("trials.parquet")["settings"][0]
     assert f"best of 16 trials: {best}\n" in shown
     assert "which chance can do: the defaults are kept" in shown
     assert "model = TextClassifier(NBLinear()).fit(rows)" in shown

@@ -147,8 +147,9 @@ def test_a_lead_that_chance_can_make_keeps_the_defaults():
     noise = ROWS.with_columns(label=pl.Series(random.choice(["x", "y"], ROWS.height)))
     result = search(noise, trials=16)
     values = result.trials["value"].to_list()
-    assert result.lead.settings == result.trials.filter("best")["settings"][-1] != "nblinear"
-    assert result.lead.value == pytest.approx(max(values) - values[0])
+    assert result.lead.settings == result.trials["settings"][0] != "nblinear"
+    assert result.lead.value == pytest.approx(
+        values[0] - result.trials.filter(pl.col("trial") == 1)["value"].item())
     assert result.lead.low <= 0 < result.lead.value < result.lead.high
     assert result.settings.describe() == "nblinear"
     assert result.estimate is result.default
@@ -171,7 +172,8 @@ def test_settings_that_can_not_be_learned_have_no_value():
     rows = pl.DataFrame({"text": ["a b", "b a", "c d", "d c"] * 10,
                          "label": ["x", "x", "y", "y"] * 10})
     result = search(rows, trials=14)
-    assert result.trials.row(0, named=True)["value"] is None
+    assert result.trials.filter(pl.col("trial") == 1)["value"].item() is None
+    assert result.trials["value"][-1] is None
     assert "pattern" in result.settings.changes()["tokenizer"]
     assert result.estimate.value == 1.0
     assert np.isnan(result.default.value)
@@ -186,10 +188,19 @@ def test_texts_may_be_categories():
 
 
 def test_the_order_of_trials_knows_no_budget():
-    short, long = (search(ROWS, trials=n).trials.drop("seconds") for n in (5, 16))
-    assert short.equals(long.head(5))
-    timed = search(ROWS, seconds=1e-6).trials
-    assert timed.drop("seconds").equals(long.head(timed.height))
+    def in_order(**budget):
+        return search(ROWS, **budget).trials.drop("seconds").sort("trial")
+
+    long = in_order(trials=16)
+    assert in_order(trials=5).equals(long.head(5))
+    timed = in_order(seconds=1e-6)
+    assert timed.equals(long.head(timed.height))
+
+
+def test_the_best_trial_comes_first_also_where_less_is_better():
+    trials = search(ROWS, trials=5, metric="log-loss").trials
+    assert trials["value"].is_sorted()
+    assert trials["trial"].to_list() != [*range(1, 6)]
 
 
 def schedule_of(first, value, trials, seconds=math.inf):

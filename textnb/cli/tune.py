@@ -132,8 +132,8 @@ def _threshold_command(
         return ""
     assert result.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_words(LabelledInput, options), "--scored",
-        "leave-one-out", "--by", result.fitted.decision.evidence["by"]])
+        "textnb", "threshold", output, input, *_words(LabelledInput, options), "--scored", "folds",
+        "--by", result.fitted.decision.evidence["by"]])
 
 
 def _words(group: type, values: Mapping[str, Any]) -> list[str]:

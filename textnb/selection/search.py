@@ -145,10 +145,11 @@ class Tuned:
     default : Estimate
         For `NBLinear` with its defaults, on the same documents.
     trials : DataFrame
-        One row per trial: its ``settings``, the number of ``documents`` in its folds, the ``value``
-        of the metric (null if these settings could not be learned), whether it was the ``best`` so
-        far among trials on all documents, and its ``seconds``. A repeated search gives the same
-        table, apart from ``seconds``.
+        One row per trial, those on most documents first, and of these the best first: the number of
+        the ``trial`` in the order of the search, from 1, its ``settings`` and ``model``, the number
+        of ``documents`` in its folds, the ``value`` of the metric (null if these settings could not
+        be learned), whether it was the ``best`` so far among trials on all documents, and its
+        ``seconds``. A repeated search gives the same table, apart from ``seconds``.
     code : str
         Python that learns the same model without a search, from ``rows``.
     settings : Candidate
@@ -173,7 +174,7 @@ class Tuned:
     untried: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        best = self._best_first().head(_SHOWN)
+        best = self.trials.head(_SHOWN)
         rows = ["  {:>{}}  {:>9,}  {}".format(
             "–" if row["value"] is None else f"{row['value']:.4f}", _WIDTH, row["documents"],
             row["settings"]) for row in best.iter_rows(named=True)]
@@ -187,10 +188,6 @@ class Tuned:
         return (f"{self.settings.describe()}: {self.metric} {self.estimate} on "
                 f"{self.estimate.documents:,} documents that no trial has seen; by default "
                 f"{self.default.value:.4f}; {quantity(self.trials.height, 'trial')}")
-
-    def _best_first(self) -> pl.DataFrame:
-        return self.trials.sort("documents", "value", nulls_last=True, maintain_order=True,
-                                descending=[True, self.metric.gain(1.0) > 0])
 
     def comparison(self) -> str:
         """How many settings were compared with the defaults, on how many rows, and which were not.
@@ -216,10 +213,10 @@ class Tuned:
                 "method": self.method, "code": self.code}
 
     def _repr_html_(self) -> str:
-        best = self._best_first()
         return notebook.box(
             f"Tuned({self._score()})", notebook.note(self.comparison()), notebook.table(
-                best.columns, best.head(notebook.ROWS).rows(), "Trials, best first", best.height))
+                self.trials.columns, self.trials.head(notebook.ROWS).rows(), "Trials, best first",
+                self.trials.height))
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +341,7 @@ def _run_trials(
     judge: Trials, first: list[Candidate], columns: int, trials: int | None,
     seconds: float | None, seed: int, progress: Advance | None,
 ) -> tuple[_Judged, pl.DataFrame, _Judged]:
-    """Judge settings until the budget is spent: the best, the table of trials, the defaults."""
+    """Judge settings until the budget is spent: the best, the table of `Tuned`, the defaults."""
     budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
     top = len(judge.rungs) - 1
@@ -387,7 +384,10 @@ def _run_trials(
     if best is None or default is None:
         raise ParameterError("no settings could be learned from these rows, whose texts are in "
                              f"{', '.join(judge.text)}: {judge.failure}")
-    return best, pl.DataFrame(log, schema=_SCHEMA), default
+    table = pl.DataFrame(log, schema=_SCHEMA).sort(
+        "documents", "value", nulls_last=True, maintain_order=True,
+        descending=[True, judge.metric.gain(1.0) > 0])
+    return best, table, default
 
 
 def _schedule(
