@@ -4,6 +4,7 @@ The fixture ``page`` checks of every page here that it is inert and accessible.
 """
 
 import datetime
+import re
 import sys
 
 import numpy as np
@@ -15,7 +16,15 @@ from tests.classifier.topics import NEWS, TEST, TOPICS
 from tests.cli.conftest import files_in
 from tests.evaluation import report_page
 from tests.evaluation.report_page import FILMS, joined, parsed, rows_of, text_of, tiles_of
-from textnb import Calibration, Decision, MultinomialNB, ParameterError, TextClassifier
+from textnb import (
+    Calibration,
+    ComplementNB,
+    Decision,
+    MultinomialNB,
+    NBLinear,
+    ParameterError,
+    TextClassifier,
+)
 from textnb.errors import DataError, SourceError
 from textnb.report import cards, charts, data
 from textnb.runtime.display import number
@@ -238,6 +247,38 @@ def test_what_many_terms_add_is_a_sentence_and_no_bar(page):
     assert len(tree.css("#mistakes .bars tbody tr")) == 6
     assert text_of(tree, "#mistakes details .note") == [
         "24 other terms add 1.15, the prior and absent terms 0.00."]
+
+
+def test_a_mistake_is_explained_against_its_label(page):
+    train = pl.DataFrame({"text": ["aa aa", "bb", "cc"], "label": ["x", "y", "z"]})
+    test = pl.DataFrame({"text": ["aa aa bb", "cc aa"], "label": ["z", "z"]})
+    model = TextClassifier().fit(train)
+    assert model.explain("aa aa bb")["runner_up"][0] == "y"
+    tree = page(model, test)
+    assert text_of(tree, "#mistakes h3") == ["Row 0: x instead of z"]
+    assert "The terms that decided it, against z" in joined(tree, "#mistakes details")
+    bars = [[cell.text(strip=True) for cell in row.css("th, td")]
+            for row in tree.css("#mistakes .bars tbody tr")]
+    # P(aa | x) = 3/5, P(bb | x) = 1/5, and both are 1/4 of z.
+    assert bars == [["aa", "2", number(2 * np.log(12 / 5), 2)],
+                    ["bb", "1", number(np.log(4 / 5), 2)]]
+
+
+def test_thresholds_on_margins_are_no_log_odds(page):
+    model = TextClassifier(ComplementNB()).fit(report_page.GOOD_OR_BAD)
+    model.set_decision(Decision({"neg": 0.5, "pos": 0.5}, positive="pos"))
+    tree = page(model, report_page.TO_DECIDE)
+    table = "By label, with the model's thresholds"
+    assert [row[1:3] for row in rows_of(tree, table)] == [["0.50", "–"]] * 2
+    assert "log-odds" not in joined(tree, "#decision table") + joined(tree, "#curves table")
+
+
+def test_a_linear_model_has_an_intercept(page):
+    train = pl.DataFrame({"text": ["good", "good film", "bad", "bad plot"] * 5,
+                          "label": ["pos", "pos", "neg", "neg"] * 5})
+    tree = page(TextClassifier(NBLinear()).fit(train), pl.DataFrame(
+        {"text": ["good", "bad"], "label": ["neg", "neg"]}))
+    assert re.match("The intercept adds [^a-z]*\\.$", text_of(tree, "#mistakes details .note")[0])
 
 
 # Shapes of data

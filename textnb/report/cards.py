@@ -15,6 +15,7 @@ from textnb.errors import quantity
 from textnb.report.data import MAX_LABELS, Scored, histogram, rows_at, wrong_answers
 from textnb.runtime.charts import INK, MUTED, RIGHT, WRONG
 from textnb.runtime.display import names_of, number, percent, shorten, visible
+from textnb.scoring.texts import explanation_against
 
 # Terms are shown with their weights for at most six labels; for more, only their names.
 _WITH_WEIGHTS = 6
@@ -183,18 +184,17 @@ def _mistake(
     model, [(k, log_odds)] = scored.model, answers
     sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
             if scored.has_probabilities else f"margin {number(log_odds, 1)}")
-    own, other = names_of([scored.classes[k]]), names_of([scored.classes[scored.held.actual[row]]])
-    mistake = Mistake(f"{row:,}", own, "instead of", other[0], sure, [_features(columns)])
+    label = scored.classes[scored.held.actual[row]]
+    own, [other] = names_of([scored.classes[k]]), names_of([label])
+    mistake = Mistake(f"{row:,}", own, "instead of", other, sure, [_features(columns)])
     if not isinstance(model, TextClassifier):
         return mistake
     difference = scored.estimator.difference_name
     of = f"{difference} of the answer" + (
         ", base e, not calibrated" if difference == "log-odds" else "")
-    table = model.explain(dict(columns), _EXPLAINED)
-    runner_up = table["runner_up"][0]
-    against = "" if runner_up is None else f", against {names_of([runner_up])[0]}"
+    table = explanation_against(model.fitted_, dict(columns), _EXPLAINED, label)
     return _explained(scored, mistake, columns, [
-        _reason(table, f"The terms that decided it{against}", of)])
+        _reason(scored, table, f"The terms that decided it, against {other}", of)])
 
 
 def _list_mistake(
@@ -213,7 +213,7 @@ def _list_mistake(
     for label, name in zip(labels[:_LABELS], names, strict=False):
         table = scored.model.explain(dict(columns), _EXPLAINED, [label])
         reasons.append(_reason(
-            table, f"“{name}”: score {number(table['score'][0], 2)}, threshold "
+            scored, table, f"“{name}”: score {number(table['score'][0], 2)}, threshold "
             f"{number(table['threshold'][0], 2)}", f"score of “{name}”, not calibrated"))
     return _explained(scored, mistake, columns, reasons)
 
@@ -229,14 +229,18 @@ def _explained(
         f"{scored.estimator.without_terms}.")
 
 
-def _reason(table: pl.DataFrame, title: str, of: str) -> Reason:
+def _reason(scored: Scored, table: pl.DataFrame, title: str, of: str) -> Reason:
     """The terms of an explanation as bars, and a sentence about all else: it may be far larger."""
     bars = bars_of([{"name": shown_term(row["term"]), "count": row["count"],
                      "value": row["contribution"]} for row in table.filter(part="term").to_dicts()])
     rest = [f"{quantity(count, 'other term')} add{'s' if count == 1 else ''} {number(value, 2)}"
             for count, value in table.filter(part="other terms").select(
                 "count", "contribution").iter_rows()]
-    rest += [f"the prior and absent terms {'' if rest else 'add '}{number(value, 2)}"
+    # That of naive Bayes is made of these.
+    base, verb = ("the prior and absent terms", "add") if (
+        scored.estimator.from_counts and scored.estimator.scores_are_log_probabilities) else (
+        "the intercept", "adds")
+    rest += [f"{base} {'' if rest else f'{verb} '}{number(value, 2)}"
              for value in table.filter(part="intercept")["contribution"]]
     sentence = ", ".join(rest)
     return Reason(title, f"What each term added to the {of}", bars,

@@ -127,6 +127,11 @@ class Scored:
         """
         return self.calibration is not None or bool(self.estimator.scores_are_log_probabilities)
 
+    @property
+    def difference_name(self) -> str:
+        """The name of the values that thresholds of classes are compared with."""
+        return "log-odds" if self.has_probabilities else "margin"
+
     @cached_property
     def thresholds(self) -> Floats | None:
         """The minimum log-odds of each label; None if the most probable class is the answer."""

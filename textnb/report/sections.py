@@ -189,11 +189,13 @@ def _decision_table(scored: Scored, decision: Decision) -> Table:
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
         own, rates, threshold = scored.has(k), scored.rates(k), decision.thresholds[label]
         neither = int((own & unsure).sum())
-        rows.append([name, number(threshold, 2), percent(expit(threshold)), *(f"{n:,}" for n in (
+        chance = percent(expit(threshold) if scored.has_probabilities else None)
+        rows.append([name, number(threshold, 2), chance, *(f"{n:,}" for n in (
             rates.true_positives, rates.false_negatives - neither, neither,
             rates.false_positives))])
     return Table("By label, with the model's thresholds", [
-        "class", "log-odds", "probability", "right", "wrong", "unsure", "false positives"], rows)
+        "class", scored.difference_name, "probability", "right", "wrong", "unsure",
+        "false positives"], rows)
 
 
 def _curve_section(scored: Scored, positive: Any) -> Section:
@@ -227,7 +229,7 @@ def _curve_section(scored: Scored, positive: Any) -> Section:
         columns = [rates.to_dict() for _, rates in marks.values()]
         tables = [Table(
             f"{names[0]} against the rest where decisions are made", ["", *marks],
-            [["score above" if scored.of_lists else "log-odds at least",
+            [["score above" if scored.of_lists else f"{scored.difference_name} at least",
               *(number(at, 2) for at, _ in marks.values())],
              *([measure.replace("_", " "), *(f"{column[measure]:,}" if isinstance(
                  column[measure], int) else percent(column[measure]) for column in columns)]
@@ -298,7 +300,7 @@ def _reliability_figure(scored: Scored) -> Figure:
 
 
 def _histogram_figure(scored: Scored) -> Figure:
-    title = f"{'log-odds' if scored.has_probabilities else 'margin'} of the answer"
+    title = f"{scored.difference_name} of the answer"
     possible = scored.posterior.predicted != UNKNOWN
     table = histogram(scored.odds.max(axis=1), {
         "right": scored.right & possible, "wrong": ~scored.right & possible})

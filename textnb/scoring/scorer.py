@@ -117,7 +117,7 @@ def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
     else:
         columns, possible = answer_columns(*arguments)
         if answers.explain:
-            columns |= _explain(fitted, rows, scores, possible, answers.explain)
+            columns |= explain_best(fitted, rows, scores, possible, answers.explain)
     if answers.known_terms:
         columns["known_terms"] = pl.Series(rows.sum(axis=1).astype(np.int64))
     return pl.DataFrame(columns)
@@ -148,32 +148,46 @@ def explain_labels(
         "explanation": _entries(fitted, label_rows, values, pair, contribution, k)})
 
 
-def _explain(
-    fitted: Fitted, rows: SparseRows, scores: Floats, possible: pl.Series, k: int
+def explain_best(
+    fitted: Fitted, rows: SparseRows, scores: Floats, possible: pl.Series, k: int,
+    against: int | None = None,
 ) -> dict[str, pl.Series]:
-    """The terms that decide between the best class of each row and the runner-up."""
+    """The terms that decide between the best class of each row and the runner-up.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : SparseRows
+    scores : float64 (n_rows, n_classes)
+    possible : bool (n_rows,)
+    k : int
+    against : int, optional
+        The index of a class that is not the best one, in place of the runner-up.
+    """
     best, every = best_class(scores), np.arange(len(scores))
     intercept, weights = fitted.form.intercept, fitted.form.weights
     values = fitted.form.used(rows)
     row = np.repeat(every, np.diff(values.indptr))
     contribution = values.data * weights[values.indices, best[row]]
     base, score = intercept[best], scores[every, best]
-    against = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
+    runner_up = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
     if len(intercept) > 1:
         others = scores.copy()
         others[every, best] = -np.inf
         # If all others are impossible, the first of them is the runner-up.
         runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
                           others.argmax(axis=1))
+        if against is not None:
+            runner = np.full(len(best), against)
         with np.errstate(invalid="ignore"):
             contribution -= values.data * weights[values.indices, runner[row]]
             base, score = base - intercept[runner], score - scores[every, runner]
-        against = fitted.labels.gather(pl.Series(runner))
+        runner_up = fitted.labels.gather(pl.Series(runner))
         # If the text lacks a term that the runner-up requires, the contribution is infinite. The
         # term is not in the list of terms of the text, so the intercept gets this infinity.
         of_terms = np.bincount(row, weights=contribution, minlength=len(best))
         base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)
-    columns = {"runner_up": against, "score": pl.Series(score), "intercept": pl.Series(base),
+    columns = {"runner_up": runner_up, "score": pl.Series(score), "intercept": pl.Series(base),
                "explanation": _entries(fitted, rows, values, row, contribution, k)}
     return {name: where_possible(column, possible) for name, column in columns.items()}
 

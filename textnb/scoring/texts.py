@@ -35,6 +35,7 @@ from textnb.scoring.explain import (
 from textnb.scoring.scorer import (
     Watch,
     calibrate_scores,
+    explain_best,
     explain_labels,
     lengths,
     rows_at_a_time,
@@ -378,6 +379,17 @@ def _explain(
     if row["predicted"] is None:
         raise ImpossibleRowError.rows([0], 1)
     return explanation_table(row, fitted.labels.dtype)
+
+
+def explanation_against(fitted: Fitted, text: Text, k: int, label: Any) -> pl.DataFrame:
+    """As `explanation`, but against a class that is not the answer, in place of the runner-up."""
+    rows = fitted.vocabulary.rows(row_of(fitted, text), fitted.columns)
+    scores = fitted.form.scores(rows)
+    explained = pl.DataFrame(explain_best(fitted, rows, scores, pl.Series([True]), k,
+                                          fitted.classes.tolist().index(label)))
+    return explanation_table(
+        {"predicted": fitted.classes.tolist()[int(best_class(scores)[0])],
+         **explained.row(0, named=True)}, fitted.labels.dtype)
 
 
 def _explain_labels(
