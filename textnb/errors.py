@@ -367,9 +367,18 @@ class SchemaError(DataError):
         error = cls.with_advice(
             f"no column {column!r} (the {word} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. ", f"Say which with {role}=...",
-            f"Rename it, or say which with --{word} of textnb train")
+            "Rename the one that is meant")
         error.missing_role = role
         return error
+
+    def message(self, write: Callable[[Mention], str]) -> str:
+        message = super().message(write)
+        if self.missing_role is None:
+            return message
+        # A reader who can't say which column it is, as it is the model's, writes a plain name.
+        role = Mention(self.missing_role)
+        own = write(role)
+        return message if own == str(role) else f"{message}, or say which with {own}"
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:

@@ -249,9 +249,9 @@ BAD_DATA = {
     "train -o n.textnb": [
         ("absent", "no such file or folder: 'absent'\n"),
         ("mail.csv --text txt", "did you mean 'text'?"),
-        ("mail.csv --text txt", "say which with --text of textnb train"),
+        ("mail.csv --text txt", "Rename the one that is meant, or say which with --text\n"),
         ("mail.csv --label binary=True", "no column 'binary=True'"),
-        ("mail.csv --weight weigth", "Rename it, or say which with --weight of textnb train"),
+        ("mail.csv --weight weigth", "or say which with --weight\n"),
         ("mail.parquet --text id", "text column 'id' must be String; it is Int64"),
         ("null.csv", "--where 'label IS NOT NULL'"), ("empty.csv", "has no rows"),
         ("short.csv", "finds no token in 2 documents"), ("short.csv", "shorten the list"),
@@ -287,7 +287,10 @@ BAD_DATA = {
     "test m.textnb": [
         ("none.csv", "no such file or folder: 'none.csv'"),
         ("unlabelled.csv", "no column 'label' (the label column)"),
+        ("unlabelled.csv", "Rename the one that is meant\n"),
         ("empty.csv", "the test set has no rows: there is nothing to measure")],
+    "tune -o n.textnb": [("mail.csv --label kind", "or say which with --label\n")],
+    "mistakes m.textnb": [("unlabelled.csv", "Rename the one that is meant\n")],
     "test": [("absent.textnb mail.csv", "no such model file: 'absent.textnb'"),
              ("numbers.textnb mail.csv", "in column 'label'"),
              ("truths.textnb mail.csv", "in column 'label'"), ("lists.textnb new.csv", "lists")],
