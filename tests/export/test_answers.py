@@ -185,11 +185,20 @@ def test_functions_of_python(tmp_path: Path) -> None:
 def test_a_program_refuses_answers_that_it_lacks(to: str, tmp_path: Path) -> None:
     path = export_model(TextClassifier().fit(ROWS), tmp_path / "out", to).path
     assert read(path).answers == ("scores", "probability")
-    command = [{"python": sys.executable, "javascript": "node"}[to],
-               str(path / f"model{TARGETS[to].suffix}")]
-    for given in (["--answers", "scores,decision"], ["--top", "x"], ["--chances"]):
-        with pytest.raises(textnb.ExportError, match="the engine failed"):
-            run_program([*command, *given])
+    # Also of lists of labels with thresholds.
+    lists = export_model(topics(CORN), tmp_path / "lists", to).path
+    for folder in (path, lists):
+        command = [{"python": sys.executable, "javascript": "node"}[to],
+                   str(folder / f"model{TARGETS[to].suffix}")]
+        for given in (["--answers", "scores,decision"], ["--top", "x"], ["--chances"]):
+            with pytest.raises(textnb.ExportError, match="the engine failed"):
+                run_program([*command, *given])
+
+
+def test_lists_of_labels_have_no_decision_beside_them(tmp_path: Path) -> None:
+    with pytest.raises(textnb.ExportError, match="lists of labels have no decision beside"):
+        export_model(topics(CORN), tmp_path / "out", "python", answers="decision")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_program_answers_with_lists(tmp_path: Path) -> None:

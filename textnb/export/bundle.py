@@ -311,7 +311,7 @@ class Bundle:
         decision = self.decision if self.is_multilabel else None
         return replace(self, form=form, calibration=None, decision=decision and decision.as_stale(
             "terms were left out"), answers=tuple(
-            name for name in self.answers if name != "decision" or self.is_multilabel))
+            name for name in self.answers if name != "decision"))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

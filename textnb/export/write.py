@@ -202,11 +202,14 @@ def give_answers(bundle: Bundle, target: Any, answer: str | None = None) -> Bund
     if answer is not None and answer not in ANSWERS:
         raise ParameterError.unknown_choice("answers", answer, ANSWERS)
     known = target.answers
-    if answer is not None and answer not in known and not (
-            answer == "decision" and bundle.is_multilabel):
+    if answer == "decision" and bundle.is_multilabel:
+        raise ExportError.naming(
+            "{target}: lists of labels have no decision beside the labels, which are those that "
+            "the thresholds choose: leave out {answers='decision'}", target=target.name)
+    if answer is not None and answer not in known:
         raise ExportError(f"{target.name}: it answers with {' and '.join(known)}, and not with "
                           f"{answer}; python, javascript, c, onnx, polars and SQL do")
-    decides = bundle.is_multilabel or bundle.decision is not None
+    decides = bundle.decision is not None and not bundle.is_multilabel
     if answer == "decision" and not decides:
         raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "
                           "alone: choose thresholds (textnb threshold), and keep all terms")
