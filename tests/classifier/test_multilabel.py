@@ -156,6 +156,15 @@ def test_describe_model_has_weighted_priors():
     assert priors["wheat"] == pytest.approx(TRUTH[:, 4].mean())
 
 
+def test_scores_that_are_no_log_odds_are_called_margins():
+    linear = TextClassifier(NBLinear()).fit(NEWS)
+    for model, what in ((linear, "margins"), (TextClassifier().fit(NEWS), "log-odds")):
+        card = textnb.describe_model(model)
+        assert card["scores"] == f"{what} of each label against the rest"
+    assert repr(linear.decision_).startswith("Decision(thresholds 'corn': ")
+    assert ">threshold<" in linear.decision_._repr_html_()
+
+
 # Answers
 
 

@@ -174,6 +174,11 @@ def test_probabilities_of_labels_are_calibrated(run, files):
     assert "a sigmoid for each of 4 labels (5 folds, 150 documents)" in ran.out
     calibration = textnb.calibrate(TextClassifier().fit(NEWS), NEWS)
     assert textnb.load("out.textnb").calibration_ == calibration
+    # Not the numbers of each label.
+    line = next(line for line in run("describe", "out.textnb").checked().out.splitlines()
+                if line.startswith("calibration"))
+    assert line.split(maxsplit=1)[1].strip() == (
+        "a sigmoid for each of 4 labels (5 folds, 150 documents)")
     output = json_of(run, "calibrate", "topics.textnb", "tested.csv", *AS_TEXT, "--held-out",
                      "--dry-run")
     assert output["log_loss"]["after"] < output["log_loss"]["before"]

@@ -72,7 +72,9 @@ class Decision:
     ----------
     thresholds : mapping of label to float
         The lowest log-odds, base e, with which each class of the model is the answer; -inf for
-        always, inf for never. They are on calibrated scores if the model is calibrated.
+        always, inf for never. They are on calibrated scores if the model is calibrated, and on
+        margins if it is not and its scores are not log-probabilities. Of lists of labels, the
+        uncalibrated score above which each label is predicted.
     positive : label, optional
         The class that the thresholds were chosen for, e.g. "spam".
     evidence : mapping
@@ -105,7 +107,7 @@ class Decision:
         positive = "" if self.positive is None else f", positive={self.positive!r}"
         stale = f", stale: {self.stale}" if self.stale else ""
         ranks = "".join(f", {name}={value}" for name, value in self.ranks.items())
-        return f"Decision(least log-odds {', '.join(shown[:4])}{more}{positive}{ranks}{stale})"
+        return f"Decision(thresholds {', '.join(shown[:4])}{more}{positive}{ranks}{stale})"
 
     def _repr_html_(self) -> str:
         # Imported where used: a filter decides without it.
@@ -117,8 +119,9 @@ class Decision:
         return notebook.box(
             "Decision" + ("" if self.positive is None else f" for {self.positive}"),
             notebook.note(f"Stale: {self.stale}") if self.stale else "",
-            notebook.table(["class", "least log-odds"], rows[:notebook.ROWS],
-                           "An answer is given where its log-odds reach this", len(rows)),
+            notebook.table(["class", "threshold"], rows[:notebook.ROWS],
+                           "The least log-odds of an answer; of a label of several, or where a "
+                           "model gives no log-odds, the least score", len(rows)),
             notebook.table(["evidence", ""], evidence) if evidence else "")
 
     def __post_init__(self) -> None:

@@ -350,9 +350,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             can have produced (``l = 0``) has nulls. A pandas DataFrame keeps its index and its
             types, a PyArrow Table its types. A path gives a LazyFrame; a DuckDB relation a PyArrow
             Table; a dict of columns and a list of dicts a Polars DataFrame. Multi-label,
-            ``predicted`` and ``probability`` are lists, ``scores`` the labels' log-odds, and
-            ``explanation`` a list with the ``score``, ``intercept`` and ``explanation`` of each
-            predicted ``label``.
+            ``predicted`` and ``probability`` are lists, ``scores`` the labels' log-odds (their
+            margins if scores are not log-probabilities), and ``explanation`` a list with the
+            ``score``, ``intercept`` and ``explanation`` of each predicted ``label``.
         ndarray (n_documents,), or a list of lists (multi-label), or a matrix if y was one
             For a sequence of str, and for a Series. Also for a table in memory, if labels were
             passed separately, ``fit(frame, y)``: scikit-learn does so, and its scorers and searches
@@ -397,8 +397,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def decision_function(self, X: Rows) -> Floats:
         """Log-odds of the second class for two, scores of all classes for more, or of labels.
 
-        They are calibrated if the model is, so that they fit `predict_proba`. The raw scores of
-        exports, ``w · x + b``, are those of `predict_joint_log_proba`.
+        They are calibrated if the model is, so that they fit `predict_proba`; else they are margins
+        if the model's scores are not log-probabilities. The raw scores of exports, ``w · x + b``,
+        are those of `predict_joint_log_proba`.
 
         Returns
         -------

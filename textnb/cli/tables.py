@@ -159,8 +159,9 @@ def _text(value: str) -> Any:
 
 def show_description(card: dict[str, Any]) -> None:
     """A model's card: the classes as a table, the rest line by line."""
+    from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
-    from textnb.cli.evidence import decision_words, label_words
+    from textnb.cli.evidence import calibration_words, decision_words, label_words
     from textnb.filter.verdict import since_fit_words
 
     classes = card["classes"]
@@ -175,6 +176,8 @@ def show_description(card: dict[str, Any]) -> None:
             for line in (label_words(decision) if card.get("multilabel")
                          else decision_words(decision, unit)):
                 lines.add_row(_text(name), _text(line))
+        elif name == "calibration" and value is not None:
+            lines.add_row(_text(name), _text(calibration_words(Calibration.from_dict(value))))
         elif name == "since_fit" and value is not None:
             lines.add_row(_text(name), _text(since_fit_words(sum(value.values()))))
         elif name != "classes":

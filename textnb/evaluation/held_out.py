@@ -42,8 +42,9 @@ class HeldOut:
     ----------
     classes : (n_classes,)
     scores : float64 (n_documents, n_classes)
-        Joint log-probabilities, base e, or each label's log-odds, as `LinearForm.scores` gives
-        them; divided by temperatures if there is a ``calibration``. -inf for a label that the model
+        Joint log-probabilities, base e, or margins, as `LinearForm.scores` gives them; divided by
+        temperatures if there is a ``calibration``. Of lists, each label's log-odds or margin, never
+        calibrated. -inf for a label that the model
         which scored the document has not learned.
     actual : int64 (n_documents,), or bool (n_documents, n_labels)
         Index of each document's label among the classes, -1 for a label that is not among them; of

@@ -71,7 +71,8 @@ def describe_model(model: Any) -> dict[str, Any]:
     else:
         settings = fitted.settings
         if fitted.is_multilabel:
-            card |= {"scores": "log-odds of each label against the rest", "multilabel": True,
+            card |= {"scores": ("log-odds" if scores_are_logs else "margins")
+                     + " of each label against the rest", "multilabel": True,
                      "training_rows": int(fitted.counts.n_rows)}
         if fitted.chosen_l is not None:
             card["chosen"] = {"l": fitted.chosen_l}
