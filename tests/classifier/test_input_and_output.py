@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.io.plugins import register_io_source
+from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
@@ -28,6 +29,19 @@ def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(s
         assert lazy.collect().equals(answers)
         assert np.array_equal(spam.predict_proba(source), spam.predict_proba(SPAM))
         assert spam.transform(source).shape == (SPAM.height, len(spam.vocabulary_))
+
+
+def test_a_frame_of_few_rows_has_the_answers_of_a_query(spam):
+    """They are given without one, which would take longer than the answers."""
+    answers = {"probability": True, "scores": True, "explain": 3, "top": 2, "known_terms": True}
+    cases = [(spam, SPAM.head(1)), (spam, SPAM.head(16)), (spam, SPAM.head(0)),
+             (spam, SPAM.head(3).with_columns(pl.col("text").cast(pl.Categorical))),
+             (TextClassifier(text=["text", "extra"]).fit(SPAM), SPAM[3:9])]
+    for model, rows in cases:
+        for more in ({}, answers):
+            whole = model.predict(rows.lazy(), **more).collect()
+            assert_frame_equal(model.predict(rows, **more), whole, check_exact=True)
+        assert np.array_equal(model.predict_proba(rows), model.predict_proba(rows.lazy()))
 
 
 def test_predict_returns_an_array_for_a_sequence_of_texts(spam):

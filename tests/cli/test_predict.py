@@ -162,6 +162,29 @@ def test_a_column_with_the_name_of_an_answer_raises_an_error(run, folder, traine
         assert pl.read_parquet("out.parquet")[column].to_list() == ["mine"] * 6
 
 
+@pytest.mark.parametrize(("words", "names"), [
+    (["id,predicted"], ["id", "predicted"]), (["predicted", "a,b"], ["predicted", "a,b"]),
+    (["probability,id"], ["probability", "id"])])
+def test_columns_are_chosen(run, folder, trained, words, names):
+    rows = MAIL.with_columns(pl.lit(2.5).alias("a,b"))
+    rows.write_parquet("rows.parquet")
+    options = [word for name in words for word in ("--columns", name)]
+    ran = run("predict", trained, "rows.parquet", "--probability", *options, "-o", "out.csv")
+    assert "predicted 6 documents" in ran.checked().err
+    expected = textnb.load(trained).predict(rows, probability=True).select(names)
+    assert pl.read_csv("out.csv").equals(expected)
+
+
+@pytest.mark.parametrize(("name", "error"), [
+    ("ID,predicted", "unknown value 'ID' - did you mean 'id'?"),
+    ("id", "--columns names no answer; the answers are predicted"),
+    ("predicted,probability", "unknown value 'probability'")])
+def test_columns_that_are_not_there_raise_an_error(run, mail, trained, name, error):
+    ran = run("predict", trained, mail, "--columns", name, "-o", "out.csv").checked(2)
+    assert error in ran.err
+    assert files_in(mail.parent) == ["mail.parquet"]
+
+
 def test_impossible_rows_have_no_prediction(run, folder):
     TextClassifier(MultinomialNB(l=0)).fit(["aa", "bb"], ["a", "b"]).save("m.textnb")
     Path("rows.csv").write_text("text\naa\naa bb\nbb aa\n")

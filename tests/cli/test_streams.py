@@ -124,6 +124,19 @@ def test_answers_to_lines_are_those_to_a_file(run, mail, trained):
         assert "predicted 12,000 documents" in lines.err
 
 
+def test_keys_of_a_stream_are_chosen(run, trained):
+    lines = (b'{"id": 12345678901234567890, "text": "free", "x": 1.50}\n{"text": "free", "x": 1}\n'
+             b'{"x": ["\xc3\xa4"], "text": "free", "id": "\\u00e4"}\n{"text": "", "x": 1e400}\n')
+    ran = run("predict", trained, "-", "--columns", "x,predicted,id", input=lines).checked(1)
+    first, without_id, third, too_large = ran.out.splitlines()
+    assert first == '{"x":1.5,"id":12345678901234567890,"predicted":"spam"}'
+    assert "the line has no key 'id'; its keys are 'text', 'x'" in without_id
+    assert json.loads(third) == {"x": ["ä"], "id": "ä", "predicted": "spam"}
+    assert "1e400 is too large for a number" in too_large
+    ran = run("predict", trained, "-", "--columns", "x", input=b'{"text": "free"}\n').checked(2)
+    assert "--columns names no answer" in ran.err
+
+
 def test_no_line_is_read_before_those_before_it_are_answered(trained):
     from textnb.scoring.columns import Answers
     from textnb.storage.textmodel import load_fitted

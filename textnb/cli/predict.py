@@ -113,7 +113,8 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
 
     with progress("predicting", "predicted", quiet) as advance:
         answered = answer_lines(
-            fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance)
+            fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
+            options.columns)
     _note_answers(fitted, answered)
     if answered.bad:
         raise DataError(f"{STDIN}: {quantity(answered.bad, 'line', 'has', 'have')} no answer, "

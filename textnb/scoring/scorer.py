@@ -94,12 +94,17 @@ def answer_rows(
     fitted: Fitted, batch: pl.DataFrame, answers: Answers, watch: Watch | None = None
 ) -> pl.DataFrame:
     """The answers to the rows of a batch."""
-    step, counts = rows_at_a_time(len(fitted.classes)), fitted.vocabulary.rows(
-        batch, fitted.columns)
+    counts = fitted.vocabulary.rows(batch, fitted.columns)
     if watch is not None:
         watch(batch, counts)
+    return answer_counts(fitted, counts, answers)
+
+
+def answer_counts(fitted: Fitted, counts: SparseRows, answers: Answers) -> pl.DataFrame:
+    """The answers to rows of known terms."""
+    step = rows_at_a_time(len(fitted.classes))
     return pl.concat([_answer(fitted, counts[at:at + step], answers)
-                      for at in range(0, max(1, batch.height), step)])
+                      for at in range(0, max(1, counts.shape[0]), step)])
 
 
 def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:

@@ -14,7 +14,14 @@ from textnb.bayes.decision import UNSURE, choose_labels, label_thresholds, log_o
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid, margins
 from textnb.bayes.labels import check_int64
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbWarning, quantity
+from textnb.errors import (
+    DataError,
+    ImpossibleRowError,
+    ParameterError,
+    SchemaError,
+    TextnbWarning,
+    quantity,
+)
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.indicator import check_indicator
@@ -34,6 +41,8 @@ from textnb.scoring.explain import (
 )
 from textnb.scoring.scorer import (
     Watch,
+    answer_counts,
+    answers_of,
     calibrate_scores,
     explain_best,
     explain_labels,
@@ -116,15 +125,13 @@ def matrices(
     fitted: Fitted, X: Rows, watch: Watch | None = None
 ) -> Iterator[SparseRows]:
     vocabulary, columns = fitted.vocabulary, fitted.columns
-    if isinstance(X, list) and len(X) <= _FEW and all(type(text) is str for text in X) and (
-            len(columns) == 1):
-        rows = vocabulary.rows_of_few(X)
-        if rows is not None:
-            # Of few texts, only those that are blank tell something.
-            if watch is not None and not all(map(str.strip, X)):
-                watch(pl.DataFrame({columns[0]: X}), rows)
-            yield rows
-            return
+    few = _few_texts(fitted, X)
+    if few is not None and (rows := vocabulary.rows_of_few(few)) is not None:
+        # Of few texts in a list, only those that are blank tell something.
+        if watch is not None and not (isinstance(X, list) and all(map(str.strip, few))):
+            watch(pl.DataFrame({columns[0]: few}), rows)
+        yield rows
+        return
     tokens = fitted.token_columns
     frame = (scan(select_columns(X, columns), text=columns, tokens=tokens) if is_table(X)
              else table_of_texts(X, columns, tokens))
@@ -137,6 +144,18 @@ def matrices(
 
     with reading(X):
         yield from map_in_threads(count, batches(frame.select(columns), columns))
+
+
+def _few_texts(fitted: Fitted, X: Rows) -> list[str] | None:
+    """The texts of a list, or of a frame, if they are few, of one column, and none is null."""
+    if len(fitted.columns) > 1:
+        return None
+    if isinstance(X, pl.DataFrame) and X.height <= _FEW:
+        column = X.get_column(fitted.columns[0], default=None)
+        is_simple = column is not None and column.dtype == pl.String and not column.has_nulls()
+        return column.to_list() if is_simple else None
+    return X if isinstance(X, list) and len(X) <= _FEW and all(
+        type(text) is str for text in X) else None
 
 
 def score_batch(
@@ -302,12 +321,29 @@ def predict(
         X = table_of_texts(X, fitted.columns, fitted.token_columns)
     warn_stale(fitted, bool(answers.probability or answers.top), True)
     coverage, eager = coverage_of(fitted), in_memory(X)
-    frame = predict_lazily(
-        fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
-    result = to_kind_of(X, frame, fitted.columns)
+    if isinstance(X, pl.DataFrame) and 0 < X.height <= _FEW and progress is None:
+        result = _predict_few(fitted, X, answers, coverage.add)
+    else:
+        frame = predict_lazily(
+            fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
+        result = to_kind_of(X, frame, fitted.columns)
     if eager:
         coverage.warn_of_all()
     return result
+
+
+def _predict_few(
+    fitted: Fitted, X: pl.DataFrame, answers: Answers, watch: Watch
+) -> pl.DataFrame:
+    """As `predict_lazily`, without a query, which would take longer than the answers."""
+    scan(X, text=fitted.columns, tokens=fitted.token_columns)
+    names = [*answers_of(fitted, answers)]
+    for name in names:
+        if name in X.columns:
+            raise SchemaError.column_exists(name)
+    answered = pl.concat(
+        answer_counts(fitted, counts, answers) for counts in matrices(fitted, X, watch))
+    return X.hstack(answered.select(names))
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:

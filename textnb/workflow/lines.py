@@ -9,9 +9,10 @@ are waiting are answered together, so that many at once cost little more than a 
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import Answers
 from textnb.scoring.scorer import answer_rows, answers_of
 from textnb.scoring.texts import coverage_of
-from textnb.workflow.predict import Predicted
+from textnb.workflow.predict import Predicted, columns_to_write
 
 # Bytes of one read, and of lines that are answered together; and the most that a line may have.
 _BLOCK, _TOGETHER = 1 << 16, 1 << 20
@@ -49,7 +50,8 @@ class AnsweredLines(Predicted):
 
 
 def answer_lines(
-    fitted: Fitted, answers: Answers, source: Any, target: Any, progress: Progress | None = None
+    fitted: Fitted, answers: Answers, source: Any, target: Any, progress: Progress | None = None,
+    columns: Sequence[str] | None = None,
 ) -> AnsweredLines:
     """Write each line of a stream of NDJSON with its answers as further keys, or an error.
 
@@ -63,9 +65,11 @@ def answer_lines(
     source, target : binary files
     progress : callable, optional
         Called with the number of lines that got an answer and no error.
+    columns : sequence of str, optional
+        Keys to write, of the lines and of the answers, instead of all.
     """
     noticed, number = AnsweredLines("-", coverage=coverage_of(fitted)), 0
-    reader = _LineReader(fitted, answers)
+    reader = _LineReader(fitted, answers, columns)
     assert noticed.coverage is not None
     for lines in _waiting_lines(source):
         numbers = [number + k for k, line in enumerate(lines, start=1) if line != b""]
@@ -75,6 +79,7 @@ def answer_lines(
         answered = answer_rows(fitted, rows, answers, noticed.coverage.add)
         noticed.rows += rows.height
         noticed.impossible += answered["predicted"].null_count()
+        answered = answered.select(reader.answers)
         texts, written = iter(answered.write_ndjson().encode().split(b"\n")), list[bytes]()
         for place, line in enumerate(lines):
             if line is None or place in errors:
@@ -83,8 +88,7 @@ def answer_lines(
                 noticed.first_bad = noticed.first_bad or f"line {at:,}: {why}"
                 written.append(json.dumps({"line": at, "error": why}).encode())
             else:
-                # The line itself stays as it is: its numbers, its keys and their order.
-                written.append(b"%b,%b" % (line[:-1].rstrip(), next(texts)[1:]))
+                written.append(reader.beginning(line) + next(texts)[1:])
         if written:
             target.write(b"\n".join([*written, b""]))
             target.flush()
@@ -94,15 +98,32 @@ def answer_lines(
 
 
 class _LineReader:
-    """Reads the texts of lines, each a JSON object."""
+    """Reads the texts of lines, each a JSON object.
 
-    def __init__(self, fitted: Fitted, answers: Answers) -> None:
+    Attributes
+    ----------
+    answers : list of str
+        Names of the answers to write.
+    """
+
+    def __init__(
+        self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None
+    ) -> None:
         self._tokens, self._added = fitted.token_columns, answers_of(fitted, answers)
+        names = None if columns is None else [
+            name for each in columns for name in each.split(",")]
+        own = [name for name in names or () if name not in self._added]
+        names = columns_to_write(names, own, self._added)
+        self.answers = [name for name in names if name in self._added]
+        self._own = None if columns is None else own
         self._schema: dict[str, pl.DataType] = {
             name: pl.List(pl.String) if name in self._tokens else pl.String()
             for name in fitted.columns}
+        self._needed = dict.fromkeys([*self._schema, *own])
         # One decoder for all lines: `json.loads` would make one for each.
-        self._decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+        self._decode = json.JSONDecoder(
+            # Numbers are written again only if columns are chosen.
+            parse_float=_finite if own else None, parse_constant=_refuse_constant).decode
         # A number that nobody can write into a line, so that two never pass for two others.
         self._between = secrets.randbits(64)
 
@@ -120,6 +141,15 @@ class _LineReader:
         return pl.DataFrame([pl.Series(name, values, dtype) for (name, dtype), values in zip(
             self._schema.items(), columns, strict=True)]), errors
 
+    def beginning(self, line: bytes) -> bytes:
+        """What is written of a line, before its answers."""
+        if self._own is None:
+            # The line itself stays as it is: its numbers, its keys and their order.
+            return line[:-1].rstrip() + b","
+        row = self._decode(line.decode())
+        own = json.dumps({name: row[name] for name in self._own}, separators=(",", ":"))
+        return own[:-1].encode() + (b"," if self._own else b"")
+
     def _read_together(self, lines: list[bytes | None]) -> list[list[Any]] | None:
         """The texts by columns, much faster; None if a line may have a fault."""
         if None in lines:
@@ -131,6 +161,7 @@ class _LineReader:
             columns = [[row[name] for row in rows] for name in self._schema]
             if (values[1::2] == [self._between] * (len(lines) - 1)
                     and all(row.keys().isdisjoint(self._added) for row in rows)
+                    and all(name in row for name in self._own or () for row in rows)
                     and {type(value) for column in columns for value in column} <= _TEXTS
                     and "\\ud" not in text.lower()):
                 return columns
@@ -162,7 +193,7 @@ class _LineReader:
             raise DataError(f"the line has a key {name!r} already, and the prediction would "
                             "replace it; rename or drop it first")
         try:
-            texts = tuple(row[name] for name in self._schema)
+            texts = tuple(row[name] for name in self._needed)[:len(self._schema)]
         except KeyError as error:
             raise DataError(f"the line has no key {error.args[0]!r}; its keys are "
                             f"{', '.join(map(repr, [*row][:20]))}") from None
@@ -181,6 +212,12 @@ class _LineReader:
                                 f"{printable(repr(text))[:60]}")
             if text is not None and not is_unicode(text):
                 raise DataError(f"the key {name!r} has an escape that is half of a character")
+
+
+def _finite(number: str) -> float:
+    if math.isinf(value := float(number)):
+        raise ValueError(f"{number[:60]} is too large for a number")
+    return value
 
 
 def _refuse_constant(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -51,6 +52,32 @@ def answers_for(options: PredictOptions) -> Answers:
                    options.known_terms)
 
 
+def columns_to_write(
+    columns: Sequence[str] | None, of_rows: Iterable[str], of_answers: Iterable[str]
+) -> list[str]:
+    """The names of the columns to write, in order: those that were asked for, or all.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column, or none is an answer.
+    """
+    of_answers = [*of_answers]
+    known = [*of_rows, *of_answers]
+    if columns is None:
+        return known
+    # A name may hold a comma itself.
+    names = [name for each in columns
+             for name in ([each] if each in known else each.split(","))]
+    for name in names:
+        if name not in known:
+            raise ParameterError.unknown_choice("column", name, known)
+    if set(names).isdisjoint(of_answers):
+        raise ParameterError.naming(
+            "{columns} names no answer; the answers are {answers}", answers=", ".join(of_answers))
+    return list(dict.fromkeys(names))
+
+
 def predict(
     model: AnyModel, frame: pl.LazyFrame, options: PredictOptions, output: str,
     format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
@@ -76,12 +103,18 @@ def predict(
         answered = texts.predict_lazily(
             model, frame, answers_for(options), progress, predicted.coverage.add)
 
-    def count(classes: pl.Series) -> pl.Series:
+    schema, rows = answered.collect_schema(), frame.collect_schema()
+    names = columns_to_write(options.columns, rows, (name for name in schema if name not in rows))
+    answer = next(name for name in names if name not in rows)
+
+    def count(columns: Sequence[pl.Series]) -> pl.Series:
+        values, classes = columns
         predicted.rows += len(classes)
         predicted.impossible += classes.null_count()
-        return classes
+        return values
 
-    sinks.write(answered.with_columns(pl.col("predicted").map_batches(
-        count, return_dtype=answered.collect_schema()["predicted"], is_elementwise=True)),
-        output, format, safe_csv=safe_csv)
+    # Whichever columns are written, rows are counted, and those without an answer.
+    sinks.write(answered.with_columns(pl.map_batches(
+        [answer, "predicted"], count, return_dtype=schema[answer], is_elementwise=True)
+        .alias(answer)).select(names), output, format, safe_csv=safe_csv)
     return predicted
