@@ -23,7 +23,7 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.learned import WarmStart
 from textnb.bayes.linear import learn_and_calibrate
 from textnb.bayes.linear_solver import LinearSolver
-from textnb.bayes.solver_rows import SolverRows
+from textnb.bayes.solver_rows import Scales, SolverRows
 
 LOSSES = ("hinge", "log")
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -92,7 +92,7 @@ def solve(solver, rows, positive, scale, cost=None, start=None):
     starts = None if start is None else [(start.weights[prepared.columns], start.intercept)]
     cost = np.ones(len(positive)) if cost is None else cost
     return solver.solve(prepared, [positive], [cost],
-                        [(scale[prepared.columns], scale[prepared.column])], starts=starts)[0]
+                        [Scales(scale[prepared.columns], scale[prepared.column])], starts=starts)[0]
 
 
 def liblinear(loss, scaled, positive, C, weight):

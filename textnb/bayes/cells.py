@@ -10,6 +10,7 @@ number for its feature and class.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,32 @@ def cells_of(table: NDArray[Any]) -> Cells:
             else np.zeros(n_features, int))
     places = np.flatnonzero(is_stored)
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
+
+
+def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
+    """As `cells_of`, from the counts of one class after the other, without a table of all.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in cells_by_class([np.array([3, 0, 1]), np.array([0, 0, 2])], 3)]
+    [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
+    """
+    index = np.int32 if n_features < 2**31 else np.int64
+    ends, parts = np.zeros(n_features, dtype=np.int64), []
+    for of_class in counts:
+        features = np.flatnonzero(of_class).astype(index)
+        ends[features] += 1
+        parts.append((features, of_class[features]))
+    place = np.cumsum(ends) - ends
+    codes = np.empty(int(ends.sum()), dtype=np.int32)
+    values = np.empty(len(codes), dtype=np.int64)
+    # The first class comes first, so that it is freed before the last one is placed.
+    for k in range(len(parts)):
+        features, own = parts[k]
+        parts[k] = features[:0], own[:0]
+        codes[place[features]], values[place[features]] = k, own
+        place[features] += 1
+    return place, codes, values
 
 
 def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:

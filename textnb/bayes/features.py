@@ -14,7 +14,7 @@ matches the steps that it knows, and raises an error that names any other step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
+# Stored values of a block of rows, and of indices that are counted at a time.
+_BLOCK, _COUNTED = 1 << 18, 1 << 21
 
 
 class Step(ReadOnly, Value):
@@ -344,13 +346,46 @@ def canonical(rows: sp.csr_array) -> sp.csr_array:
     return merged
 
 
-def presence(rows: sp.csr_array, above: float) -> sp.csr_array:
+def row_blocks(
+    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None, values: int = _BLOCK
+) -> Iterator[tuple[int, SparseRows]]:
+    """Blocks of the chosen rows, or of all, each with the number of chosen rows before it.
+
+    What is computed from a block at a time needs no second matrix of the size of all rows. A block
+    is of rows with about this number of stored values.
+    """
+    whole = SparseRows(rows.data, rows.indices, rows.indptr, rows.shape[1])
+    start = before = 0
+    while start < rows.shape[0]:
+        end = np.searchsorted(rows.indptr, rows.indptr[start] + values, side="right") - 1
+        end = max(start + 1, int(end))
+        block = whole[start:end]
+        if chosen is not None:
+            block = block[chosen[start:end]]
+        yield before, block
+        start, before = end, before + block.shape[0]
+
+
+def count_columns(
+    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """How many values the chosen rows, or all, store in each column: int64 (n_columns,)."""
+    counts = np.zeros(rows.shape[1], dtype=np.int64)
+    # Of all indices, `bincount` would make a copy of 64 bits each.
+    for _, block in row_blocks(rows, chosen, _COUNTED):
+        counts += np.bincount(block.indices, minlength=rows.shape[1])
+    return counts
+
+
+def presence(
+    rows: sp.csr_array, above: float, dtype: type[np.integer[Any]] = np.int64
+) -> sp.csr_array:
     """1 where a value is above a threshold (>= 0), nothing stored elsewhere."""
     import scipy.sparse as sp
 
     rows = canonical(rows)
     high = rows.data > above
-    marks = np.ones(len(rows.data), dtype=np.int64)
+    marks = np.ones(len(rows.data), dtype=dtype)
     present = sp.csr_array((marks, rows.indices, rows.indptr), shape=rows.shape)
     if not high.all():
         present = present.copy()

@@ -10,7 +10,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any
@@ -23,7 +23,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights, weights_of_sides
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
-from textnb.bayes.features import FeatureMap, canonical, without_zeros
+from textnb.bayes.features import FeatureMap, canonical, count_columns, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import steady_threshold
@@ -86,13 +86,11 @@ class PreparedRows:
     Attributes
     ----------
     statistics : Counts
-    features : csr_array (n_rows, n_terms)
-        Rows after the feature map.
     rows : SolverRows
+        The rows after the feature map.
     """
 
     statistics: Counts
-    features: sp.csr_array
     rows: SolverRows
 
     @classmethod
@@ -104,26 +102,28 @@ class PreparedRows:
         statistics = _statistics(counts, labels, weight)
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
                    log=True)
-        features = model.feature_map(statistics, binary)
-        return cls(statistics, *_features_and_rows(model, counts, features))
+        return cls(statistics, _solver_rows(model, counts, model.feature_map(statistics, binary)))
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes."""
-        return int(self.statistics.nbytes + 2 * (
-            self.features.data.nbytes + self.features.indices.nbytes))
+        return self.statistics.nbytes + self.rows.nbytes
 
     def learn(self, model: Any, labels: Labels) -> Learned:
         """As `learn_from_rows`, for a model with the same feature map and loss."""
         return _fit(model, self, labels, None, False)[0]
 
 
-def _features_and_rows(
-    model: Any, counts: sp.csr_array, features: FeatureMap
-) -> tuple[sp.csr_array, SolverRows]:
-    rows = features.sparse(canonical(counts))
-    _check_values(rows)
-    return rows, SolverRows.of(rows, model.loss)
+def _solver_rows(
+    model: Any, counts: sp.csr_array, features: FeatureMap,
+    chosen: NDArray[np.bool_] | None = None,
+) -> SolverRows:
+    rows = SolverRows.of(counts, model.loss, features, chosen)
+    largest = max(np.max(values, initial=0.0) for values in (rows.shared.data, rows.value))
+    if not largest <= _MAX_VALUE:
+        raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
+                        "Scale the rows down, or take unit_length=True")
+    return rows
 
 
 def _fit(
@@ -136,9 +136,8 @@ def _fit(
     """
     statistics = prepared.statistics
     classes = statistics.classes
-    problems = _Problems.of(model, prepared.features, prepared.rows, labels, weight,
-                            statistics.feature_count.__getitem__,
-                            statistics if of_more_rows else None)
+    problems = _Problems.of(
+        model, prepared.rows, labels, weight, statistics if of_more_rows else None)
     weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
     duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
@@ -172,9 +171,9 @@ def refit_sample(
         Of all rows.
     binary : bool
     """
-    features = model.feature_map(statistics, binary)
-    rows = _features_and_rows(model, without_zeros(canonical(counts)), features)
-    prepared = PreparedRows(statistics, *rows)
+    counts = without_zeros(canonical(counts))
+    prepared = PreparedRows(statistics, _solver_rows(
+        model, counts, model.feature_map(statistics, binary)))
     return _fit(model, prepared, labels, None, binary, start, of_more_rows=True)[0]
 
 
@@ -274,22 +273,24 @@ def _scores_of_others(
 ) -> Floats:
     """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
     line().begin("preparing to calibrate")
-    weight = None if weight is None else weight[~judge]
-    learn, others = counts[~judge], counts[judge]
-    holders = np.bincount(learn.indices, minlength=counts.shape[1])
+    learn, others = ~judge, counts[judge]
+    weight = None if weight is None else weight[learn]
+    holders = count_columns(counts, learn)
     # As a new text's, the terms of a row that no other row holds are not known.
     others.data[holders[others.indices] == 0] = 0
     others.eliminate_zeros()
-    own = labels.of_rows(~judge)
-    totals = _statistics_of_columns(learn, len(own), weight, holders)
-    features = model.feature_map(totals, binary)
+    own = labels.of_rows(learn)
+    features = model.feature_map(
+        _statistics_of_columns(counts, learn, len(own), weight, holders), binary)
+    del holders
     judged = features.sparse(canonical(others))
-    problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
+    del others
+    problems = _Problems.of(model, _solver_rows(model, counts, features, learn), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
     # Newton's method converges sooner from zero, and may not converge at all from there.
     starts = None if model.loss == "log" and problems.cost.max() > MAX_LIGHT else [
-        duals[k].of_rows(~judge) for k in problems.positives]
+        duals[k].of_rows(learn) for k in problems.positives]
     for k, solution in problems.solve("calibrating", starts):
         scores[:, k] = judged @ solution.weights + solution.intercept
     return scores
@@ -355,8 +356,7 @@ class _Problems:
 
     @classmethod
     def of(
-        cls, model: Any, rows: sp.csr_array, prepared: SolverRows, labels: Labels,
-        weight: Floats | None, counts_of: Callable[[int], NDArray[Any]] | None = None,
+        cls, model: Any, rows: SolverRows, labels: Labels, weight: Floats | None,
         statistics: Counts | None = None,
     ) -> _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
@@ -376,9 +376,8 @@ class _Problems:
         if of_class is not None:
             cost = cost * of_class[labels.codes]
         _check_cost(cost.max() * (1.0 if of_sides is None else of_sides.max()))
-        scales = RatioScales(
-            model, prepared, rows, labels, weight, of_class, of_sides, counts_of, statistics)
-        return cls(solver, prepared, labels, cost, of_sides, scales, positives, intercept,
+        scales = RatioScales(model, rows, labels, weight, of_class, of_sides, statistics)
+        return cls(solver, rows, labels, cost, of_sides, scales, positives, intercept,
                    float(model.C))
 
     def _cost_of(self, k: int) -> Floats:
@@ -413,7 +412,7 @@ class _Problems:
         shown.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None, "classes")
         solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
         for k, solution in zip(self.positives, solutions, strict=True):
-            if not (np.isfinite(solution.shared).all() and np.isfinite(solution.alone).all()
+            if not (np.isfinite(solution.shared).all() and np.isfinite(solution.duals).all()
                     and np.isfinite(solution.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
@@ -454,11 +453,13 @@ def even_blocks(size: int, max_size: int) -> list[range]:
 
 
 def _statistics_of_columns(
-    counts: sp.csr_array, n_rows: int, weight: Floats | None, holders: NDArray[np.int64],
+    counts: sp.csr_array, chosen: NDArray[np.bool_], n_rows: int, weight: Floats | None,
+    holders: NDArray[np.int64],
 ) -> Counts:
-    """Rows that hold each term, whatever their class, which is all that a feature map needs."""
+    """Chosen rows that hold each term, whatever their class: all that a feature map needs."""
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
+    counts = counts[chosen]
     held = np.bincount(counts.indices, weights=np.repeat(weight, np.diff(counts.indptr)),
                        minlength=counts.shape[1])
     return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
@@ -473,13 +474,6 @@ def _statistics(
         raise DataError("a linear model tells classes apart: the number of classes in the data has "
                         f"to be greater than one; got one class: {statistics.classes.tolist()}")
     return statistics
-
-
-def _check_values(rows: sp.csr_array) -> None:
-    largest = np.max(rows.data, initial=0.0)
-    if not largest <= _MAX_VALUE:
-        raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
-                        "Scale the rows down, or take unit_length=True")
 
 
 def _divide(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from textnb.bayes.dual_descent import LANES, DualPoint, descend, descend_together
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
-from textnb.bayes.solver_rows import SolverRows
+from textnb.bayes.solver_rows import Scales, SolverRows
 from textnb.runtime.native import SOLVER, usable
 from textnb.runtime.progress import line
 
@@ -82,8 +82,9 @@ class LinearSolution:
     rows : SolverRows
     shared : float64 (n_shared,)
         Weights of the columns that two rows hold, of the rows without the scale.
-    alone : float64 (n_own,)
-        Weights of the columns that one row holds.
+    scales : Scales
+    y : float64 (n_rows,)
+        -1 or 1.
     intercept : float
     duals : float64 (n_rows,)
         How much each row pulls, at least 0: a start for a solution of nearly the same rows.
@@ -95,7 +96,8 @@ class LinearSolution:
 
     rows: SolverRows
     shared: Floats
-    alone: Floats
+    scales: Scales
+    y: Floats
     intercept: float
     duals: Floats
     n_iter: int
@@ -111,9 +113,12 @@ class LinearSolution:
     def put(self, column: Floats) -> None:
         """Put the weights of all columns into an array of zeros."""
         column[self.rows.columns] = self.shared
+        # Computed only here, as there are many, and as many classes.
+        scale = self.scales.of_own(self.rows)
+        alone = scale * (scale * self.rows.value) * (self.duals * self.y)[self.rows.row]
         # Most rows are beyond the margin, and the columns that they alone hold have no weight.
-        places = np.flatnonzero(self.alone)
-        column[self.rows.column[places]] = self.alone[places]
+        places = np.flatnonzero(alone)
+        column[self.rows.column[places]] = alone[places]
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ class LinearSolver:
 
     def solve(
         self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], costs: Sequence[Floats],
-        scales: Sequence[tuple[Floats, Floats]],
+        scales: Sequence[Scales],
         duals: Sequence[Floats | None] | None = None,
         starts: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> list[LinearSolution]:
@@ -163,8 +168,7 @@ class LinearSolver:
             At most `classes_at_once` of them. Both values must occur.
         costs : sequence of float64 (n_rows,)
             C times the weights of the rows, each >= 0.
-        scales : sequence of (float64 (n_shared,), float64 (n_own,))
-            Finite factors of the shared columns, and of the columns that one row holds.
+        scales : sequence of Scales
         duals : sequence of float64 (n_rows,), optional
             Those of solutions of nearly the same rows, to start from.
         starts : sequence of (float64 (n_shared,), float) or None, optional
@@ -186,14 +190,14 @@ class LinearSolver:
 
     def _problem(
         self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
-        scales: tuple[Floats, Floats],
+        scales: Scales,
     ) -> _Problem:
         y = np.where(positive, 1.0, -1.0)
-        own = scales[1] * rows.value
+        own = scales.of_own(rows) * rows.value
         squares = np.bincount(rows.row, weights=own * own, minlength=len(y))
         # What the best weights of a row's own features leave of its squared hinge.
         reduced = cost / (1.0 + 2.0 * cost * squares)
-        return _Problem(rows, rows.shared, scales, own, y, reduced, LOSSES[self.loss])
+        return _Problem(rows, rows.shared, scales, y, reduced, LOSSES[self.loss])
 
     def _loops(self, rows: sp.csr_array) -> Any | None:
         by_descent = self.loss == "hinge" and rows.nnz >= _MIN_VALUES
@@ -304,16 +308,14 @@ class _Problem:
 
     whole: SolverRows
     rows: sp.csr_array
-    scales: tuple[Floats, Floats]
-    # The scaled values of columns that one row holds.
-    own: Floats
+    scales: Scales
     y: Floats
     cost: Floats
     loss: Loss
 
     @property
     def scale(self) -> Floats:
-        return self.scales[0]
+        return self.scales.shared
 
     def duals(self, point: _Point) -> Floats:
         """How much each row pulls at a point."""
@@ -330,8 +332,8 @@ class _Problem:
         self, weights: Floats, bias: float, duals: Floats, n_iter: int, converged: bool
     ) -> LinearSolution:
         """The solution of weights of the shared columns."""
-        alone = self.scales[1] * self.own * (duals * self.y)[self.whole.row]
-        return LinearSolution(self.whole, weights, alone, bias, duals, n_iter, converged)
+        return LinearSolution(
+            self.whole, weights, self.scales, self.y, bias, duals, n_iter, converged)
 
     def at(self, weights: Floats, bias: float) -> _Point:
         """The point of weights of the rows; 0 where a feature has no scale."""

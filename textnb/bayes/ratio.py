@@ -16,9 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from textnb.bayes.cells import cells_by_class
 from textnb.bayes.class_weight import class_weights, with_class_weight
 from textnb.bayes.counts import Counts
-from textnb.bayes.features import canonical, presence
+from textnb.bayes.features import canonical, count_columns, presence
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, multinomial_log_prob
 from textnb.bayes.labels import Labels
@@ -70,13 +71,9 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     >>> presence_statistics(rows, Labels.of_classes(["a", "b"])).feature_count.tolist()
     [[1, 0], [1, 1]]
     """
-    width = rows.shape[1]
-    feature_count = np.empty((len(labels.classes), width), dtype=np.int64)
-    for k in range(len(labels.classes)):
-        feature_count[k] = np.bincount(rows[labels.has(k)].indices, minlength=width)
-    of_all = (len(labels), np.bincount(rows.indices, minlength=width)) if (
-        labels.link == "sigmoid") else ()
-    return Counts.from_table(labels.classes, labels.sizes, feature_count, *of_all)
+    of_all = (len(labels), count_columns(rows)) if labels.link == "sigmoid" else ()
+    by_class = (count_columns(rows[labels.has(k)]) for k in range(len(labels.classes)))
+    return Counts(labels.classes, labels.sizes, *cells_by_class(by_class, rows.shape[1]), *of_all)
 
 
 def document_statistics(
@@ -90,10 +87,9 @@ def document_statistics(
     labels : Labels
     weight : float64 (n_rows,), optional
     """
-    present = presence(counts, 0.0)
     if weight is None:
-        return presence_statistics(present, labels)
-    return Counts.from_labels(present, labels, weight)
+        return presence_statistics(presence(counts, 0.0, np.int8), labels)
+    return Counts.from_labels(presence(counts, 0.0), labels, weight)
 
 
 def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
@@ -104,10 +100,8 @@ def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
                              rows.indptr.astype(np.int32)), shape=rows.shape)
     if not binarize:
         return canonical(rows)
-    present = presence(rows, 0.0)
     # One byte for each 1: the matrix is of all documents at once.
-    return sp.csr_array((present.data.astype(np.int8), present.indices, present.indptr),
-                        shape=present.shape)
+    return presence(rows, 0.0, np.int8)
 
 
 def ratio_statistics(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from textnb.bayes.features import IDENTITY, FeatureMap, count_columns, row_blocks
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES
 
@@ -22,7 +24,7 @@ class SolverRows:
         Columns that two or more rows hold, the most frequent first, so that they share cache lines.
     columns : int64 (n_shared,)
         Their indices among all columns.
-    row, column : int64 (n_own,)
+    row, column : int32 or int64 (n_own,)
         Place of each value in a column that only one row holds.
     value : float64 (n_own,)
     n_features : int
@@ -30,36 +32,89 @@ class SolverRows:
 
     shared: sp.csr_array
     columns: NDArray[np.int64]
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
+    row: NDArray[Any]
+    column: NDArray[Any]
     value: Floats
     n_features: int
 
     @classmethod
-    def of(cls, rows: sp.csr_array, loss: str) -> SolverRows:
-        """The rows of a matrix.
+    def of(
+        cls, rows: sp.csr_array, loss: str, features: FeatureMap = IDENTITY,
+        chosen: NDArray[np.bool_] | None = None,
+    ) -> SolverRows:
+        """The rows of a matrix, after a feature map, which is applied to some rows at a time.
 
         Parameters
         ----------
         rows : csr_array (n_rows, n_features)
-            One entry per cell. It is not changed.
+            One entry per cell, and no zeros. It is not changed.
         loss : {"hinge", "log"}
             The loss of the solver.
+        features : FeatureMap
+        chosen : bool (n_rows,), optional
+            The rows to take, if not all.
         """
-        holders = np.bincount(rows.indices, minlength=rows.shape[1])
+        holders = count_columns(rows, chosen)
         min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
-        order = np.argsort(-holders, kind="stable")
-        columns = order[:np.count_nonzero(holders >= min_holders)]
-        place = np.full(rows.shape[1], -1, dtype=np.int64)
-        place[columns] = np.arange(len(columns))
-        places = place[rows.indices]
-        inside = places >= 0
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        ends = np.concatenate([[0], np.cumsum(np.bincount(row[inside], minlength=rows.shape[0]))])
+        columns = np.argsort(-holders, kind="stable")[:np.count_nonzero(holders >= min_holders)]
         index = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
-        shared = sp.csr_array(
-            (rows.data[inside].astype(np.float64), places[inside].astype(index),
-             ends.astype(index)), shape=(rows.shape[0], len(columns)))
-        outside = ~inside
-        return cls(shared, columns, row[outside], rows.indices[outside].astype(np.int64),
-                   rows.data[outside].astype(np.float64), rows.shape[1])
+        place = np.full(rows.shape[1], -1, dtype=index)
+        place[columns] = np.arange(len(columns))
+        n_shared = int(holders[columns].sum())
+        n_own = int(holders.sum()) - n_shared
+        del holders
+        shared = np.empty(n_shared), np.empty(n_shared, dtype=index)
+        own = np.empty(n_own, dtype=index), np.empty(n_own, dtype=index), np.empty(n_own)
+        sizes: list[NDArray[Any]] = [np.zeros(1, dtype=index)]
+        n_shared = n_own = 0
+        for before, block in row_blocks(rows, chosen):
+            mapped = features.rows(block)
+            places = place[mapped.indices]
+            inside = places >= 0
+            row = np.repeat(np.arange(block.shape[0]), np.diff(mapped.indptr))
+            sizes.append(np.bincount(row[inside], minlength=block.shape[0]))
+            n_shared = _put(shared, n_shared, mapped.data[inside], places[inside])
+            outside = ~inside
+            n_own = _put(
+                own, n_own, row[outside] + before, mapped.indices[outside], mapped.data[outside])
+        # Fewer than there is room for if the map made zeros.
+        ends = np.cumsum(np.concatenate(sizes), dtype=index)
+        matrix = sp.csr_array(
+            (shared[0][:n_shared], shared[1][:n_shared], ends), shape=(len(ends) - 1, len(columns)))
+        return cls(
+            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], rows.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return int(self.shared.data.nbytes + self.shared.indices.nbytes + self.columns.nbytes
+                   + self.row.nbytes + self.column.nbytes + self.value.nbytes)
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Finite factors of the columns, of one class.
+
+    Attributes
+    ----------
+    shared : float64 (n_shared,)
+    own : float64 (n_own,) or (n_rows,)
+        Of the columns that one row holds: one by one, or, by row, of all that a row has.
+    by_row : bool
+    """
+
+    shared: Floats
+    own: Floats
+    by_row: bool = False
+
+    def of_own(self, rows: SolverRows) -> Floats:
+        """The factors one by one: float64 (n_own,)."""
+        return self.own[rows.row] if self.by_row else self.own
+
+
+def _put(arrays: tuple[NDArray[Any], ...], at: int, *values: NDArray[Any]) -> int:
+    """Write values at a place of their arrays, and return the place after them."""
+    end = at + len(values[0])
+    for array, part in zip(arrays, values, strict=True):
+        array[at:end] = part
+    return end

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import cells_of_keys, places_between
+from textnb.bayes.cells import places_between
 from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
 from textnb.models.base import Model
@@ -109,16 +109,16 @@ def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     """
     weights = np.ascontiguousarray(weights, dtype=np.float64)
     n_terms, n_classes = weights.shape
-    flat = weights.reshape(-1)
     # By their bits: -0.0 is a weight too, so that a model comes back as it was.
-    places = np.flatnonzero(flat.view(np.int64))
-    of_place = 8 + smallest_index(n_classes)().itemsize
-    if n_classes <= 2 or len(places) * of_place + 4 * n_terms >= 8 * n_terms * n_classes:
+    is_stored = weights.view(np.int64) != 0
+    classes = np.arange(n_classes, dtype=smallest_index(n_classes))
+    n_stored = np.count_nonzero(is_stored)
+    if n_classes <= 2 or (
+            n_stored * (8 + classes.itemsize) + 4 * n_terms >= 8 * n_terms * n_classes):
         return {"weights": weights}
-    ends, classes, values = cells_of_keys(places, flat[places], n_terms, n_classes)
-    return {"weights/ends": narrow(ends),
-            "weights/classes": classes.astype(smallest_index(n_classes)),
-            "weights/values": values}
+    return {"weights/ends": narrow(np.cumsum(np.count_nonzero(is_stored, axis=1))),
+            "weights/classes": np.broadcast_to(classes, weights.shape)[is_stored],
+            "weights/values": weights[is_stored]}
 
 
 def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.float64]:
