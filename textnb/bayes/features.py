@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 # Stored values of a block of rows, and of indices that are counted at a time.
-_BLOCK, _COUNTED = 1 << 18, 1 << 21
+_BLOCK, _COUNTED = 1 << 18, 1 << 20
 
 
 class Step(ReadOnly, Value):

@@ -72,7 +72,7 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     [[1, 0], [1, 1]]
     """
     of_all = (len(labels), count_columns(rows)) if labels.link == "sigmoid" else ()
-    by_class = (count_columns(rows[labels.has(k)]) for k in range(len(labels.classes)))
+    by_class = (count_columns(rows, labels.has(k)) for k in range(len(labels.classes)))
     return Counts(labels.classes, labels.sizes, *cells_by_class(by_class, rows.shape[1]), *of_all)
 
 

@@ -114,9 +114,9 @@ class RatioScales:
 
     def _count(self, k: int) -> NDArray[Any]:
         """The rows of a class that have each of the shared columns."""
-        own = np.flatnonzero(self._labels.has(k))
-        of_class = self._rows.shared[own]
+        own = self._labels.has(k)
         if self._weight is None:
-            return count_columns(of_class)
+            return count_columns(self._rows.shared, own)
+        of_class = self._rows.shared[own]
         weights = np.repeat(self._weight[own], np.diff(of_class.indptr))
         return np.bincount(of_class.indices, weights=weights, minlength=of_class.shape[1])
