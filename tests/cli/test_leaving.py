@@ -64,6 +64,7 @@ def test_describe(run, folder, trained):
     text = run("describe", trained).checked().out
     for part in ("MultinomialNB", "vocabulary", "12", "lowercase=True", "spam", "0.500"):
         assert part in text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
 def test_a_model_of_a_table_can_be_described_and_exported(run, folder):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -88,6 +89,30 @@ def test_each_line_of_a_stream_is_answered_at_once_in_order(trained):
     assert ran.err.splitlines()[-1] == (
         "error: standard input: 1 line has no answer, but an error in its place; the first is line "
         "2: the line is not JSON: Expecting property name enclosed in double quotes (column 2)")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("words", [["predict"], ["predict", "--read", "format=csv"], ["mistakes"]])
+def test_no_line_of_progress_runs_into_answers_on_the_same_terminal(trained, words):
+    import pty
+
+    master, slave = pty.openpty()
+    process = start(*words[:1], trained, "-", *words[1:], stdout=slave, stderr=slave,
+                    env={**os.environ, "TERM": "xterm"})
+    os.close(slave)
+    text = "text,label\nfree money,ham\n" if words[1:] else '{"text": "free money", "label": "ham"}'
+    process.stdin.write(text.encode())
+    process.stdin.close()
+    shown = b""
+    # Reading fails on Linux once nobody writes any more.
+    with suppress(OSError):
+        while part := os.read(master, 4096):
+            shown += part
+    os.close(master)
+    assert process.wait(60) == 0
+    lines = shown.decode().splitlines()
+    assert not re.search(r"[⠁-⣿]|\x1b\[\?25l", shown.decode())
+    assert any(line.startswith("{") and line.endswith("}") for line in lines), lines
 
 
 @pytest.mark.parametrize(("line", "error"), [

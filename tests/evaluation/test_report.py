@@ -134,10 +134,12 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
     assert (path.read_text(), files_in(tmp_path)) == ("before", ["report.html"])
 
 
-@pytest.mark.parametrize("name", ["altair", "vl_convert", "jinja2"])
-def test_a_missing_library_is_named_before_anything_is_read(tmp_path, monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ParameterError, match=rf"{name}: pip install 'textnb\[report\]'"):
+@pytest.mark.parametrize("names", [
+    "altair", "vl_convert", "jinja2", "altair, jinja2, vl_convert"])
+def test_missing_libraries_are_named_before_anything_is_read(tmp_path, monkeypatch, names):
+    for name in names.split(", "):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ParameterError, match=rf"needs {names}: pip install 'textnb\[report\]'"):
         textnb.write_report(TextClassifier().fit(FILMS), "nothing.parquet", tmp_path / "r.html")
     assert files_in(tmp_path) == []
 

@@ -46,7 +46,7 @@ class DualPoint:
 
 def descend(
     loops: Any, rows: sp.csr_array, scale: Floats, y: Floats, cost: Floats, tolerance: float,
-    max_passes: int, start: Floats | None = None,
+    max_passes: int, start: Floats | None = None, *, before: int = 0, limit: int | None = None,
 ) -> DualPoint:
     """The weights that minimise the squared hinge loss, to a tolerance.
 
@@ -67,6 +67,10 @@ def descend(
         Largest number of passes.
     start : float64 (n_rows,), optional
         Duals to start from, each at least 0: those of a solution of nearly the same rows.
+    before : int
+        Passes that were made before, for the line of progress.
+    limit : int, optional
+        The number that the solver ends at, for that line, if another method follows.
     """
     n_rows, n_features = rows.shape
     paid = cost > 0
@@ -85,7 +89,7 @@ def descend(
     bounds[0] = np.inf
     while passes < max_passes and not converged:
         passes += 1
-        shown.step(f"pass {passes} of at most {max_passes}")
+        shown.step(f"pass {before + passes} of at most {limit or max_passes}")
         everything = active == len(order)
         active = loops.descend(
             *matrix, y, ridge, squares, order, active, seed, duals, state, bias, bounds)
@@ -101,6 +105,7 @@ def descend(
 def descend_together(
     loops: Any, rows: sp.csr_array, scales: Sequence[Floats], ys: Sequence[Floats],
     costs: Sequence[Floats], tolerance: float, max_passes: int, starts: Sequence[Floats | None],
+    limit: int | None = None,
 ) -> list[DualPoint]:
     """The solutions of several problems of the same rows, each as by `descend`.
 
@@ -110,7 +115,7 @@ def descend_together(
 
     Parameters
     ----------
-    loops, rows, tolerance, max_passes
+    loops, rows, tolerance, max_passes, limit
         As of `descend`.
     scales, ys, costs, starts : sequence
         One for each problem, of which there are at most `LANES`. Rows that cost nothing are the
@@ -139,7 +144,7 @@ def descend_together(
     coming, shown = np.arange(LANES) < (n_lanes if len(order) else 0), line()
     while coming.any() and passes.max() < max_passes:
         passes[coming] += 1
-        shown.step(f"pass {passes.max()} of at most {max_passes}")
+        shown.step(f"pass {passes.max()} of at most {limit or max_passes}")
         loops.descend_lanes(*matrix, y, ridge, squares, order, seed, duals, state, bias, moves,
                             bounds)
         solved = coming & (bounds[0] - bounds[1] <= tolerance)

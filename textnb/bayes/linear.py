@@ -409,7 +409,8 @@ class _Problems:
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
         shown = line()
         # The passes of one block are its progress; their number is not known before.
-        shown.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None, "classes")
+        shown.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None,
+                    "label" if self.labels.link == "sigmoid" else "class")
         solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
         for k, solution in zip(self.positives, solutions, strict=True):
             if not (np.isfinite(solution.shared).all() and np.isfinite(solution.duals).all()

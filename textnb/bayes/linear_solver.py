@@ -212,23 +212,30 @@ class LinearSolver:
         self, loops: Any, problems: list[_Problem], starts: list[Floats | None]
     ) -> list[DualPoint]:
         end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MAX_PASSES)
+        # What does not converge so soon goes on in another way.
+        limit = self._max_passes(max(problem.cost.max() for problem in problems))
         if len(problems) == 1:
-            descents = [_descend(loops, problems[0], *end, starts[0])]
+            descents = [_descend(loops, problems[0], *end, starts[0], limit=limit)]
         else:
             descents = descend_together(
                 loops, problems[0].rows, [each.scale for each in problems],
-                [each.y for each in problems], [each.cost for each in problems], *end, starts)
+                [each.y for each in problems], [each.cost for each in problems], *end, starts,
+                limit)
         return [self._nearer(loops, *each) for each in zip(problems, descents, strict=True)]
+
+    def _max_passes(self, cost: float) -> int:
+        return self.max_iter * (1 if cost <= MAX_LIGHT else _HEAVY_FACTOR)
 
     def _nearer(self, loops: Any, problem: _Problem, descent: DualPoint) -> DualPoint:
         """If rows cost much, descent goes on until the losses are near those of the optimum."""
         if problem.cost.max() <= MAX_LIGHT:
             return descent
-        tol, max_passes = max(self.tol, _LOOSE), _HEAVY_FACTOR * self.max_iter
+        tol, max_passes = max(self.tol, _LOOSE), self._max_passes(problem.cost.max())
         range_ = _RANGE * tol
         while not (near := problem.is_near(descent, tol)) and descent.passes < max_passes:
             range_ *= 0.5 if descent.converged else 1.0
-            more = _descend(loops, problem, range_, max_passes - descent.passes, descent.duals)
+            more = _descend(loops, problem, range_, max_passes - descent.passes, descent.duals,
+                            before=descent.passes, limit=max_passes)
             descent = replace(more, passes=descent.passes + more.passes)
         return replace(descent, converged=near)
 
@@ -421,10 +428,11 @@ class _Problem:
 
 
 def _descend(
-    loops: Any, problem: _Problem, range_: float, max_passes: int, start: Floats | None
+    loops: Any, problem: _Problem, range_: float, max_passes: int, start: Floats | None,
+    **shown: int,
 ) -> DualPoint:
-    return descend(
-        loops, problem.rows, problem.scale, problem.y, problem.cost, range_, max_passes, start)
+    return descend(loops, problem.rows, problem.scale, problem.y, problem.cost, range_, max_passes,
+                   start, **shown)
 
 
 def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:

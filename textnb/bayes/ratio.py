@@ -185,7 +185,7 @@ def learn_from_rows(
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
     taken, shown = 0, line()
-    shown.begin("fitting", Size(len(ratio)), "classes")
+    shown.begin("fitting", Size(len(ratio)), "class")
     for k, r in enumerate(ratio, start=first):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)
         w, intercept[k] = solver.coef_[0], solver.intercept_[0]

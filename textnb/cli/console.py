@@ -204,9 +204,10 @@ def progress(
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    with live(activity) as shown:
+    # A line that is drawn anew would run into answers on the same terminal.
+    with live(activity, quiet=target == "-" and sys.stdout.isatty()) as shown:
         if shown is not None:
-            shown.begin(phase, size(), f"{unit}s")
+            shown.begin(phase, size(), unit)
 
         def advance(rows: int) -> None:
             nonlocal seen

@@ -111,7 +111,7 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     from textnb.workflow.lines import answer_lines
     from textnb.workflow.predict import answers_for
 
-    with progress("predicting", "predicted", quiet) as advance:
+    with progress("predicting", "predicted", quiet, target="-") as advance:
         answered = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
             options.columns)
@@ -134,7 +134,7 @@ def mistakes(
     output.check(file.model, input)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
-    with work_on(table, "judging", "judged", output.quiet) as advance:
+    with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
         written, wrong, novelty = mistakes(
             fitted, table.frame, options, target, output.output_format, advance,
             safe_csv=output.safe_csv)

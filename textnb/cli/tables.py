@@ -28,8 +28,15 @@ def show(table: Table) -> None:
     # A label or a heading that is cut short is useless: its rest goes to the next line.
     for column in table.columns:
         column.overflow = "fold"
+    console = _console()
     try:
-        _console().print(table)
+        if console.is_terminal:
+            console.print(table)
+            return
+        with console.capture() as shown:
+            console.print(table)
+        # A table without borders is padded to its width, which only a terminal hides.
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in shown.get().splitlines())
     except SystemExit:
         # Rich raises SystemExit for a closed pipe.
         raise BrokenPipeError from None

@@ -226,7 +226,7 @@ def score_folds(
 
 def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fitted]:
     shown, models = line(), []
-    shown.begin("fitting", Size(partition.count), "folds")
+    shown.begin("fitting", Size(partition.count), "fold")
     for fold in range(partition.count):
         with muted():
             models.append(recipe.fit(rows.filter(pl.Series(partition.training_rows(fold)))))

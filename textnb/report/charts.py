@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree
 
@@ -25,14 +26,15 @@ _SHAPES = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
 
 def check_installed() -> None:
     """Raises ParameterError if libraries for a report are missing."""
-    try:
-        import altair
-        import jinja2
-        import vl_convert
-    except ImportError as error:
-        raise ParameterError(f"a report needs {error.name or 'more libraries'}: {INSTALL}"
-                             ) from error
-    del altair, jinja2, vl_convert
+    missing = []
+    for name in ("altair", "jinja2", "vl_convert"):
+        try:
+            import_module(name)
+        except ImportError as error:
+            # It may be one that the library needs itself.
+            missing.append(error.name or name)
+    if missing:
+        raise ParameterError(f"a report needs {', '.join(missing)}: {INSTALL}")
 
 
 def select_curves(curves: Sequence[Curve]) -> list[Curve]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +39,7 @@ class Line:
     """What work reports to; this one shows nothing."""
 
     def begin(
-        self, phase: str, size: Size | None = None, unit: str = "rows",
+        self, phase: str, size: Size | None = None, unit: str = "row",
         seconds: float | None = None,
     ) -> None:
         """Begin a phase.
@@ -51,7 +51,7 @@ class Line:
         size : Size, optional
             How many there are to work on.
         unit : str
-            What is counted.
+            What is counted, in the singular.
         seconds : float, optional
             A time after which the phase ends.
         """
@@ -103,7 +103,7 @@ class LiveLine(Line):
         self.begin("")
 
     def begin(
-        self, phase: str, size: Size | None = None, unit: str = "rows",
+        self, phase: str, size: Size | None = None, unit: str = "row",
         seconds: float | None = None,
     ) -> None:
         with self._lock:
@@ -169,10 +169,11 @@ class LiveLine(Line):
         if not self._done and self._size is None:
             return "", ""
         spent = self._moved - self._began
-        numbers, rate = f"{self._done:,}", self._done / spent if spent > 0 else 0.0
+        numbers, rate = quantity(self._done, self._unit), self._done / spent if spent > 0 else 0.0
         if self._size is not None and self._done <= self._size.rows:
-            numbers += f" of {'' if self._size.is_exact else 'about '}{self._size.rows:,}"
-        return f"{numbers} {self._unit}", f", {rate:,.0f}/s" if rate >= _MIN_RATE else ""
+            numbers = (f"{self._done:,} of {'' if self._size.is_exact else 'about '}"
+                       f"{quantity(self._size.rows, self._unit)}")
+        return numbers, f", {rate:,.0f}/s" if rate >= _MIN_RATE else ""
 
 
 def as_clock(seconds: float) -> str:

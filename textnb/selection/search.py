@@ -355,7 +355,7 @@ def _run_trials(
     order = _schedule(first, judge.rungs, columns, seed, judge.of_lists, remaining)
     gain: float | None = None
     shown = line()
-    shown.begin("", None if math.isinf(budget) else Size(int(budget)), "trials", seconds)
+    shown.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
     while True:
         try:
             candidate, rung = next(order) if gain is None else order.send(gain)
