@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from textnb.workflow.rows import Rows
 
 # Where a model by counting is right more often than this, or of fewer rows, another is not named.
-_SURE, _FEW = 0.99, 200
+# Of 1,000 rows of eight corpora, NBLinear on pairs is from 0.6 points behind to 27 ahead; of 200
+# short messages up to 9 behind.
+_SURE, _FEW = 0.99, 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -108,9 +110,13 @@ def train(
     note(f"{size} -> {output.output}")
     if learning.spam_class is None and is_mail(rows.input, rows.format) and (
             SPAM not in classes_of(trained.model)):
-        note(f"note: no class is called {SPAM}, which textnb filter looks for. Name one of "
-             f"{first_of(list(map(str, classes_of(trained.model))))} with its --spam-class, or "
-             f"train with --classes '{SPAM}=PATTERN,...', whose patterns match these names")
+        classes = list(map(str, classes_of(trained.model)))
+        # Of several classes, one alone is no spam filter.
+        note(f"note: no class is called {SPAM}, which textnb filter looks for. " + (
+            f"Train with --classes '{SPAM}=PATTERN,...', and others so, whose patterns match "
+            f"{first_of(classes)}" if len(classes) > 2 else
+            f"Name one of {first_of(classes)} with its --spam-class, or train with --classes "
+            f"'{SPAM}=PATTERN,...', whose patterns match these names"))
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.leaves_out and training.is_texts:
@@ -129,5 +135,4 @@ def _check(fitted: Any, table: Rows, rows: int, names_model: bool) -> None:
     in_memory = fitted.settings.memory_limit is None
     if fitted.model.from_counts and in_memory and not names_model and rows >= _FEW and (
             accuracy is None or accuracy < _SURE):
-        note("usually more accurate: --model nblinear --ngrams 1,2. It learns from all rows at "
-             "once, in memory, so update, forget and merge refuse it")
+        note("usually more accurate: --model nblinear --ngrams 1,2 (no update, forget, merge)")
