@@ -128,6 +128,12 @@ class TextnbError(Exception):
             return self.command_line
         return "".join(write(part) if isinstance(part, Mention) else part for part in self._parts)
 
+    def written(self, write: Callable[[Mention], str]) -> Self:
+        """The same error, its message in the words of such a reader."""
+        error = copy(self)
+        error.args, error._parts, error._command_line = (self.message(write),), (), None
+        return error
+
     @property
     def setting(self) -> str | None:
         """The setting with which the message begins; None if it begins otherwise."""
@@ -158,19 +164,25 @@ class TextnbError(Exception):
         return error
 
     @classmethod
-    def with_advice(cls, problem: str, python: str, command: str) -> Self:
+    def with_advice(cls, problem: str, python: str, *command: str | Mention) -> Self:
         """An error whose advice depends on its reader: the author of a program, or a user.
 
         Parameters
         ----------
         problem : str
             What was expected, and what came.
-        python, command : str
-            Advice for Python, and for the command line.
+        python : str
+            Advice for Python.
+        *command : str or Mention
+            Advice for the command line, in several parts if it names a setting that has other words
+            in a job.
         """
         error = cls(problem + python)
         error._problem = problem.rstrip(" .;:")
-        error._command_line = problem + command
+        if any(isinstance(part, Mention) for part in command):
+            error._parts = (problem, *command)
+        else:
+            error._command_line = "".join([problem, *map(str, command)])
         return error
 
 
@@ -405,14 +417,13 @@ class VocabularyError(DataError):
 
     @classmethod
     def no_tokens(cls, pattern: str, documents: int) -> VocabularyError:
-        one_letter = r"[\p{L}\p{M}\p{N}_]+'"
+        one_letter = r"r'[\p{L}\p{M}\p{N}_]+'"
         shorten = "; if stop words removed everything, shorten the list"
         return cls.with_advice(
             f"empty vocabulary: pattern {pattern!r} finds no token in "
             f"{quantity(documents, 'document')}. "
             "The default pattern keeps words of two characters or more; for one-letter words use ",
-            f"Tokenizer(pattern=r'{one_letter}){shorten}",
-            f"textnb train --set 'pattern={one_letter}{shorten}")
+            f"Tokenizer(pattern={one_letter}){shorten}", Mention("pattern", one_letter), shorten)
 
     @classmethod
     def all_pruned(

@@ -31,7 +31,6 @@ from textnb.runtime.settings import declared
     (SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns",
      "in the query"),
     (SchemaError.column_exists("predicted"), "frame.drop", None),
-    (VocabularyError.no_tokens("x", 2), "Tokenizer(pattern=r'[", "--set 'pattern=["),
     (ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
     (ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
 def test_python_and_the_command_line_get_different_advice(error, python, command):
@@ -42,6 +41,9 @@ def test_python_and_the_command_line_get_different_advice(error, python, command
 
 
 def test_an_error_writes_its_settings_as_the_caller_does():
+    none = VocabularyError.no_tokens("x", 2)
+    assert "use Tokenizer(pattern=r'[" in str(none)
+    assert "use <pattern=r'[" in none.message("<{}".format)
     error = ParameterError.naming(
         "{l='auto'} and {limit} of {n:,} documents: give {l} as a number, not {text!r}",
         limit=Mention("min_df", "2"), n=1200, text="binary=True")

@@ -28,6 +28,11 @@ def test_help_for_a_verb(run, verb):
     assert run(verb, "--help") == run(verb, "-h") == shown
 
 
+@pytest.mark.parametrize("verb", ["train", "tune", "validate", "test"])
+def test_classes_by_patterns_are_where_a_user_looks_first(run, verb):
+    assert "--classes CLASS=PATTERN,..." in run("help", verb).checked().out
+
+
 def test_help_for_settings(run):
     for topic in ("set", "read"):
         shown = run("help", "train", topic).checked()

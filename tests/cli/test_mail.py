@@ -345,7 +345,17 @@ def test_folders_are_named_as_classes_by_patterns(run: Run, box: Path, corpus: P
     # Without patterns, each folder is a class.
     ran = run("train", corpus, *settings).checked()
     assert "4 classes" in ran.err
-    assert "no class is called spam, which textnb filter looks for" in ran.err
+    assert "no class is called spam, which textnb filter looks for. Train with --classes" in ran.err
+    assert "--spam-class" not in ran.err
+    # By the default of mail, which chooses a threshold.
+    ran = run("train", corpus, "-o", "m.textnb").checked()
+    assert ("decide. the threshold of a filter is for two classes; got 4. Make them two with "
+            "--classes spam=PATTERN,...") in ran.err
+    assert ("did you mean" in ran.err, "--spam-class" in ran.err) == (False, False)
+    ran = run("train", corpus, *CLASSES, "--classes", "spam=junk*", "-o", "m.textnb").checked()
+    assert "note: no label matches 'spam=junk*'\n" in ran.err
+    assert "say which class they are with --classes ham=PATTERN,..." in run(
+        "test", "m.textnb", corpus).checked(1).err
     assert "is called spam" not in run("train", corpus, *settings, "-q").checked().err
 
 

@@ -23,6 +23,7 @@ from textnb import (
     TextClassifier,
 )
 from textnb.cli.main import app
+from textnb.errors import VocabularyError
 from textnb.workflow.job import read_job
 
 # Keys that are set, and what is said when the file is read.
@@ -205,6 +206,13 @@ OF_ROWS = [
     (["decision.positive=spam", "decision.max_false_positive_rate=0.0001"], DataError,
      "more are needed"),
     (["exports.0.to=liblinear", "exports.0.file=x"], ExportError, "say which class"),
+    (["model.min_df=50000"], ParameterError,
+     r"^model\.max_df: .* fewer than model\.min_df = 50000"),
+    (["model.min_df=300"], VocabularyError, r"lower model\.min_df or raise model\.max_df$"),
+    (["model.tokenizer.pattern=§+"], VocabularyError,
+     r"use model\.tokenizer\.pattern = '\[\\p\{L\}"),
+    (["input.classes=['a=x*']"], DataError, r"^no pattern of input\.classes matches"),
+    (["input.test=strange.parquet"], DataError, r"are with input\.classes = '\w+=PATTERN,\.\.\.'$"),
 ]
 
 
@@ -220,6 +228,7 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
         "null.parquet")
     rows.with_columns(label=pl.concat_list(
         pl.when(pl.int_range(60) > 1).then("label"))).write_parquet("lists.parquet")
+    rows.with_columns(label=pl.lit("strange")).write_parquet("strange.parquet")
     if (settings, error, said) in OF_SOURCES:
         # It is seen before anything is learned.
         with pytest.raises(error, match=said) as info:

@@ -85,7 +85,7 @@ def _command(
     def write(setting: Mention) -> str:
         if setting.name in options:
             return as_option(setting, *options[setting.name])
-        of_train = _options_of([LimitSettings])
+        of_train = _options_of([LimitSettings, TokenSettings])
         if setting.name in of_train:
             # Only `train` has it, so advice that names it is for the model's next training.
             return f"{as_option(setting, *of_train[setting.name])} of textnb train"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from textnb.cli.evidence import (
 )
 from textnb.cli.inputs import size_words
 from textnb.cli.words import as_option
-from textnb.errors import quantity
+from textnb.errors import Mention, quantity
 from textnb.workflow.models import AnyModel, holds_lists, text_columns
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 _IN_JOBS = 5
 
 
+def _as_words(setting: Mention) -> str:
+    return as_option(setting, f"--{setting.name.replace('_', '-')}", True)
+
+
 def lines_of(result: Any) -> Iterator[str]:
     """The lines that report one step of a job."""
     # Imported here: a verb needs only its own step.
@@ -44,6 +48,7 @@ def lines_of(result: Any) -> Iterator[str]:
     from textnb.learning.fitted import Fitted
     from textnb.workflow.decide import Calibrated
     from textnb.workflow.evaluate import Tested
+    from textnb.workflow.job import as_key
     from textnb.workflow.predict import Predicted
     from textnb.workflow.run import Written
     from textnb.workflow.split import RowFiles
@@ -59,12 +64,12 @@ def lines_of(result: Any) -> Iterator[str]:
                 yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
                        "column errors")
         case Trained():
-            yield from training_lines(result)
+            yield from training_lines(result, as_key)
         case Validated():
             yield from evaluation_lines(result.result)
             yield from validation_lines(result)
         case SmoothingPath():
-            yield smoothing_line(result)
+            yield smoothing_line(result, 'model.l = "auto"')
         case OnlineResult():
             yield from online_lines(result)
         case Calibrated():
@@ -82,7 +87,9 @@ def lines_of(result: Any) -> Iterator[str]:
             yield f"{last}, {'' if result.is_verified else 'not '}verified"
 
 
-def training_lines(result: Trained) -> Iterator[str]:
+def training_lines(
+    result: Trained, write: Callable[[Mention], str] = _as_words
+) -> Iterator[str]:
     """The choices that training a model made; the last line is its size."""
     model, learned = result.model, ""
     if text_columns(model) is None:
@@ -100,8 +107,7 @@ def training_lines(result: Trained) -> Iterator[str]:
     if model.calibration is not None:
         learned += f", calibrated: {calibration_words(model.calibration)}"
     if result.without_threshold is not None:
-        why = result.without_threshold.message(
-            lambda setting: as_option(setting, f"--{setting.name.replace('_', '-')}", True))
+        why = result.without_threshold.message(write)
         yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
     elif model.decision is not None:
         yield from ([label_summary(model.decision)] if model.is_multilabel else
@@ -178,10 +184,10 @@ def validation_lines(result: Validated) -> Iterator[str]:
     yield from _not_judged(held)
 
 
-def smoothing_line(path: SmoothingPath) -> str:
+def smoothing_line(path: SmoothingPath, setting: str = "--l auto") -> str:
     """The value of l with the lowest loss."""
     left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
-    return (f"l = {path.best:g} is what --l auto would choose of these ({path.method}, "
+    return (f"l = {path.best:g} is what {setting} would choose of these ({path.method}, "
             f"{quantity(path.documents, 'document')}{left_out})")
 
 

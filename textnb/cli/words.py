@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from textnb.errors import Mention, ParameterError, SourceError
@@ -82,12 +83,16 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
     '--l auto'
     >>> as_option(Mention("binary", "False"), "--binary", False)
     'no --binary'
+    >>> as_option(Mention("pattern", "r'[a-z]'"), "--set pattern", True)
+    "--set 'pattern=[a-z]'"
     """
-    value = setting.value.strip("'")
+    value = setting.value.removeprefix("r'").strip("'")
     if not value:
         return option
     if " " in option:
-        return f"{option}={value.lower() if value in ('True', 'False') else value}"
+        option, _, key = option.partition(" ")
+        value = value.lower() if value in ("True", "False") else value
+        return f"{option} {shlex.quote(f'{key}={value}')}"
     if value == "None" or (value == "False" and not takes_value):
         return f"no {option}"
     return f"{option} {value}" if takes_value else option

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, ParameterError, quantity
+from textnb.errors import DataError, Mention, ParameterError, quantity
 from textnb.evaluation.indicators import confused, indicator, measures, measures_of_labels
 from textnb.evaluation.novelty import Novelty, evidence_of
 from textnb.evaluation.roc import Rates
@@ -135,8 +135,11 @@ class LabelEvaluation:
 
 def no_known_label(label: Any, known: pl.Series) -> DataError:
     """The error if the model knows none of the labels of the rows; it names one of them."""
-    return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
-                     f"{', '.join(map(repr, known.to_list()[:10]))}")
+    return DataError.with_advice(
+        f"the model knows none of the labels, such as {label!r}; its classes are "
+        f"{', '.join(map(repr, known.to_list()[:10]))}", "", ". Where these labels have other "
+        "names, say which class they are with ",
+        Mention("classes", f"'{known[0]}=PATTERN,...'"))
 
 
 def evaluation_of_lists(

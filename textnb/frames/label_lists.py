@@ -4,7 +4,7 @@ many labels that are one class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -108,7 +108,8 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
 
 
 def name_classes(
-    frame: pl.LazyFrame, label: str, patterns: Mapping[str, Sequence[str]]
+    frame: pl.LazyFrame, label: str, patterns: Mapping[str, Sequence[str]],
+    note: Callable[[str], None] = lambda line: None,
 ) -> pl.LazyFrame:
     """Replace labels by the class one of whose patterns they match.
 
@@ -121,6 +122,8 @@ def name_classes(
         The label column, of labels or of lists of them.
     patterns : dict of str to list of str
         Of each class, patterns with ``*``, ``?`` and ``[...]``.
+    note : callable
+        Receives a line that names the patterns that match no label, if there are any.
 
     Raises
     ------
@@ -138,7 +141,8 @@ def name_classes(
     values = frame.select((column.explode() if of_lists else column).unique().drop_nulls())
     names: dict[str, str] = {}
     unknown: list[str] = []
-    for value in values.collect()[label].cast(pl.String).sort():
+    labels = values.collect()[label].cast(pl.String).sort().to_list()
+    for value in labels:
         matching = [name for name, each in patterns.items()
                     if any(fnmatchcase(value, pattern) for pattern in each)]
         if len(matching) > 1:
@@ -155,6 +159,10 @@ def name_classes(
             "no pattern of {classes} matches the {labels}: add them to a class, or leave their "
             "rows out with {where}", labels=("label " if len(unknown) == 1 else "labels ")
             + ", ".join(map(repr, unknown[:_MOST_LISTED])) + more)
+    unused = [repr(f"{name}={pattern}") for name, each in patterns.items() for pattern in each
+              if not any(fnmatchcase(value, pattern) for value in labels)]
+    if unused:
+        note(f"note: no label matches {', '.join(unused)}")
 
     def named(expression: pl.Expr) -> pl.Expr:
         return expression.cast(pl.String).replace_strict(names, return_dtype=pl.String)

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from textnb.errors import ParameterError
+from textnb.errors import Mention, ParameterError
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.conditions import check_condition
 from textnb.frames.sinks import ENDINGS, SEPARATORS
@@ -184,6 +184,31 @@ SECTIONS: dict[str, type] = {
     "input": Input, "model": TrainOptions, "validation": ValidateOptions,
     "calibration": CalibrateOptions, "decision": DecideOptions, "test": Test, "terms": Terms,
     "predictions": Predictions, "exports": Export}
+
+
+def as_key(setting: Mention, section: str = "model") -> str:
+    """The key of a job for a setting that a message names while a section is worked on.
+
+    Examples
+    --------
+    >>> as_key(Mention("min_df")), as_key(Mention("binary", "True"))
+    ('model.min_df', 'model.binary = true')
+    >>> as_key(Mention("pattern", "r'x'")), as_key(Mention("classes"), "test")
+    ("model.tokenizer.pattern = 'x'", 'input.classes')
+    """
+    name = setting.name
+    for each in dict.fromkeys([section, "model", *SECTIONS]):
+        groups = [*_OF_TRAINING, *all_models().values()] if each == "model" else [SECTIONS[each]]
+        if name == "kind" or name in {field.name for group in groups for field in fields(group)}:
+            key = f"{'model' if name == 'kind' else each}.{name}"
+            break
+    else:
+        is_of_tokens = name in {field.name for field in fields(TokenOptions)}
+        key = f"model.tokenizer.{name}" if is_of_tokens else name
+    value = setting.value.removeprefix("r") if setting.value[:2] == "r'" else setting.value
+    if value in ("", "None"):
+        return f"no {key}" if value else key
+    return f"{key} = {value.lower() if value in ('True', 'False') else value}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -90,7 +90,7 @@ class LabelledOptions(ReadOptions):
     classes: ClassPatterns | None = setting(
         None, "Name classes by patterns of labels (folders, or values of the label column), such "
         "as 'ham=easy-ham-*,hard-ham-*'; repeat it for several. A label that matches none is "
-        "refused.", metavar="CLASS=PATTERN,...", range=CLASSES, is_common=False)
+        "refused.", metavar="CLASS=PATTERN,...", range=CLASSES)
 
     @property
     def patterns(self) -> dict[str, list[str]]:

@@ -183,7 +183,7 @@ def open_rows(
     counts_texts : bool
         Whether rows without a text, and columns without any, are counted.
     note : callable
-        Receives a line for each file that is left out.
+        Receives a line for each file that is left out, and one for patterns without a label.
     """
     labels = options if isinstance(options, LabelledOptions) else LabelledOptions()
     labels.check()
@@ -199,8 +199,8 @@ def open_rows(
     if text is None:
         _check_table(options, labels)
         frame = rows_where(scan_table(table, features, label, **settings), where, option)
-        return Rows(source, _named(source, frame, label, labels), where=where, option=option,
-                    format=options.format)
+        return Rows(source, _named(source, frame, label, labels, note), where=where,
+                    option=option, format=options.format)
     # What learns or scores checks which columns hold lists of tokens.
     columns = labels.label_columns
     frame = scan(table, text=text, label=None if columns else label,
@@ -209,19 +209,20 @@ def open_rows(
         frame = list_labels(frame, columns, label)
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
-    frame = _named(source, rows_where(frame, where, option), label, labels)
+    frame = _named(source, rows_where(frame, where, option), label, labels, note)
     return Rows(source, frame, text, where=where, option=option, counts_texts=counts_texts,
                 format=options.format)
 
 
 def _named(
-    source: str, frame: pl.LazyFrame, label: str | None, options: LabelledOptions
+    source: str, frame: pl.LazyFrame, label: str | None, options: LabelledOptions,
+    note: Callable[[str], None],
 ) -> pl.LazyFrame:
     """The rows with the classes that options name in place of their labels."""
     if label is None or not options.classes:
         return frame
     with reading(source):
-        return name_classes(frame, label, options.patterns)
+        return name_classes(frame, label, options.patterns, note)
 
 
 def check_storage(options: ReadOptions, *sources: str | None) -> None:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import polars as pl
 from textnb.errors import (
     DataError,
     ExportError,
+    Mention,
     ParameterError,
     SchemaError,
     SourceError,
@@ -28,7 +30,7 @@ from textnb.learning.settings import LimitSettings
 from textnb.storage.textmodel import load_fitted
 from textnb.workflow.decide import decide
 from textnb.workflow.export import export
-from textnb.workflow.job import SECTIONS, Export, Input, Job
+from textnb.workflow.job import SECTIONS, Export, Input, Job, as_key
 from textnb.workflow.models import AnyModel, holds_lists
 from textnb.workflow.options import (
     DecideOptions,
@@ -130,6 +132,8 @@ def at_source(key: str) -> Iterator[None]:
         if error.setting in {each.name for each in fields(Input)}:
             raise ParameterError(f"input.{error.setting}: {error.without_setting}") from None
         raise
+    except DataError as error:
+        raise error.written(partial(as_key, section="input")) from None
 
 
 @contextmanager
@@ -142,7 +146,13 @@ def at_key(section: str) -> Iterator[None]:
         if error.setting is None or not (
                 group is TrainOptions or error.setting in {each.name for each in fields(group)}):
             raise
-        raise ParameterError(f"{section}.{error.setting}: {error.without_setting}") from None
+        # Others that it names later are keys too.
+        key = as_key(Mention(error.setting), section)
+        what = error.written(partial(as_key, section=section))
+        raise ParameterError(f"{section}.{error.setting}: "
+                             f"{str(what).removeprefix(key).lstrip(':= ')}") from None
+    except DataError as error:
+        raise error.written(partial(as_key, section=section)) from None
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
