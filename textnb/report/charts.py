@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from xml.etree import ElementTree
 
@@ -26,15 +26,18 @@ _SHAPES = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
 
 def check_installed() -> None:
     """Raises ParameterError if libraries for a report are missing."""
-    missing = []
-    for name in ("altair", "jinja2", "vl_convert"):
-        try:
-            import_module(name)
-        except ImportError as error:
-            # It may be one that the library needs itself.
-            missing.append(error.name or name)
+    missing = [name for name in ("altair", "jinja2", "vl_convert") if find_spec(name) is None]
     if missing:
         raise ParameterError(f"a report needs {', '.join(missing)}: {INSTALL}")
+    try:
+        import altair
+        import jinja2
+        import vl_convert
+    except ImportError as error:
+        # One that a library needs itself.
+        raise ParameterError(f"a report needs {error.name or 'more libraries'}: {INSTALL}"
+                             ) from error
+    del altair, jinja2, vl_convert
 
 
 def select_curves(curves: Sequence[Curve]) -> list[Curve]:
