@@ -14,9 +14,11 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import finished, start
+from tests.cli.test_mail_recipe import write_box
 from tests.selection.rows import LISTS, ROWS
 from textnb import load
 from textnb.cli.tune import _command
+from textnb.learning.settings import MAIL_OPTIONS
 from textnb.selection.candidates import SHORT_WORDS, first_candidates
 
 
@@ -43,7 +45,8 @@ def repeated(run):
 def test_the_command_makes_the_same_model_and_prints_how(tune, repeated):
     ran = tune("rows.parquet", "--trials", 12, "--table", "trials.parquet", "-o",
                "best.textnb").checked()
-    assert ran.err.count("\n") == 12
+    *trials, written = ran.err.splitlines()
+    assert (len(trials), written) == (12, "2 classes, 60 terms -> best.textnb")
     assert tune("rows.parquet", "--trials", 12, "--format", "json", "-q", "-o",
                 "again.textnb").checked().err == ""
     assert Path("best.textnb").read_bytes() == Path("again.textnb").read_bytes()
@@ -85,6 +88,47 @@ def test_the_printed_commands_make_the_model_of_lists_and_its_thresholds(tune, r
     assert "groups='author'" in ran.out
 
 
+def test_options_that_are_repeated_are_quoted_repeated(tune, repeated):
+    ROWS.with_columns(pl.col("label").str.replace("^", "a"), title=pl.col("text"),
+                      **{"the label": pl.col("label")}).write_csv("rows.csv")
+    names = sorted(ROWS["label"].unique())
+    ran = tune("rows.csv", "--text", "title", "--text", "text", "--classes", f"x=a{names[0]}*,none",
+               "--classes", f"y=a{names[1]}", "--trials", 1, "-q", "-o", "m.textnb").checked()
+    assert f"--classes 'x=a{names[0]}*,none' --classes y=a{names[1]} --text title" in ran.out
+    assert repeated(ran.out, "m.textnb") == 1
+    assert Path("made.textnb").read_bytes() == Path("m.textnb").read_bytes()
+
+
+def test_options_of_several_values_are_quoted_as_they_are_typed():
+    chosen = SimpleNamespace(settings=first_candidates(False)[0])
+    command = _command(chosen, {
+        "storage_options": {"aws_region": "eu-west-1", "a key": True},
+        "label_columns": ("corn", "the grain")}, "s3://b/rows.parquet", "m")
+    values = shlex.split(command)[3:-4]
+    assert values == ["--read", "storage_options.aws_region=eu-west-1", "--read",
+                      'storage_options."a key"=true', "--read",
+                      "label_columns=['corn', 'the grain']"]
+
+
+def test_mail_is_searched_from_the_default_of_training(run, folder, repeated):
+    box = write_box(folder)
+    ran = run("tune", box, "--trials", 1, "-o", "m.textnb").checked()
+    assert "s: nblinear tf=presence idf=False C=10.0 power=1.0\n'spam' where " in ran.err
+    assert all(word in ran.out for word in [*MAIL_OPTIONS.split(), "--false-positives 0.001"])
+    assert "tokenizer=Tokenizer(token_columns=('tokens',))" in ran.out
+    repeated(ran.out, "m.textnb")
+    run("train", box, "-o", "trained.textnb", "--no-check").checked()
+    model = Path("m.textnb").read_bytes()
+    assert Path("made.textnb").read_bytes() == model == Path("trained.textnb").read_bytes()
+    ran = run("tune", box, "--trials", 9, "-o", "m.textnb", "--table", "t.csv").checked()
+    assert ("the default of mail" in ran.out, "nblinear with" in ran.out) == (True, False)
+    assert pl.read_csv("t.csv")["settings"].str.contains("min_df=2").any()
+    ran = run("tune", box, "--text", "subject", "--trials", 1, "-o", "m.textnb").checked()
+    assert "note: --text is given, so that no trial is the default of mail" in ran.err
+    assert "--text subject --model nblinear -o" in ran.out
+    assert "of mail, tokens by default" in " ".join(run("help", "tune").out.split())
+
+
 def test_the_command_is_quoted_for_a_shell():
     chosen = SimpleNamespace(settings=first_candidates(False)[3])
     words = ["it's \"all\" $HOME.csv", "m.textnb", "split = 'train'", "the label"]
@@ -118,6 +162,19 @@ def test_a_terminal_shows_one_live_line_and_each_new_best(tune, folder):
     assert values == sorted(set(values))
     assert "trial 1 of 5" in lines[[*map(bool, map(re.compile("trial").match, lines))].index(True)]
     assert any(re.match("[⠁-⣿] tuning", line) for line in lines)
+
+
+def test_it_says_that_it_ended_early_and_by_how_much_the_best_leads(tune):
+    rows = pl.DataFrame({"text": ["aa bb", "cc dd"] * 40, "label": ["x", "y"] * 40})
+    rows.write_parquet("easy.parquet")
+    shown = tune("easy.parquet", "--trials", 400, "-o", "m.textnb").checked().out
+    assert "none was better than nblinear with its defaults\n" in shown
+    assert "it ended before 400 trials, as every change of one setting of the best was" in shown
+    # Which word is first decides, and only pairs of words hold it.
+    orders = [["a1 b1 c1", "c1 a1 b1"][row % 2] for row in range(300)]
+    pl.DataFrame({"text": orders, "label": ["x", "y"] * 150}).write_parquet("pairs.parquet")
+    shown = tune("pairs.parquet", "--trials", 2, "-o", "m.textnb").checked().out
+    assert "\ncross-validated, it is better than nblinear with its defaults by 0." in shown
 
 
 def test_it_says_how_a_timed_search_is_repeated_and_why_the_defaults_stay(tune):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,14 +20,20 @@ from textnb.cli.inputs import (
     note_columns_without_text,
     note_malformed,
     open_input,
+    size_words,
 )
 from textnb.cli.options import TypedOptions, name_of, option, verb
 from textnb.cli.train import ModelOptions
-from textnb.cli.words import toml_of
+from textnb.cli.words import is_repeated, toml_of
 from textnb.errors import ParameterError, quantity
-from textnb.learning.settings import ColumnSettings, LimitSettings
+from textnb.learning.settings import (
+    FALSE_POSITIVES,
+    MAIL_RECIPE,
+    ColumnSettings,
+    LimitSettings,
+)
 from textnb.runtime.progress import cropped
-from textnb.runtime.settings import declared
+from textnb.runtime.settings import declared, type_of
 from textnb.workflow.options import TokenOptions, TuneOptions
 
 if TYPE_CHECKING:
@@ -60,29 +68,48 @@ def tune(
     output: TuneOutput,
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
+    from textnb.cli.summary import threshold_lines
     from textnb.frames import sinks
+    from textnb.frames.scan import is_mail
     from textnb.selection.search import TRIALS
     from textnb.storage.textmodel import save_fitted
     from textnb.workflow.tune import tune
 
     output.check(rows.input)
+    of_mail = is_mail(rows.input, rows.format) and options.get(
+        "text", MAIL_RECIPE["text"]) == MAIL_RECIPE["text"]
+    if of_mail:
+        columns = ColumnSettings(label=columns.label, text=MAIL_RECIPE["text"])
+        options["text"] = columns.text
+    elif not output.quiet and is_mail(rows.input, rows.format):
+        note("note: --text is given, so that no trial is the default of mail, which train has: "
+             "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
+    planned = budget.trials or (TRIALS if budget.seconds is None else None)
     with table.reading(), live("tuning", output.quiet) as shown:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
-            _note_trial, budget.trials or (TRIALS if budget.seconds is None else None),
-            shown is not None))
+            _note_trial, planned, shown is not None), of_mail=of_mail)
     save_fitted(result.fitted, output.output)
     if output.table is not None:
         ending = os.path.splitext(output.table)[1].lower()
         sinks.write(result.trials.lazy(), output.table, sinks.ENDINGS.get(ending, "parquet"))
+    has_threshold = of_mail and not result.fitted.is_multilabel and (
+        result.fitted.decision is not None)
     if not output.quiet:
         note_malformed(table)
         note_columns_without_text(table)
-    command = _command(result, options, rows.input, output.output)
+        if has_threshold:
+            for line in threshold_lines(result.fitted):
+                note(line)
+        elif of_mail and not result.fitted.is_multilabel:
+            note("note: no threshold was chosen: log-odds above 0 decide")
+        note(f"{size_words(result.fitted)} -> {output.output}")
+    command = _command(result, options, rows.input, output.output, has_threshold)
     if result.fitted.is_multilabel:
         command += _threshold_command(result, options, budget, rows.input, output.output)
     if not output.wrote_json(lambda: {**result.to_dict(), "command": command}):
-        _show(result, command, budget.seconds)
+        _show(result, command, budget.seconds, planned,
+              "the default of mail" if of_mail else "nblinear with its defaults")
 
 
 def _note_trial(trials: int | None, only_best: bool, trial: dict[str, Any]) -> None:
@@ -97,7 +124,9 @@ def _note_trial(trials: int | None, only_best: bool, trial: dict[str, Any]) -> N
         note(cropped(f"{name}: {value} {trial['settings']}", stderr().width))
 
 
-def _show(result: Tuned, command: str, seconds: float | None) -> None:
+def _show(
+    result: Tuned, command: str, seconds: float | None, planned: int | None, baseline: str
+) -> None:
     estimate, default = result.estimate, result.default
     lead, tried = result.lead, quantity(result.trials.height, "trial")
     if lead is not None and not lead.is_sure:
@@ -107,20 +136,30 @@ def _show(result: Tuned, command: str, seconds: float | None) -> None:
     else:
         out(f"best of {tried}: {result.settings.describe()}")
     out(f"{result.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
-        + ("" if estimate is default else f"; nblinear with its defaults {default}"))
+        + ("" if estimate is default else f"; {baseline} {default}"))
+    if lead is not None and lead.is_sure:
+        out(f"cross-validated, it is better than {baseline} by {lead}")
+    elif lead is None and estimate is default and result.trials.height > 1:
+        out(f"none was better than {baseline}")
     out(result.comparison())
+    if seconds is None and planned is not None and result.trials.height < planned:
+        out(f"it ended before {quantity(planned, 'trial')}, as every change of one setting of the "
+            "best was tried")
     if seconds is not None:
         out(f"--trials {result.trials.height} repeats this search")
     out(f"\n{result.code}\n\n{command}")
 
 
-def _command(result: Tuned, options: TypedOptions, input: str, output: str) -> str:
+def _command(
+    result: Tuned, options: TypedOptions, input: str, output: str, has_threshold: bool = False
+) -> str:
     """The command that trains with the settings, without a search."""
     changes, kind = result.settings.changes(), result.settings.model.kind
     return shlex.join([
         "textnb", "train", input, *_words(LabelledInput, options), *_words(ColumnSettings, options),
         "--model", kind, *_words(TokenOptions, changes["tokenizer"]),
         *_words(LimitSettings, changes["limits"]), *_words(ModelOptions, changes["model"]),
+        *(["--false-positives", f"{FALSE_POSITIVES:g}"] if has_threshold else []),
         "-o", output])
 
 
@@ -136,6 +175,12 @@ def _threshold_command(
         "--by", result.fitted.decision.evidence["by"]])
 
 
+def _key(name: object) -> str:
+    """A part of a key of TOML, in quotes if it needs them."""
+    text = str(name)
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else json.dumps(text)
+
+
 def _words(group: type, values: Mapping[str, Any]) -> list[str]:
     """The words that give settings of a group their values."""
     words = []
@@ -144,12 +189,16 @@ def _words(group: type, values: Mapping[str, Any]) -> list[str]:
             continue
         name, value = name_of(field, facts), values[field.name]
         option, _, key = name.partition(" ")
-        if key:
+        if key and isinstance(value, Mapping):
+            words += [word for each, own in value.items() for word in (
+                option, f"{key}.{_key(each)}={toml_of(own)}")]
+        elif key:
             words += [option, f"{key}={toml_of(value)}"]
         elif isinstance(value, bool):
             words += [name if value else facts.names[0].partition("/")[2]]
         else:
-            values_of_option = value if isinstance(value, list) else [
-                ",".join(map(str, value)) if isinstance(value, tuple) else value]
+            several = isinstance(value, (list, tuple))
+            values_of_option = value if several and is_repeated(type_of(field)) else [
+                ",".join(map(str, value)) if several else value]
             words += [word for each in values_of_option for word in (name, str(each))]
     return words

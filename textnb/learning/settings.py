@@ -28,7 +28,8 @@ class ColumnSettings:
     """Columns."""
 
     label: str = setting("label", "Label column.")
-    text: Columns = setting("text", "Text column; repeat it for several; of mail, see --model.")
+    text: Columns = setting(
+        "text", "Text column; repeat it for several; of mail, tokens by default.")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

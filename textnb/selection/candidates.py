@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from textnb.learning.settings import MAIL_RECIPE
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.models.bernoulli import BernoulliNB
@@ -57,9 +58,13 @@ class Candidate:
             tokenizer=self.tokenizer, min_df=self.min_df)
 
     def changes(self) -> dict[str, dict[str, Any]]:
-        """The settings that differ from the defaults: of the tokenizer, limits and model."""
+        """The settings that differ from the defaults: of the tokenizer, limits and model.
+
+        Which columns hold lists of tokens is seen in the rows.
+        """
         return {
-            "tokenizer": _changed_fields(self.tokenizer, Tokenizer()),
+            "tokenizer": _changed_fields(
+                self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns)),
             "limits": {} if self.min_df == 1 else {"min_df": self.min_df},
             "model": _changed_fields(self.model, type(self.model)())}
 
@@ -78,8 +83,8 @@ class Candidate:
             arguments.append(f"text={text if len(text) > 1 else text[0]!r}")
         if label != "label":
             arguments.append(f"label={label!r}")
-        if changes["tokenizer"]:
-            arguments.append(f"tokenizer=Tokenizer({_as_arguments(changes['tokenizer'])})")
+        if own := _changed_fields(self.tokenizer, Tokenizer()):
+            arguments.append(f"tokenizer=Tokenizer({_as_arguments(own)})")
         if changes["limits"]:
             arguments.append(_as_arguments(changes["limits"]))
         return f"TextClassifier({', '.join(arguments)})"
@@ -113,6 +118,20 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
     return candidates
+
+
+def mail_candidates() -> list[Candidate]:
+    """The settings that do well on the tokens of messages; the first are the default of mail."""
+    settings = dict(MAIL_RECIPE)
+    tokens = Tokenizer(token_columns=(settings.pop("text"),))
+    del settings["model"]
+    linear = NBLinear(**settings)
+    return [
+        Candidate(tokens, 1, linear), Candidate(tokens, 2, linear),
+        *(Candidate(tokens, 1, model) for model in (
+            replace(linear, C=3.0), replace(linear, C=30.0), replace(linear, power=0.5),
+            replace(linear, idf=True), replace(linear, tf="sublinear"), NBLinear(),
+            MultinomialNB(l=0.1), ComplementNB(l=0.1), BernoulliNB(l=0.03)))]
 
 
 def for_lists(candidate: Candidate) -> Candidate:
@@ -179,6 +198,8 @@ def _neighbour_models(model: Model) -> Iterator[Model]:
 
 
 def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:
+    if tokenizer.token_columns:
+        return
     words = tokenizer.analyzer == "word"
     ranges = _WORD_NGRAMS if words else _CHARACTER_NGRAMS
     yield from (replace(tokenizer, ngram_range=pair)

@@ -54,11 +54,13 @@ from textnb.selection.candidates import (
     first_candidates,
     for_lists,
     is_spaceless,
+    mail_candidates,
     neighbours,
 )
 from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, Trials
+from textnb.text.tokens import Tokenizer
 
 TRIALS = 40
 FOLDS = 3
@@ -143,7 +145,7 @@ class Tuned:
     estimate : Estimate
         For these settings, learned from the rows of the trials and judged on the test part.
     default : Estimate
-        For `NBLinear` with its defaults, on the same documents.
+        For `NBLinear` with its defaults, or the default of mail, on the same documents.
     trials : DataFrame
         One row per trial, those on most documents first, and of these the best first: the number of
         the ``trial`` in the order of the search, from 1, its ``settings`` and ``model``, the number
@@ -232,16 +234,20 @@ def search(
     frame: Any, *, text: Any = "text", label: str = "label", metric: str | None = None,
     positive: Any = None, trials: int | None = None, seconds: float | None = None,
     folds: int = FOLDS, groups: str | None = None, time: str | None = None, seed: int = 0,
-    progress: Advance | None = None,
+    progress: Advance | None = None, of_mail: bool = False,
 ) -> Tuned:
-    """Search for the settings of a classifier of texts: see `textnb.tune`."""
+    """Search for the settings of a classifier of texts: see `textnb.tune`.
+
+    ``of_mail`` is for the column of tokens that a table of mail has: the search begins with the
+    default of mail, and a model whose fit scores left-out documents keeps them for a threshold.
+    """
     _check_budget(trials, seconds)
     check_split(folds, groups, time, seed)
     names = columns_of(text, label)
     extra = [name for name in (groups, time) if name is not None]
     with reading(frame):
         try:
-            rows = scan(frame, text=names, label=label)
+            rows = scan(frame, text=names, label=label, tokens=names if of_mail else ())
         except ListOfTokens as error:
             raise SchemaError(
                 f"text column {error.columns[0]!r} holds lists of tokens, and a search chooses the "
@@ -256,7 +262,8 @@ def search(
         columns = list(dict.fromkeys([*names, label, *extra]))
         # Texts may be categories; the grouping of rows is the same by their strings.
         line().begin("reading")
-        table = rows.select(columns).with_columns(pl.col(names).cast(pl.String)).collect()
+        table = rows.select(columns).with_columns(
+            pl.col(() if of_mail else names).cast(pl.String)).collect()
     outer = _set_apart(table, label, groups, time, seed)
     goal.check(outer.classes.to_list())
     is_training = outer.training_rows(_PARTS - 1)
@@ -270,8 +277,8 @@ def search(
                         + ("" if time is None else ", or leave out time"))
     inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
     judge = Trials(training, names, label, inner, goal, seed)
-    spaceless = any(is_spaceless(training[name]) for name in names)
-    first = first_candidates(spaceless)
+    first = mail_candidates() if of_mail else first_candidates(
+        any(is_spaceless(training[name]) for name in names))
     if of_lists:
         first = [*map(for_lists, first)]
     best, log, default = _run_trials(judge, first, len(names), trials, seconds, seed, progress)
@@ -288,7 +295,8 @@ def search(
     default_estimate = estimate if candidate is default.candidate else _estimate(
         default, training, test, judge, classes, actual)
     line().begin("learning from all rows")
-    fitted = fit(candidate.settings(names, label), table)
+    fitted = fit(candidate.settings(names, label), table,
+                 left_out=of_mail and not of_lists and candidate.model.scores_left_out)
     code = _code(candidate, calibration, names, label)
     if of_lists:
         fitted = _with_thresholds(fitted, candidate, table, goal, seed, groups=groups, time=time)
@@ -517,7 +525,7 @@ def _code(
     candidate: Candidate, calibration: Calibration | None, text: list[str], label: str
 ) -> str:
     names = ["TextClassifier", candidate.model.name]
-    if candidate.changes()["tokenizer"]:
+    if candidate.tokenizer != Tokenizer():
         names.append("Tokenizer")
     lines = [f"model = {candidate.code(text, label)}.fit(rows)"]
     if calibration is not None:

@@ -210,7 +210,7 @@ def train(
     fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
                  left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
                  progress=progress)
-    return _with_threshold(fitted, options) if options.false_positives else Trained(fitted)
+    return with_threshold(fitted, options) if options.false_positives else Trained(fitted)
 
 
 def text_settings(options: TrainOptions) -> TextSettings:
@@ -222,7 +222,8 @@ def text_settings(options: TrainOptions) -> TextSettings:
         **{**vars(limits), "memory_limit": memory_size(limits.memory_limit)})
 
 
-def _with_threshold(fitted: Any, options: TrainOptions) -> Trained:
+def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
+    """The model with the threshold of a filter, or with the reason why it has none."""
     # Imported here, as it takes SciPy.
     from textnb.evaluation.decisions import decide_by_fit
     from textnb.filter.verdict import SPAM

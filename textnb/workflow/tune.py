@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,13 +11,14 @@ import polars as pl
 from textnb.learning.settings import ColumnSettings
 from textnb.selection.search import FOLDS, Tuned, search
 from textnb.workflow.models import label_as
-from textnb.workflow.options import TuneOptions
+from textnb.workflow.options import TrainOptions, TuneOptions
+from textnb.workflow.train import with_threshold
 from textnb.workflow.validate import folds_of
 
 
 def tune(
     frame: pl.LazyFrame, columns: ColumnSettings, options: TuneOptions,
-    progress: Callable[[dict[str, Any]], None] | None = None,
+    progress: Callable[[dict[str, Any]], None] | None = None, *, of_mail: bool = False,
 ) -> Tuned:
     """Search for the settings that classify labelled rows best, and learn a model with them.
 
@@ -24,13 +26,21 @@ def tune(
     ----------
     progress : callable, optional
         Called with each trial.
+    of_mail : bool
+        Whether the text column is that of the tokens of mail. The model then gets the threshold
+        that its training would choose, if it can have one.
     """
     positive: Any = options.positive
     if positive is not None:
         kind = frame.collect_schema()[columns.label]
         positive = label_as(positive, bool if kind == pl.Boolean else
                             int if kind.is_integer() else str, "positive")
-    return search(
+    result = search(
         frame, text=columns.text, label=columns.label, metric=options.metric, positive=positive,
-        trials=options.trials, seconds=options.seconds, progress=progress,
+        trials=options.trials, seconds=options.seconds, progress=progress, of_mail=of_mail,
         **folds_of(options, FOLDS))
+    if not (of_mail and result.fitted.model.scores_left_out):
+        return result
+    trained = with_threshold(result.fitted, TrainOptions(
+        kind=result.fitted.model.kind, columns=columns, is_for_mail=True))
+    return replace(result, fitted=trained.model)
