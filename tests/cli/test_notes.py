@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -20,6 +23,10 @@ def test_rows_without_a_text_are_counted_once_in_training(run, folder, settings)
     note = f"note: 3 of {rows.height} rows hold no text (null, empty or white space alone)"
     assert run(*train).checked().err.count(note) == 1
     assert "no text" not in run(*train, "-q").checked().err
+    # The page says how they are left out.
+    page = (Path(__file__).parents[2] / "docs/how-to/texts_in_python.md").read_text("utf-8")
+    where = re.search('`--where "([^"]+)"`', page)[1]
+    assert "no text" not in run(*train, "--where", where).checked().err
 
 
 def test_rows_without_a_text_are_counted_where_they_are_answered(run, folder, trained):
