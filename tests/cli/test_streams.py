@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import MAIL, PROGRAM, files_in, finished, start
+from tests.cli.conftest import MAIL, PROGRAM, Result, files_in, finished, start
 from textnb import DataError, TextClassifier
 from textnb.cli import console
 
@@ -119,6 +119,10 @@ def test_no_line_of_progress_runs_into_answers_on_the_same_terminal(trained, wor
     ("[1]", "not a JSON object"), ('{"txt": "a"}', "no key 'text'; its keys are 'txt'"),
     ('{"text": 5}', "'text' must hold text; got 5"), ('{"text": ["a"]}', "'text' must hold text"),
     ('{"text": "a", "predicted": 1}', "a key 'predicted' already"),
+    ('{"text": "free", "text": "lunch"}', "the key 'text' more than once"),
+    (r'{"text": "free", "te\u0078t": "lunch"}', "the key 'text' more than once"),
+    ('{}', "no key 'text'; it has none"),
+    ('{"text": "a", "x": 1' + "0" * 5000 + "}", "a whole number of more than 4,300 digits"),
     ('{"text": "a", "x": NaN}', "NaN is not a number of JSON"), (b"\xff", "not UTF-8"),
     (r'{"text": "\ud800"}', "half of a character"), ("[" * 100_000, "too deeply"),
     ('{"text": "a"} {"text": "b"}', "Extra data"),
@@ -142,11 +146,61 @@ def test_a_line_with_a_fault_is_answered_by_its_error(run, trained, monkeypatch,
 def test_answers_to_lines_are_those_to_a_file(run, mail, trained):
     rows = pl.concat([MAIL] * 2000)
     rows.write_ndjson("rows.ndjson")
-    for answers in ([], ["--scores", "--explain", "2", "--top-k", "2"], ["--known-terms"]):
+    for answers in ([], ["--scores", "--explain", "2", "--top-k", "2", "--known-terms"]):
         whole = run("predict", trained, "rows.ndjson", *answers).checked()
         lines = run("predict", trained, "-", *answers, input=Path("rows.ndjson").read_bytes())
         assert lines.checked().out == whole.out
         assert "predicted 12,000 documents" in lines.err
+
+
+def test_empty_lines_before_the_first_wait_for_no_end(trained):
+    with start("predict", trained, "-", "-q") as process:
+        process.stdin.write(b"\xef\xbb\xbf \r\n")
+        process.stdin.flush()
+        # Only then it has read this alone.
+        time.sleep(1.5)
+        process.stdin.write(b'{"text": "free money"}\n')
+        process.stdin.flush()
+        # It would wait forever for a program that waits for the end of the stream.
+        assert json.loads(process.stdout.readline()) == {"text": "free money", "predicted": "spam"}
+        process.stdin.write(b"2\n")
+        ran = finished(process).checked(1)
+    assert json.loads(ran.out)["line"] == 3, "empty lines are counted"
+
+
+def test_empty_lines_before_other_rows_are_read_again(monkeypatch):
+    from textnb.frames import stdin
+
+    class Pipe(io.RawIOBase):
+        """A pipe into which a part is written at a time."""
+
+        parts = iter((b"\n", b" \n", b"text\tlabel\n"))
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            part = next(self.parts, b"")
+            buffer[:len(part)] = part
+            return len(part)
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe())))
+    assert stdin.format_of_stdin() == "csv"
+    assert Path(stdin.spool_stdin()[0]).read_bytes() == b"\n \ntext\tlabel\n"
+    assert stdin.take_blanks() == b""
+
+
+def test_a_stream_of_empty_lines_has_no_answers(run, trained):
+    assert run("predict", trained, "-", "-q", input=b"\n \n\n").checked() == Result(0, "", "")
+    ran = finished(start("predict", trained, "-", "-q"), b"\n \n\n")
+    assert ran.checked() == Result(0, "", "")
+
+
+def test_a_first_line_that_is_not_json_has_its_error_if_the_format_is_named(run, trained):
+    ran = run("predict", trained, "-", "-q", "--read", "format=ndjson",
+              input=b'not json\n{"text": "free money"}\n').checked(1)
+    assert [[*json.loads(line)] for line in ran.out.splitlines()] == [
+        ["line", "error"], ["text", "predicted"]]
 
 
 def test_keys_of_a_stream_are_chosen(run, trained):
@@ -250,7 +304,7 @@ def test_a_full_stdout_is_a_failure(mail, trained, verb):
 # Signals
 
 
-def stopped(process, ready, number):
+def stopped(process, ready, number, said=INTERRUPTED):
     """Send a signal once it is ready for one; it must end soon, as interrupted."""
     deadline = time.monotonic() + 30
     while not ready():
@@ -265,7 +319,7 @@ def stopped(process, ready, number):
         process.kill()
     ran = finished(process)
     # An interrupt may also be noted where it met the interpreter's own clean-up.
-    assert ran.err.endswith(f"{INTERRUPTED}\n")
+    assert re.search(f"(^|\n){said}\n$", ran.err), ran.err
     assert (ran.code, ran.out) == (130, "")
 
 
@@ -291,9 +345,20 @@ def test_a_stopped_stream_ends(folder, large, model):
     out = Path("out.ndjson")
     with out.open("wb") as file:
         process = start("predict", model, large, "--explain", "5", stdout=file)
-    stopped(process, lambda: out.stat().st_size > 0, signal.SIGINT)
+    stopped(process, lambda: out.stat().st_size > 0, signal.SIGINT,
+            r"interrupted; [\d,]+ rows were written")
     assert all(json.loads(line)["predicted"] in ("ham", "spam")
                for line in out.read_text().splitlines()[:-1])
+
+
+@BY_INTERRUPT_OR_REQUEST
+def test_a_stopped_stream_of_lines_says_how_many_have_an_answer(folder, trained, number):
+    out = Path("out.ndjson")
+    with out.open("wb") as file:
+        process = start("predict", trained, "-", "-q", stdout=file)
+    process.stdin.write(b'{"text": "free"}\n\n{}\n')
+    process.stdin.flush()
+    stopped(process, lambda: out.stat().st_size > 0, number, "interrupted; 2 rows were written")
 
 
 @pytest.mark.sweep(1)

@@ -253,7 +253,11 @@ def leave_interrupted() -> NoReturn:
     """End an interrupted command; if another program runs it, raise KeyboardInterrupt for that."""
     if not signals.are_ours():
         raise KeyboardInterrupt
-    note("interrupted; no output was written or replaced")
+    from textnb.runtime.stopping import written
+
+    rows = written()
+    note("interrupted; no output was written or replaced" if rows is None else
+         f"interrupted; {quantity(rows, 'row', 'was', 'were')} written")
     _leave(INTERRUPTED)
 
 

@@ -107,14 +107,14 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     import sys
 
     from textnb.errors import DataError
-    from textnb.frames.stdin import STDIN
+    from textnb.frames.stdin import STDIN, take_blanks
     from textnb.workflow.lines import answer_lines
     from textnb.workflow.predict import answers_for
 
     with progress("predicting", "predicted", quiet, target="-") as advance:
         answered = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
-            options.columns)
+            options.columns, take_blanks())
     _note_answers(fitted, answered)
     if answered.bad:
         raise DataError(f"{STDIN}: {quantity(answered.bad, 'line', 'has', 'have')} no answer, "

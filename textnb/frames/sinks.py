@@ -18,7 +18,7 @@ from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
-from textnb.runtime.stopping import STOPPED
+from textnb.runtime.stopping import STOPPED, count_written
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
@@ -157,5 +157,8 @@ def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
     for place, batch in enumerate(chain([first], batches)):
         text = batch.write_ndjson() if format == "ndjson" else batch.write_csv(
             separator=SEPARATORS[format], include_header=place == 0)
+        # An interrupt may come within it.
+        count_written(0)
         sys.stdout.buffer.write(text.encode("utf-8"))
-    sys.stdout.buffer.flush()
+        sys.stdout.buffer.flush()
+        count_written(batch.height)

@@ -17,6 +17,10 @@ from textnb.files.temporary import temporary_copy
 STDIN = "standard input"
 # The copy that was made last, and its format.
 _spooled: tuple[str, str] | None = None
+# Spaces and empty lines before the first other byte, which were read to find the format; if there
+# are more than these, it is a stream of empty lines.
+_blanks = b""
+_MOST_BLANKS = 1 << 20
 
 
 def spool_stdin() -> tuple[str, str]:
@@ -25,7 +29,7 @@ def spool_stdin() -> tuple[str, str]:
         raise SourceError.unreadable(STDIN, "it is closed")
     # The engine's signal handler would let a blocked read continue after an interrupt.
     signal.siginterrupt(signal.SIGINT, True)
-    path = temporary_copy(sys.stdin.buffer)
+    path = temporary_copy(sys.stdin.buffer, beginning=take_blanks())
     with open(path, "rb") as copy:
         head = copy.read(1 << 16)
     if not head:
@@ -36,21 +40,32 @@ def spool_stdin() -> tuple[str, str]:
 
 
 def format_of_stdin() -> str | None:
-    """The format of standard input by its first bytes, which stay unread; None if it is empty.
+    """The format of standard input by its first bytes; None if it is empty.
 
-    It waits until there are some.
+    It waits until there is one that is not blank. It stays unread; those before it are
+    `take_blanks`.
     """
+    global _blanks
     if sys.stdin is None:
         raise SourceError.unreadable(STDIN, "it is closed")
     signal.siginterrupt(signal.SIGINT, True)
     source = sys.stdin.buffer
     if isinstance(source, io.BufferedReader):
-        head = source.peek(1)
+        while _is_blank(head := source.peek(1)) and len(_blanks) < _MOST_BLANKS:
+            _blanks += source.read(len(head))
+        head = _blanks + head
     else:
         # Bytes in memory.
         head, place = source.read(1 << 16), source.tell()
         source.seek(place - len(head))
     return _sniff_format(head) if head else None
+
+
+def take_blanks() -> bytes:
+    """Blank bytes of standard input that `format_of_stdin` has read; once."""
+    global _blanks
+    blanks, _blanks = _blanks, b""
+    return blanks
 
 
 def spooled_stdin() -> tuple[str, str] | None:
@@ -70,7 +85,14 @@ def _sniff_format(head: bytes) -> str:
         return "parquet"
     if head.startswith(b"ARROW1"):
         return "ipc"
-    if head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
+    text = head.removeprefix(codecs.BOM_UTF8).strip()
+    # Lines of which none is a row are no CSV, which has a header.
+    if not text or text.startswith(b"{"):
         return "ndjson"
     header = head.split(b"\n", 1)[0]
     return "tsv" if b"\t" in header and b"," not in header else "csv"
+
+
+def _is_blank(head: bytes) -> bool:
+    """Whether there are bytes, and all are blank, after a mark of UTF-8 if it is there."""
+    return bool(head) and not head.removeprefix(codecs.BOM_UTF8).strip()

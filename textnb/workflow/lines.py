@@ -12,6 +12,7 @@ import json
 import math
 import secrets
 import select
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from textnb.errors import DataError, printable
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import is_unicode
 from textnb.learning.fitted import Fitted
+from textnb.runtime.stopping import count_written
 from textnb.scoring.columns import Answers
 from textnb.scoring.scorer import answer_rows, answers_of
 from textnb.scoring.texts import coverage_of
@@ -51,7 +53,7 @@ class AnsweredLines(Predicted):
 
 def answer_lines(
     fitted: Fitted, answers: Answers, source: Any, target: Any, progress: Progress | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None, beginning: bytes = b"",
 ) -> AnsweredLines:
     """Write each line of a stream of NDJSON with its answers as further keys, or an error.
 
@@ -67,11 +69,14 @@ def answer_lines(
         Called with the number of lines that got an answer and no error.
     columns : sequence of str, optional
         Keys to write, of the lines and of the answers, instead of all.
+    beginning : bytes
+        The first bytes of the stream, if they were read already.
     """
     noticed, number = AnsweredLines("-", coverage=coverage_of(fitted)), 0
     reader = _LineReader(fitted, answers, columns)
     assert noticed.coverage is not None
-    for lines in _waiting_lines(source):
+    count_written(0)
+    for lines in _waiting_lines(source, beginning):
         numbers = [number + k for k, line in enumerate(lines, start=1) if line != b""]
         number += len(lines)
         lines = [line for line in lines if line != b""]
@@ -92,6 +97,7 @@ def answer_lines(
         if written:
             target.write(b"\n".join([*written, b""]))
             target.flush()
+            count_written(len(written))
             if progress is not None:
                 progress(rows.height)
     return noticed
@@ -123,7 +129,8 @@ class _LineReader:
         # One decoder for all lines: `json.loads` would make one for each.
         self._decode = json.JSONDecoder(
             # Numbers are written again only if columns are chosen.
-            parse_float=_finite if own else None, parse_constant=_refuse_constant).decode
+            parse_float=_finite if own else None, parse_constant=_refuse_constant,
+            object_pairs_hook=self._distinct).decode
         # A number that nobody can write into a line, so that two never pass for two others.
         self._between = secrets.randbits(64)
 
@@ -170,6 +177,15 @@ class _LineReader:
             pass
         return None
 
+    def _distinct(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """An object. Of two values of a key, each reader of JSON would choose in its own way."""
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            for name in self._needed:
+                if sum(key == name for key, _ in pairs) > 1:
+                    raise DataError(f"the line has the key {name!r} more than once")
+        return values
+
     def _row(self, line: bytes | None) -> dict[str, Any]:
         if line is None:
             raise DataError(f"the line has more than {MAX_LINE >> 20} MiB")
@@ -181,8 +197,12 @@ class _LineReader:
             raise DataError("the line is nested too deeply") from None
         except json.JSONDecodeError as error:
             raise DataError(f"the line is not JSON: {error.msg} (column {error.colno})") from None
-        except ValueError as error:
-            raise DataError(f"the line is not JSON: {error}") from None
+        except DataError:
+            raise
+        except ValueError:
+            # The one that Python itself raises: it would take long to read such a number.
+            raise DataError("the line has a whole number of more than "
+                            f"{sys.get_int_max_str_digits():,} digits") from None
         if not isinstance(row, dict):
             raise DataError("the line is not a JSON object, such as {\"text\": \"...\"}")
         return row
@@ -195,8 +215,9 @@ class _LineReader:
         try:
             texts = tuple(row[name] for name in self._needed)[:len(self._schema)]
         except KeyError as error:
-            raise DataError(f"the line has no key {error.args[0]!r}; its keys are "
-                            f"{', '.join(map(repr, [*row][:20]))}") from None
+            keys = ", ".join(map(repr, [*row][:20]))
+            raise DataError(f"the line has no key {error.args[0]!r}; "
+                            + (f"its keys are {keys}" if row else "it has none")) from None
         for name, value in zip(self._schema, texts, strict=True):
             self._check(name, value)
         return texts
@@ -216,20 +237,20 @@ class _LineReader:
 
 def _finite(number: str) -> float:
     if math.isinf(value := float(number)):
-        raise ValueError(f"{number[:60]} is too large for a number")
+        raise DataError(f"{number[:60]} is too large for a number")
     return value
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise DataError(f"the line is not JSON: {name} is not a number of JSON")
 
 
-def _waiting_lines(source: Any) -> Iterator[list[bytes | None]]:
+def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]]:
     """The lines that are waiting, as often as there are any; None for one that is too long."""
     rest, is_too_long, is_first = b"", False, True
     while block := _waiting(source):
         if is_first:
-            block, is_first = block.removeprefix(b"\xef\xbb\xbf"), False
+            block, is_first = (beginning + block).removeprefix(b"\xef\xbb\xbf"), False
         *whole, rest = (rest + block).split(b"\n")
         lines = [None if len(line) > MAX_LINE else line.strip() for line in whole]
         if is_too_long and lines:
