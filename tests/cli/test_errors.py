@@ -274,6 +274,7 @@ BAD_DATA = {
     "train mail.csv -o": [
         ("no/m.textnb", "can't write 'no/m.textnb': No such file or directory"),
         (".", "can't write '.': it is a folder"), ("-", "name a file"),
+        ("''", "can't write '': the name is empty"),
         ("/dev/null", "it is a device or a pipe, and a rename would replace it"),
         ("m.textnb --label colour", "no column 'colour'")],
     "predict m.textnb": [
@@ -282,6 +283,7 @@ BAD_DATA = {
         ("mail.csv -o no/out.csv", "can't write 'no/out.csv': No such file or"),
         ("-", "standard input: it is empty"),
         ("mail.csv -o old.csv", "can't write 'old.csv': it is a folder")],
+    "update m.textnb mail.csv": [("-o ''", "can't write '': the name is empty")],
     "predict": [("absent.textnb mail.csv", "no such model file: 'absent.textnb'"),
                 ("cut.textnb mail.csv", "cut.textnb is not a sound textnb model")],
     "test m.textnb": [

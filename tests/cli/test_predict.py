@@ -110,13 +110,19 @@ def test_all_columns_of_answers_equal_those_of_python(run, mail, trained):
 
 @pytest.mark.parametrize("target", [["-o", "out.csv"], ["--output-format", "tsv"]])
 @pytest.mark.parametrize(("words", "column"), [
-    (["--scores"], "scores"), (["--explain", "2"], "explanation")])
+    (["--scores"], "scores"), (["--explain", "2"], "explanation"), (["--top-k", "2"], "top")])
 def test_nested_answers_in_csv_raise_an_error(run, mail, trained, target, words, column):
-    ran = run("predict", trained, mail, *target, *words).checked(1)
-    assert f"error: column '{column}' is " in ran.err
-    assert "which CSV can't hold: write Parquet or NDJSON, or drop it" in ran.err
+    ran = run("predict", trained, mail, *target, *words).checked(2)
+    format = target[-1][-3:].upper()
+    assert ran.err == (f"error: {words[0]} gives lists, which {format} can't hold: write Parquet "
+                       "or NDJSON\n")
     assert ran.out == ""
     assert files_in(mail.parent) == ["mail.parquet"]
+    run("predict", trained, mail, *target, *words, "--columns", "id,predicted").checked()
+    # Of the input, only its rows say what they hold.
+    pl.DataFrame({"text": ["a"], "x": [{"y": 1}]}).write_parquet("mail.parquet")
+    assert "column 'x' is Struct({'y': Int64}), which CSV can't hold" in run(
+        "predict", trained, mail, *target).checked(1).err
 
 
 FORMULAS = ["=1+1", "+x", "-5", "@a", "\tx", "\rx", "\nx"]

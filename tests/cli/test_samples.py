@@ -10,3 +10,4 @@ def test_samples(run, tmp_path, monkeypatch):
     assert run("samples", "new/folder").checked(1).err == (
         "error: can't write 'new/folder/today.csv': it is there and differs; give another folder, "
         "or remove it\n")
+    assert "can't write '': the name is empty" in run("samples", "").checked(1).err

@@ -7,6 +7,7 @@ its verb are in the table of tests/cli/test_errors.py.
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import nullcontext
 
 import polars as pl
@@ -23,8 +24,9 @@ from textnb import (
     TextClassifier,
 )
 from textnb.cli.main import app
-from textnb.errors import VocabularyError
+from textnb.errors import EngineError, VocabularyError
 from textnb.workflow.job import read_job
+from textnb.workflow.split import at_key
 
 # Keys that are set, and what is said when the file is read.
 IN_THE_FILE = [
@@ -32,6 +34,11 @@ IN_THE_FILE = [
     ("model.kind=[1]", "model.kind: unknown value [1]"),
     ("model.alpha=1.0", "model.alpha: belongs to kind=rda; "),
     ("model.alpha=1.0", "whose smoothing parameter is l"), ("model.l=-1", "model.l: must be"),
+    ("model.l=[1]", "model.l: must be one number here; only Python"),
+    ("model.weight=text", "model.weight: 'text' is also a text or label column"),
+    ("terms.file=t.xyz", "terms.file: an ending of .parquet, "),
+    *((f"{key}=", f"{key}: must be a path or URL; it is empty") for key in (
+        "input.train", "input.test", "predictions.input", "output", "model.warm_start")),
     ("model.lamda=1", "model.lamda: no such key; the keys there are "),
     ("model.ngrams=2", "did you mean 'ngram_range' of [model.tokenizer]?"),
     ("model.ngram_range=2", "no such key there; it belongs in [model.tokenizer]"),
@@ -81,7 +88,7 @@ IN_THE_FILE = [
     ("predictions.file=x.txt", "predictions.file: an ending of .parquet, "),
     ("predictions.file=../x.csv", "predictions.file: a name in the output folder"),
     ("predictions.file=terms.csv", "two outputs have the name 'terms.csv'"),
-    ("predictions={file='a.TSV', top=2}", "predictions: a.TSV can't hold the lists of top: "),
+    ("predictions={file='a.TSV', top=2}", "predictions.top: gives lists, which TSV can't hold: "),
     ("exports.0.to=json", "exports.0.file: it is missing"),
     ("exports=[{to='postgres', file='x'}]", "exports.0.to: unknown value 'postgres' - did you"),
     ("exports=[{file='w.sql'}]", "may be for several systems"),
@@ -178,7 +185,10 @@ OF_SOURCES = [
      r"^input\.test: no column 'text' \(the text column\): the only.*\. Say so with "
      r'input\.separator = ";"$'),
     (["input.test=mail.what"], SourceError,
-     r"^input\.test: can't tell the format .* Say which it is, such as format='csv'$"),
+     r"^input\.test: can't tell the format .* Say which it is, such as input\.format = 'csv'$"),
+    (["predictions.input=mail.what"], SourceError, r"such as predictions\.format = 'csv'$"),
+    (["input.train=parts", "input.on_unreadable=skip"], ParameterError,
+     r"^input\.on_unreadable: is not for a folder of partitions"),
     (["input.test=tabs.csv"], SchemaError, r'\. Say so with input\.format = "tsv"$'),
     (["exports=[{file='w', to='parquet', reads='text'}]"], ExportError, r"^exports\.0: "),
 ]
@@ -200,6 +210,12 @@ OF_ROWS = [
      r"input\.train holds one label"),
     (["input.train=whole.parquet", "input.test=rows.parquet"], SchemaError,
      r"^input\.test: .* holds one label per document, .* that input\.label_separator splits$"),
+    (["input.hold_out=0.0001", "input.train_where=label <> 'x'"], DataError,
+     "no rows to test on: input.hold_out = 0.0001 leaves none of them"),
+    (["input.hold_out=0.9999"], DataError, "no rows to learn from: input.hold_out = 0.9999"),
+    (["input.train_where=label = 'x'"], DataError, "input.train_where = \"label = 'x'\" leaves"),
+    (["exports=[{file='w.json', positive='a'}]", "input.train=four.csv"], ParameterError,
+     r"^exports\.0\.positive: one w and b is of two classes, and these are 4; leave it out"),
     (["test.positive=junk"], ParameterError, "test.positive: unknown value 'junk'"),
     (["decision.positive=junk", "decision.costs=[1.0, 1.0]"], ParameterError,
      "decision.positive: unknown value 'junk'"),
@@ -222,6 +238,10 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
     (folder / "semicolons.csv").write_text("text;label\na word;x\n")
     (folder / "mail.what").write_text("text,label\na word,x\n")
     (folder / "tabs.csv").write_text("text\tlabel\na word\tx\n")
+    (folder / "parts/x=1").mkdir(parents=True)
+    pl.DataFrame({"text": ["a word"], "label": ["x"]}).write_parquet("parts/x=1/rows.parquet")
+    (folder / "four.csv").write_text("text,label\n" + "\n".join(
+        f"word {n},{label}" for n in range(9) for label in "abcd"))
     rows = pl.DataFrame({"text": [f"a word{n}" for n in range(60)], "label": ["x", "y"] * 30})
     rows.with_columns(pl.concat_list("label")).write_parquet("whole.parquet")
     rows.with_columns(label=pl.when(pl.int_range(60) > 2).then("label")).write_parquet(
@@ -241,6 +261,18 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
         assert contents(folder) == {**before, "job.toml": (folder / "job.toml").read_bytes()}
         if is_first:
             run(folder)
+
+
+@pytest.mark.parametrize("call", [check, run])
+def test_a_report_without_its_libraries_is_told_first(call, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(EngineError, match=r"^test\.report: a report needs altair.*: pip install"):
+        call(folder, "test.report=r.html")
+
+
+def test_a_setting_has_the_name_of_its_key():
+    with pytest.raises(ParameterError, match=r"^model\.weight: is odd$"), at_key("model"):
+        raise ParameterError.naming("{sample_weight} is odd")
 
 
 @pytest.mark.parametrize("setting", [

@@ -1,5 +1,7 @@
 """The generated samples: the same every time, and every class in every short run."""
 
+import errno
+import os
 from collections.abc import Callable
 
 import polars as pl
@@ -78,3 +80,26 @@ def test_samples_replace_no_file_of_the_user(tmp_path):
     with pytest.raises(SourceError, match=r"message\.eml': it is there and differs"):
         samples.write_samples(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["message.eml"]
+
+
+@pytest.mark.parametrize("make", [
+    lambda path: path.symlink_to("absent"), os.mkfifo, lambda path: path.mkdir()],
+    ids=["link", "pipe", "folder"])
+def test_samples_are_all_written_or_none(make, tmp_path):
+    make(tmp_path / "table.parquet")
+    with pytest.raises(SourceError, match=r"table\.parquet"):
+        samples.write_samples(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["table.parquet"]
+
+
+def test_samples_on_a_full_disk_leave_no_file(tmp_path, monkeypatch):
+    def full(path, target):
+        if len(written := [each for each in tmp_path.rglob("*") if each.is_file()]) > 5:
+            raise OSError(errno.ENOSPC, "no space", written)
+        rename(path, target)
+
+    rename = os.replace
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(SourceError, match="no space"):
+        samples.write_samples(tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

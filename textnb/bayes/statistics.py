@@ -56,8 +56,9 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     if values.ndim == 0:
         return float(values)
     if values.shape != (n_features,):
-        raise ParameterError(f"l as an array must have one value per feature ({n_features}); "
-                             f"got shape {values.shape}")
+        raise ParameterError.naming(
+            "{l} as an array must have one value per feature ({n_features}); got shape {shape}",
+            n_features=n_features, shape=values.shape)
     return values
 
 

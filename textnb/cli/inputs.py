@@ -121,7 +121,7 @@ class ModelOutput(Quiet):
 
     def target(self, model: str, *inputs: str | None) -> str:
         """The file to write; ParameterError or SourceError if it can't be."""
-        target = self.output or model
+        target = model if self.output is None else self.output
         check_target(target, *inputs)
         return target
 

@@ -44,13 +44,13 @@ class PredictOutput(Quiet, Tables):
     output: str = option("File to write, by its ending, or - for standard output.",
                          "--output", "-o", default="-", metavar="FILE")
 
-    def check(self, *inputs: str) -> None:
-        """Raise ParameterError if the file can't be written so, or is also read."""
+    def check(self, *inputs: str) -> str:
+        """The format; raise ParameterError if the file can't be written so, or is also read."""
         from textnb.frames.sinks import output_format
 
-        output_format(self.output, self.output_format, safe_csv=self.safe_csv)
         for path in inputs:
             check_apart(path, self.output)
+        return output_format(self.output, self.output_format, safe_csv=self.safe_csv)
 
 
 @verb
@@ -62,7 +62,7 @@ def predict(
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
-    output.check(file.model, input)
+    options.check_format(output.check(file.model, input))
     classifier = any_model(file.model)
     check_answers(classifier, options)
     if input == "-" and _answers_lines(classifier, rows, output):

@@ -120,8 +120,9 @@ def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def check_target(path: str | os.PathLike[str]) -> Path:
     """The file that a path leads to; raise SourceError if it can't be written."""
-    shown, target = os.fspath(path), Path(path).resolve()
-    if not shown or target.is_dir():
+    target = Path(path).resolve()
+    check_named(path)
+    if target.is_dir():
         raise SourceError.unwritable(path, "it is a folder, not a file")
     if target.exists() and not target.is_file():
         raise SourceError.unwritable(path, "it is a device or a pipe, and a rename would replace "
@@ -132,6 +133,12 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if not os.access(target.parent, os.W_OK):
         raise SourceError.unwritable(path, "its folder is not writable")
     return target
+
+
+def check_named(path: str | os.PathLike[str]) -> None:
+    """Raise SourceError for the empty path, which would be the current folder."""
+    if not os.fspath(path):
+        raise SourceError.unwritable(path, "the name is empty")
 
 
 def check_model_target(path: str | os.PathLike[str]) -> Path:

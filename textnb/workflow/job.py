@@ -61,7 +61,7 @@ FileName = str
 TableName = str
 _SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
 # Settings of [model] that models of all kinds have.
-_OF_TRAINING = (ColumnSettings, LimitSettings, LearnOptions)
+OF_TRAINING = (ColumnSettings, LimitSettings, LearnOptions)
 
 
 @reads("FileName")
@@ -115,12 +115,12 @@ class Test(TestOptions):
 class Terms(TermsOptions):
     """The k most distinctive terms of each class."""
 
-    file: FileName = setting("terms.csv", "File to write, by its ending; or else CSV.")
+    file: TableName = setting("terms.csv", "File to write, by its ending.")
     safe_csv: bool = _safe_csv()
 
     @property
     def file_format(self) -> str:
-        return ENDINGS.get(Path(self.file).suffix.lower(), "csv")
+        return ENDINGS[Path(self.file).suffix.lower()]
 
     def check(self) -> None:
         """Raises ParameterError if the file is not for spreadsheets, and ``safe_csv`` is set."""
@@ -142,10 +142,7 @@ class Predictions(PredictOptions):
         """Raises ParameterError if the file can't hold the answers."""
         format = ENDINGS[Path(self.file).suffix.lower()]
         _check_safe_csv(self.safe_csv, format)
-        nested = [name for name in ("scores", "explain", "top") if getattr(self, name)]
-        if nested and format in SEPARATORS:
-            raise ParameterError(f"{self.file} can't hold the lists of {nested[0]}: name a "
-                                 ".parquet or .ndjson file")
+        self.check_format(format)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -198,9 +195,13 @@ def as_key(setting: Mention, section: str = "model") -> str:
     """
     name = setting.name
     for each in dict.fromkeys([section, "model", *SECTIONS]):
-        groups = [*_OF_TRAINING, *all_models().values()] if each == "model" else [SECTIONS[each]]
-        if name == "kind" or name in {field.name for group in groups for field in fields(group)}:
-            key = f"{'model' if name == 'kind' else each}.{name}"
+        groups = [*OF_TRAINING, *all_models().values()] if each == "model" else [SECTIONS[each]]
+        # Errors name a setting as Python does.
+        names = {field.name: field.name for group in groups for field in fields(group)} | {
+            facts.python: field.name for group in groups for field, facts in declared(group)
+            if facts.python}
+        if name == "kind" or name in names:
+            key = "model.kind" if name == "kind" else f"{each}.{names[name]}"
             break
     else:
         is_of_tokens = name in {field.name for field in fields(TokenOptions)}
@@ -208,7 +209,9 @@ def as_key(setting: Mention, section: str = "model") -> str:
     value = setting.value.removeprefix("r") if setting.value[:2] == "r'" else setting.value
     if value in ("", "None"):
         return f"no {key}" if value else key
-    return f"{key} = {value.lower() if value in ('True', 'False') else value}"
+    if value in ("True", "False"):
+        return f"{key} = {value.lower()}"
+    return f"{key} = {value!r}" if value.isidentifier() else f"{key} = {value}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -264,7 +267,7 @@ def _tables() -> dict[str, list[str]]:
     """By key, the tables that may have it."""
     groups: dict[str, list[type]] = {
         **{f"[{name}]": [group] for name, group in SECTIONS.items()}, "[[exports]]": [Export],
-        "[model]": [*_OF_TRAINING, *all_models().values()], "[model.tokenizer]": [TokenOptions]}
+        "[model]": [*OF_TRAINING, *all_models().values()], "[model.tokenizer]": [TokenOptions]}
     del groups["[exports]"]
     tables: dict[str, list[str]] = {}
     for table, own in groups.items():
@@ -295,7 +298,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     apart = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
     settings = table.read_settings(
         {name: value for name, value in values.items() if name not in apart},
-        key, *_OF_TRAINING, model)
+        key, *OF_TRAINING, model)
     tokens = table.read_settings(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
     if settings is None or tokens is None or input is None or table.faults:
         return None
@@ -303,7 +306,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
                 if name in values}
     options = for_mail(training_of(kind, settings), {*values}, input.train, input.format)
     table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
-                *((key, group) for group in (*_OF_TRAINING, model)))
+                *((key, group) for group in (*OF_TRAINING, model)))
     return options
 
 

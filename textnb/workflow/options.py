@@ -415,6 +415,16 @@ class PredictOptions:
         "file without its texts is written in a fraction of the time.", names=("--columns",),
         metavar="NAME,...", range=STRINGS)
 
+    def check_format(self, format: str) -> None:
+        """Raises ParameterError if a format can't hold the lists of an answer that is written."""
+        chosen = None if self.columns is None else ",".join(self.columns).split(",")
+        for name, column in (("scores", "scores"), ("explain", "explanation"), ("top", "top")):
+            if format in ("csv", "tsv") and getattr(self, name) and (
+                    chosen is None or column in chosen):
+                raise ParameterError.naming(
+                    "{one} gives lists, which {format} can't hold: write Parquet or NDJSON",
+                    one=Mention(name), format=format.upper())
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MistakesOptions:

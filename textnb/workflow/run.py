@@ -47,6 +47,7 @@ from textnb.workflow.split import (
     RowFiles,
     at_key,
     check_labels,
+    check_report,
     read_rows,
     rows_to_predict,
     scan_stored,
@@ -138,10 +139,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         The error of the step that fails; the output is then as it was.
     """
     observer = observer or Silent()
-    if job.test.report is not None:
-        from textnb.report.charts import check_installed
-
-        check_installed()
+    check_report(job)
     with stage_output(job.output) as folder:
         cache = folder / ".rows"
         cache.mkdir()

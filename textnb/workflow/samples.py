@@ -11,6 +11,7 @@ import os
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -22,7 +23,12 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError
-from textnb.files.replace import replace_file, report_write_errors
+from textnb.files.replace import (
+    check_named,
+    check_target,
+    replace_file,
+    report_write_errors,
+)
 
 _HAM = (
     "{greeting} {name}, are we still on for {meal} {day}?",
@@ -301,7 +307,7 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     SourceError
-        If one of the files is there with other bytes: then nothing is written.
+        If one of the files is there with other bytes, or can't be written: then none is.
 
     Examples
     --------
@@ -310,21 +316,29 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
     ...     print(write_samples(folder)[:3])
     ['SAMPLES.md', 'news.parquet', 'today.csv']
     """
+    check_named(folder)
     root, files = Path(folder), _sample_files()
     with report_write_errors(root):
         for name, content in files.items():
             path = root / name
-            if path.exists() and (path.is_dir() or path.read_bytes() != content):
-                raise SourceError.unwritable(
-                    path, "it is there and differs; give another folder, or remove it")
+            if os.path.lexists(path):
+                check_target(path)
+                # A link may lead nowhere.
+                if not path.exists() or path.read_bytes() != content:
+                    raise SourceError.unwritable(
+                        path, "it is there and differs; give another folder, or remove it")
         for name in (*files, *_EMPTY_FOLDERS):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
         for name in _EMPTY_FOLDERS:
             (root / name).mkdir(exist_ok=True)
-    for name, content in files.items():
-        if not (root / name).exists():
-            with replace_file(root / name) as file:
-                file.write(content)
+    with ExitStack() as new:
+        for name, content in files.items():
+            if not (root / name).exists():
+                with replace_file(root / name) as file:
+                    file.write(content)
+                new.callback((root / name).unlink)
+        # They stay: all are written.
+        new.pop_all()
     return [*files]
 
 

@@ -6,7 +6,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import polars as pl
 
 from textnb.errors import (
     DataError,
+    EngineError,
     ExportError,
     Mention,
     ParameterError,
@@ -30,12 +31,11 @@ from textnb.learning.settings import LimitSettings
 from textnb.storage.textmodel import load_fitted
 from textnb.workflow.decide import decide
 from textnb.workflow.export import export
-from textnb.workflow.job import SECTIONS, Export, Input, Job, as_key
+from textnb.workflow.job import Export, Job, as_key
 from textnb.workflow.models import AnyModel, holds_lists
 from textnb.workflow.options import (
     DecideOptions,
     LabelledOptions,
-    TrainOptions,
     ValidateOptions,
 )
 from textnb.workflow.rows import Rows, open_rows, options_for
@@ -98,15 +98,17 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
         malformed += len(tests.malformed)
     learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
                        for path in (learn, test))
-    chosen = settings.train_where if held_out else settings.test_where
-    for name, count, where in (("train", learned, settings.train_where),
-                               ("test", tested, chosen)):
+    for name, count in (("train", learned), ("test", tested)):
         if not count:
             what = "learn from" if name == "train" else "test on"
-            key = f"input.{'train' if held_out else name}_where"
+            key = f"{name}_where"
+            if held_out:
+                # Of some rows, only the share can leave none on one side.
+                key = "hold_out" if learned or tested else "train_where"
+            value = getattr(settings, key)
             raise DataError(f"no rows to {what}: " + (
-                "see [input] in the job's file" if where is None else
-                f"{key} = {where!r} leaves none of them"))
+                "see [input] in the job's file" if value is None else
+                f"input.{key} = {value!r} leaves none of them"))
     return RowFiles(learn, test, learned, tested, held_out, malformed)
 
 
@@ -127,11 +129,10 @@ def at_source(key: str) -> Iterator[None]:
     except SourceError as error:
         if error.of_output:
             raise
-        raise error.under(key) from None
+        write = partial(as_key, section=key.partition(".")[0])
+        raise SourceError(f"{key}: {error.message(write)}") from None
     except ParameterError as error:
-        if error.setting in {each.name for each in fields(Input)}:
-            raise ParameterError(f"input.{error.setting}: {error.without_setting}") from None
-        raise
+        raise _under_key(error, "input") from None
     except DataError as error:
         raise error.written(partial(as_key, section="input")) from None
 
@@ -142,17 +143,19 @@ def at_key(section: str) -> Iterator[None]:
     try:
         yield
     except ParameterError as error:
-        group = SECTIONS[section]
-        if error.setting is None or not (
-                group is TrainOptions or error.setting in {each.name for each in fields(group)}):
-            raise
-        # Others that it names later are keys too.
-        key = as_key(Mention(error.setting), section)
-        what = error.written(partial(as_key, section=section))
-        raise ParameterError(f"{section}.{error.setting}: "
-                             f"{str(what).removeprefix(key).lstrip(':= ')}") from None
+        raise _under_key(error, section) from None
     except DataError as error:
         raise error.written(partial(as_key, section=section)) from None
+
+
+def _under_key(error: ParameterError, section: str) -> ParameterError:
+    """The error in the words of a job, if it begins with a setting of the section."""
+    key = as_key(Mention(error.setting or ""), section)
+    if error.setting is None or not key.startswith(f"{section}."):
+        return error
+    # Others that it names later are keys too.
+    what = str(error.written(partial(as_key, section=section)))
+    return ParameterError(f"{key}: {what.removeprefix(key).lstrip(':= ')}")
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
@@ -231,6 +234,9 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     for key, positive in _classes_named(job).items():
         if positive is not None and positive not in names:
             raise ParameterError.unknown_choice(key, positive, map(str, names))
+        if positive is not None and key.startswith("exports.") and len(names) != 2:
+            raise ParameterError(f"{key}: one w and b is of two classes, and these are "
+                                 f"{len(names):,}; leave it out, for the weights of each")
 
 
 def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
@@ -295,6 +301,19 @@ def _check_answer_names(job: Job, rows: RowFiles) -> None:
             raise SchemaError.column_exists(name)
 
 
+def check_report(job: Job) -> None:
+    """Raises EngineError if libraries for the job's report are missing."""
+    if job.test.report is None:
+        return
+    from textnb.report.charts import check_installed
+
+    try:
+        check_installed()
+    except ParameterError as error:
+        # The key is right, as that of an export is whose library is missing.
+        raise EngineError(f"test.report: {error}") from None
+
+
 def check_columns(job: Job, schema: Mapping[str, Any]) -> None:
     """Raises SchemaError if the rows to learn from lack a column that a key names."""
     validation = job.validation or ValidateOptions()
@@ -313,9 +332,10 @@ def check_job(job: Job) -> None:
     ------
     TextnbError
         If its output can't be written, a source is missing or lacks a column, its solver can't
-        begin from a model, or an export is not possible.
+        begin from a model, a library is missing, or an export is not possible.
     """
     check_output(Path(job.output).resolve())
+    check_report(job)
     with train_rows(job) as rows:
         schema = rows.frame.collect_schema()
     check_columns(job, schema)

@@ -244,7 +244,10 @@ def substitute_variables(value: Any) -> Any:
                              f"${{{name}:-default}}")
         return known
 
-    return _VARIABLE.sub(variable, value)
+    if not (place := _VARIABLE.sub(variable, value)):
+        # It would be the folder to which paths are relative.
+        raise ValueError("must be a path or URL; it is empty")
+    return place
 
 
 def _storage(value: Any) -> Any:
@@ -267,6 +270,12 @@ def _numbers(value: Any) -> Any:
         return value
 
 
+def _number_or_auto(value: Any) -> Any:
+    if isinstance(value, list):
+        raise ValueError("must be one number here; only Python can give one per term")
+    return value
+
+
 def _weights(value: Any) -> Any:
     return {label: float(weight) if type(weight) is int else weight
             for label, weight in value.items()} if isinstance(value, dict) else value
@@ -275,7 +284,8 @@ def _weights(value: Any) -> Any:
 # Types of settings that TOML writes differently from Python, or whose values are checked first.
 _READ: dict[str, Callable[[Any], Any]] = {
     "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
-    "Names": _names, "Kinds": _names, "Numbers": _numbers, "Weights": _weights}
+    "Names": _names, "Kinds": _names, "Numbers": _numbers, "NumberOrAuto": _number_or_auto,
+    "Weights": _weights}
 
 
 def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

@@ -163,8 +163,11 @@ def check_training(options: TrainOptions) -> None:
 
 
 def _check_learning(options: TrainOptions) -> None:
-    """Check the options of a threshold, and those that only solvers have."""
+    """Check the options of a threshold, those that only solvers have, and the weights' column."""
     learning = options.learning
+    if options.is_texts and learning.weight in (*options.text_columns, options.columns.label):
+        raise ParameterError.naming("{weight} is also a text or label column",
+                                    weight=Mention("weight", repr(learning.weight)))
     if not options.is_texts:
         for name in ("warm_start", "keep_sample"):
             if getattr(learning, name) is not None:
