@@ -14,6 +14,7 @@ from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, NBLogisticRegression, TextClassifier
 from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.losses import LOSSES
 from textnb.errors import ParameterError
 
 
@@ -177,6 +178,25 @@ def test_a_warm_start_takes_fewer_steps():
         model = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows[:1450])
         cold = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows).estimator_.n_iter_
         assert model.fit(rows, warm_start=True).estimator_.n_iter_ < cold
+
+
+@pytest.mark.parametrize(("loss", "slope"), [
+    ("hinge", lambda margin: 2.0 * (1.0 - margin)),
+    ("log", lambda margin: 1.0 / (1.0 + np.exp(margin)))])
+@pytest.mark.parametrize("cost", [0.01, 1.0, 300.0, 1e12])
+def test_rows_of_one_side_have_the_optimum_of_the_intercept_alone(loss, slope, cost):
+    margin = float(LOSSES[loss].margin_of_one_side(np.array([cost]))[0])
+    assert margin == pytest.approx(cost * slope(margin), rel=1e-3 if cost == 1e12 else 1e-9)
+
+
+@pytest.mark.parametrize(("loss", "highest"), [("hinge", -0.5), ("log", -2.0)])
+def test_a_fold_without_a_label_scores_as_folds_that_know_it(loss, highest):
+    # Of the label of one row, one fold in three knows nothing.
+    lists = [[*(["rare"] if row == 7 else []), label] for row, label in enumerate(NEWS["label"])]
+    model = TextClassifier(NBLinear(loss=loss)).fit(NEWS["text"], lists)
+    assert model.decision_.thresholds["rare"] < highest
+    chance = model.predict_proba(NEWS["text"])[:, model.classes_.tolist().index("rare")]
+    assert 0.2 < chance.sum() < 5.0
 
 
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])

@@ -30,6 +30,7 @@ from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned, LeftOutScores, WarmStart
 from textnb.bayes.linear_solver import MAX_LIGHT, LinearSolution, LinearSolver
+from textnb.bayes.losses import LOSSES
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales
 from textnb.bayes.solver_rows import SolverRows
@@ -340,7 +341,8 @@ class _Problems:
         The classes that have a problem.
     intercept : float64 (n_classes,)
         Of classes that have none. Of two classes the first scores 0, so that the margin is the
-        second's; labels of no row, or of all, score -1 or 1.
+        second's; labels of no row, or of all, have the optimum of the intercept alone, so that
+        scores of held-out rows are comparable with those of a model that has such a label.
     C : float
     """
 
@@ -367,7 +369,10 @@ class _Problems:
         if labels.link == "sigmoid":
             of_sides = weights_of_sides(model.class_weight, labels, weight)
             positives = np.flatnonzero((sizes > 0) & (sizes < len(labels))).tolist()
-            intercept = np.where(sizes == len(labels), 1.0, -1.0)
+            side = (sizes == len(labels)).astype(np.int64)
+            paid = cost.sum() * (np.ones(n_classes) if of_sides is None else
+                                 of_sides[np.arange(n_classes), side])
+            intercept = (2.0 * side - 1.0) * LOSSES[model.loss].margin_of_one_side(paid)
         else:
             of_class = class_weights(model.class_weight, labels.classes,
                                      sizes if weight is None else labels.sums(weight))
