@@ -262,6 +262,15 @@ def test_constant_and_collinear_columns_are_named_and_settings_that_exist_are_ad
             TableClassifier(model).fit(singular(labels))
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-200])
+@pytest.mark.parametrize("model", [LDA(), LDA(shrinkage=0.5), LDA(shrinkage="auto"),
+                                   QDA(shrinkage=0.5)], ids=repr)
+def test_no_shrinkage_is_advised_where_no_column_varies(model, scale):
+    X = np.random.default_rng(0).normal(size=(40, 2)) * scale
+    with pytest.raises(DataError, match=r"no shrinkage helps.*scale them up"):
+        model.fit(X, np.arange(40) % 2)
+
+
 @pytest.mark.parametrize("alpha", [0.0, [0.0]])
 def test_the_pooled_covariance_is_to_blame(alpha):
     frame = rows().with_columns(still=pl.lit(3.0))

@@ -22,6 +22,7 @@ from textnb.errors import DataError
 _RCOND = 10 * np.finfo(np.float64).eps
 # As scipy.stats.multivariate_normal: eigenvalues below this share of the largest are zero.
 _EIGENVALUE = 1e6 * np.finfo(np.float64).eps
+_SHRINK = "set a shrinkage above 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def shrink(covariance: Floats, shrinkage: float) -> Floats:
 
 def factorise(
     covariance: Floats, names: Sequence[str] | None, of: str, allow_singular: bool,
-    remedy: str = "set a shrinkage above 0",
+    remedy: str = _SHRINK,
 ) -> Factor:
     """Factor of a covariance matrix.
 
@@ -166,9 +167,15 @@ def _singular(
         shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
         return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
 
+    if len(constant) == len(covariance):
+        return DataError(
+            f"the covariance of {of} is 0: no column varies there, so that no shrinkage helps. "
+            "Give other columns, or scale them up if they vary by less than about 1e-160, whose "
+            "square is 0" + ("" if remedy == _SHRINK else f"; or {remedy}"))
     causes = []
     if len(constant):
-        causes.append(f"constant columns {names_of(constant)}")
+        causes.append(f"constant columns {names_of(constant)} (or of values whose squares are 0: "
+                      "scale them up)")
     if len(collinear):
         causes.append(f"columns that are linear combinations of others {names_of(collinear)}")
     why = "; ".join(causes) or "its columns are nearly collinear"

@@ -98,7 +98,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
             covariance[np.diag_indices(len(covariance))] += share
             covariances.append(covariance)
         self.covariance_ = covariances
-        factors = _factors(self, statistics, covariances, "set a shrinkage above 0")
+        factors = _factors(self, statistics, covariances)
         return quadratic_gaussian(statistics, factors, prior)
 
 
@@ -265,12 +265,12 @@ class RegularizedDiscriminantAnalysis(FullModel):
 
 
 def _factors(
-    model: FullModel, statistics: MomentStatistics, covariances: list[Floats], remedy: str
+    model: FullModel, statistics: MomentStatistics, covariances: list[Floats], *remedy: str
 ) -> list[Factor]:
     """A factor of the covariance of each class."""
     from textnb.bayes.covariance import factorise
 
-    return [factorise(covariance, model._names, f"class {label!r}", model.allow_singular, remedy)
+    return [factorise(covariance, model._names, f"class {label!r}", model.allow_singular, *remedy)
             for label, covariance in zip(statistics.classes.tolist(), covariances, strict=True)]
 
 
