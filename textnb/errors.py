@@ -122,6 +122,13 @@ class TextnbError(Exception):
         error._parts = tuple(parts)
         return error
 
+    def after(self, words: str) -> Self:
+        """The same error, with words before its message."""
+        error = type(self)(f"{words}{self}")
+        error._parts = (words, *self._parts) if self._parts else ()
+        error._command_line = None if self._command_line is None else words + self._command_line
+        return error
+
     def message(self, write: Callable[[Mention], str]) -> str:
         """The message for a reader who has other words for settings: ``write`` gives them."""
         if self._command_line is not None or not self._parts:

@@ -75,9 +75,9 @@ def test_too_many_classes_and_features(dialect: str, tmp_path: Path) -> None:
     names = tuple(f"f{i}" for i in range(3000))
     wide = LinearForm(np.arange(2), np.zeros((3000, 2)), np.zeros(2), names)
     many = LinearForm(np.arange(3000), np.zeros((1, 3000)), np.zeros(3000), ("term",))
-    with pytest.raises(ExportError, match=r"3000 features.*--to parquet"):
+    with pytest.raises(ExportError, match=r"3000 features.*to='parquet'"):
         script_of(dialect, Bundle(wide, "features", None, names), tmp_path)
-    with pytest.raises(ExportError, match=r"3000 classes.*--to parquet"):
+    with pytest.raises(ExportError, match=r"3000 classes.*to='parquet'"):
         script_of(dialect, Bundle(many, "terms", Tokenizer(), ("text",)), tmp_path)
 
 

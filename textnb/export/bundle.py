@@ -107,6 +107,10 @@ class Bundle:
         if self.positive is not None and self.is_multilabel:
             raise ParameterError.multilabel("one w and b", "positive")
         if self.positive is not None:
+            if len(self.labels) != 2:
+                raise ParameterError.naming(
+                    "{positive} is for a model of two classes, and this has {number}: leave it "
+                    "out, and each class has its weights", number=len(self.labels))
             form.binary(self.positive)
         if self.decision is not None:
             self.decision.check_classes(self.labels)
@@ -383,6 +387,9 @@ def _form_label(form: LinearForm, positive: Any) -> Any:
     for label in form.classes.tolist():
         if type(label) is type(value) and label == value:
             return label
+    if isinstance(positive, str) and form.classes.dtype.kind in "bi":
+        raise ParameterError(f"positive={positive!r} is a string, and the classes are "
+                             f"{', '.join(map(repr, form.classes.tolist()[:5]))}: give one of them")
     raise ParameterError.unknown_choice("positive", positive, form.classes.tolist())
 
 

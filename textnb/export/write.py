@@ -250,7 +250,7 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
     except ExportError as error:
         message = f"{target.name}: {error}"
         if not error.refuses_tokenizer:
-            raise ExportError(message) from None
+            raise error.after(f"{target.name}: ") from None
         if "terms" in target.reads:
             message += ("; export the form for tokens that you make yourself (--input terms), or "
                         "train with a portable tokenizer, such as the default")

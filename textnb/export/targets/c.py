@@ -283,8 +283,9 @@ def _steps(bundle: Bundle) -> bytes:
 def _ends(strings: Sequence[bytes]) -> bytes:
     ends = list(accumulate(map(len, strings)))
     if len(ends) > _MAX_ITEMS or (ends and ends[-1] >= 2**32):
-        raise ExportError(f"{quantity(len(ends), 'term')} of {ends[-1]:,} bytes are more than the "
-                          "program holds; keep fewer (--top), or use --to json")
+        raise ExportError.naming(
+            "{terms} of {size:,} bytes are more than the program holds; keep fewer ({top}), or use "
+            "{to='json'}", terms=quantity(len(ends), "term"), size=ends[-1])
     return np.array(ends, dtype="<u4").tobytes()
 
 

@@ -27,18 +27,19 @@ class JavaScript(Program):
     def write(self, bundle: Bundle, path: Path) -> None:
         for label in bundle.labels:
             if isinstance(label, int) and abs(label) > _INTEGER:
-                raise ExportError(f"label {label} is beyond 2**53 - 1, where JavaScript's numbers "
-                                  "are no longer exact; make labels strings and train again, or "
-                                  "use --to python")
+                raise ExportError.naming(
+                    "label {label} is beyond 2**53 - 1, where JavaScript's numbers are no longer "
+                    "exact; make labels strings and train again, or use {to='python'}", label=label)
         # Engines read a quoted string several times as fast as a template literal. Backslashes
         # continue its lines.
         data = embed_json(bundle, words=bundle.reads == "text")
         quoted = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=quoted)
         if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:
-            raise ExportError(f"{len(bundle.terms):,} terms in {len(text):,} characters are more "
-                              "than a JavaScript engine holds in one file; keep fewer (--top), or "
-                              "use --to json")
+            raise ExportError.naming(
+                "{terms:,} terms in {size:,} characters are more than a JavaScript engine holds in "
+                "one file; keep fewer ({top}), or use {to='json'}", terms=len(bundle.terms),
+                size=len(text))
         path.write_text(text, "ascii", newline="\n")
 
     def usage(self, bundle: Bundle) -> str:

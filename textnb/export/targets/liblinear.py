@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
-from textnb.errors import ExportError
+from textnb.errors import ExportError, Mention
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, EngineMissing, Target, TargetAnswers, TargetRows
 from textnb.export.targets.data import numbered, value_steps
@@ -65,12 +65,14 @@ class Liblinear(Target):
             # LIBLINEAR answers the first label above 0, so at 0 the other class is the answer.
             order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
         elif len(order) == 2:
-            raise ExportError("LIBLINEAR keeps one weight per term of two classes; say which class "
-                              f"wins above 0 (--positive {bundle.labels[1]!r}); labels stay the "
-                              "same")
+            raise ExportError.naming(
+                "LIBLINEAR keeps one weight per term of two classes; say which class wins above 0 "
+                "({positive}); labels stay the same",
+                positive=Mention("positive", repr(bundle.labels[1])))
         if (len(weights) + 1) * len(intercept) > _MAX_WEIGHTS:
-            raise ExportError(f"{len(weights):,} terms of {len(intercept)} classes: LIBLINEAR "
-                              "counts weights in 32 bits; keep fewer terms (--top)")
+            raise ExportError.naming(
+                "{terms:,} terms of {classes} classes: LIBLINEAR counts weights in 32 bits; keep "
+                "fewer terms ({top})", terms=len(weights), classes=len(intercept))
         with path.open("w", encoding="ascii", newline="\n") as file:
             _write_model(file, [f"solver_type {SOLVER}", f"nr_class {len(order)}",
                                 f"label {' '.join(map(str, order))}"], weights, intercept)

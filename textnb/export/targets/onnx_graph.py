@@ -93,8 +93,8 @@ class Onnx(Program):
         size = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
                 + sum(len(term.encode()) for term in bundle.terms))
         if size > MAX_BYTES:
-            raise ExportError(f"weights and terms take {size:,} bytes, and an ONNX file holds less "
-                              "than 2 GiB; keep fewer terms (--top)")
+            raise ExportError.naming("weights and terms take {size:,} bytes, and an ONNX file "
+                                     "holds less than 2 GiB; keep fewer terms ({top})", size=size)
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
             deterministic=True))
 

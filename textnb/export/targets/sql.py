@@ -203,8 +203,9 @@ class Sql(Program, sql_texts.Dialect):
         """Raises ExportError if the engine can't hold the bundle, or split its texts."""
         outputs = bundle.weights.shape[1]
         if outputs > self.max_columns:
-            raise ExportError(f"{outputs} classes, but a table of {self.engine} holds weights of "
-                              f"{self.max_columns}; use --to parquet")
+            raise ExportError.naming(
+                "{outputs} classes, but a table of {engine} holds weights of {most}; use "
+                "{to='parquet'}", outputs=outputs, engine=self.engine, most=self.max_columns)
         if bundle.reads == "features":
             self.check_features(bundle)
         elif bundle.reads == "text":
@@ -224,8 +225,10 @@ class Sql(Program, sql_texts.Dialect):
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""
         if len(bundle.terms) > self.max_columns:
-            raise ExportError(f"{len(bundle.terms)} features, but a table of {self.engine} holds "
-                              f"{self.max_columns} of them; use --to parquet")
+            raise ExportError.naming(
+                "{features} features, but a table of {engine} holds {most} of them; use "
+                "{to='parquet'}", features=len(bundle.terms), engine=self.engine,
+                most=self.max_columns)
         self.check_names("feature", bundle.terms)
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
