@@ -158,7 +158,7 @@ DOCUMENT_WEIGHTS = [
         ("label", ParameterError, "text or label"),
         ([1.0, 2.0], DataError, "36 documents and weights of shape"),
         ([-1.0] * 36, DataError, "row 0"), ([1.0] * 35 + [np.nan], DataError, "nan in row 35"),
-        ([0.0] * 36, ParameterError, "zero for every document"))),
+        ([0.0] * 36, DataError, "zero for every document"))),
     (lambda: TextClassifier().fit(["a b"], ["x"], sample_weight="weight"), ParameterError,
      "one weight per text"),
     *((lambda settings=settings: TextClassifier(**settings).fit(FRAME, sample_weight="weight"),

@@ -52,6 +52,9 @@ ERRORS = [
     (lambda: SINGLE.predict(None), ParameterError,
      "X must be a table, a path, or a sequence of texts; got None"),
     (lambda: SINGLE.predict(5), ParameterError, "a sequence of texts; got 5"),
+    *((lambda texts=texts: SINGLE.predict(texts), ParameterError, "X is a set of texts")
+      for texts in ({"aa", "bb"}, frozenset(["aa"]))),
+    (fit({"aa", "bb"}, ["x", "y"]), ParameterError, "X is a set of texts"),
     *((lambda item=item: SINGLE.predict(["aa", item]), DataError,
        rf"text 1 \(counted from 0\) is of type {type(item).__name__}")
       for item in (5, 1.5, b"aa", ["aa"], float("nan"))),
@@ -78,6 +81,21 @@ ERRORS = [
     (fit(["aa", "bb"], ["x"]), DataError, "2 documents and 1 label"),
     (fit(pl.DataFrame({"text": ["aa"], "label": [None]})), DataError, "null in row 0 "),
     (fit(["aa", "bb"], ["x", float("nan")]), DataError, "null in row 1"),
+    # What has no label is no wrong answer.
+    (lambda: SINGLE.score(SPAM.with_columns(label=pl.lit(None, pl.String))), DataError,
+     "null in row 0"),
+    *((lambda labels=labels: SINGLE.score(["aa", "bb"], labels), DataError, "label 1 .* missing")
+      for labels in (["ham", None], ["ham", float("nan")], pl.Series(["ham", None]))),
+    *((lambda labels=labels: MULTILABEL.score(["aa", "bb"], labels), DataError,
+       "label 1 .* missing") for labels in ([["corn"], None], [["corn"], [None]])),
+    *((lambda call=call, labels=labels: call(MULTILABEL, pl.DataFrame(
+        {"text": ["aa", "bb"], "label": [["corn"], labels]})), DataError, NULL)
+      for call in (TextClassifier.score, textnb.mistakes, textnb.evaluate)
+      for labels in (None, [None])),
+    (lambda: MULTILABEL.score(["aa", "bb"], {("corn",), ("wheat",)}), ParameterError,
+     "y must be a sequence of lists"),
+    (lambda: SINGLE.score(SPAM.clear()), DataError, "has no rows"),
+    (lambda: SINGLE.score([], []), DataError, "has no rows"),
     # Lists of labels
     *((lists(labels, estimator), DataError, message)
       for estimator in (MultinomialNB(), BernoulliNB(), NBLinear()) for labels, message in (
@@ -121,7 +139,7 @@ ERRORS = [
     # Weights of documents
     (lambda: WEIGHTED.forget(LISTS[:5]), ParameterError, "sample weights"),
     (lambda: textnb.leave_one_out(WEIGHTED, LISTS[:5]), ParameterError, "sample weights"),
-    (lambda: TextClassifier().fit(LISTS, sample_weight=np.zeros(LISTS.height)), ParameterError,
+    (lambda: TextClassifier().fit(LISTS, sample_weight=np.zeros(LISTS.height)), DataError,
      "zero for every document"),
     # Settings: all of them are checked before rows are read
     (fit(SPAM, tokenizer=None), ParameterError, "tokenizer must be a Tokenizer"),

@@ -123,7 +123,6 @@ BAD_USAGE = {
         ("new.csv --read 'label_separator=; ' -o n.textnb", "one character"),
         ("lists.ndjson -o n.textnb --read label_separator=, --read label_columns=a",
          "label_columns does not go with --read label_separator"),
-        ("weights.csv -o n.textnb --weight w", "--weight is zero for every document"),
         ("weights.csv -o n.textnb --weight w --l auto", "or no --weight")],
     "train s3://b/k.csv -o n.textnb --read storage_options.a=TOPSECRET --read": [
         ("TOPSECRET", "must be KEY=VALUE"), (".storage_options.b=TOPSECRET", "must be key=value"),
@@ -204,6 +203,8 @@ BAD_USAGE = {
         ("--at-least 2 --at-most 1", "--at-most must be --at-least or more")],
     "validate m.textnb mail.csv": [
         ("--folds 1", "--folds must be an int >= 2; got 1"),
+        ("-o v.xyz", ".jsonl; name the file with one of them\n"),
+        ("-o -", "--output is a file: standard output has the measures"),
         ("--folds 50", "--folds 50 is more than the 3 documents of the largest class"),
         ("--groups id --time id", "--groups does not go with --time"),
         ("--time id --seed 3", "--seed does not go with --time"),
@@ -231,6 +232,7 @@ BAD_USAGE = {
         ("--to sql", "did you mean 'sql-duckdb' or 'sql-postgres' or 'sql-sqlite'?; "),
         ("--to parquet --positive smap", "did you mean 'spam'"),
         ("", "does not tell for which system")],
+    "export truths.textnb -o out": [("--to json --positive tru", "'tru' - did you mean 'True'")],
     "export m.textnb -o": [
         ("v.sql", "say which, --to sql-duckdb or sql-postgres or sql-sqlite"),
         ("v.py", "say which, --to python or polars"), ("v.zip", "does not tell for which system")],
@@ -246,7 +248,9 @@ BAD_USAGE = {
 }
 # The same for errors in data (code 1).
 BAD_DATA = {
+    "export truths.textnb -o out": [("--to liblinear", "(--positive True); labels stay the same")],
     "train -o n.textnb": [
+        ("weights.csv --weight w", "--weight is zero for every document"),
         ("absent", "no such file or folder: 'absent'\n"),
         ("mail.csv --text txt", "did you mean 'text'?"),
         ("mail.csv --text txt", "Rename the one that is meant, or say which with --text\n"),
@@ -358,6 +362,7 @@ def test_bad_data(command, message, run, here):
 
 @pytest.mark.parametrize("command", [
     "train mail.csv -o n.textnb", "test m.textnb mail.csv", "validate m.textnb mail.csv",
+    "mistakes m.textnb mail.csv", "update m.textnb mail.csv --on-error",
     "validate m.textnb mail.csv --leave-one-out", "calibrate m.textnb mail.csv",
     "threshold m.textnb mail.csv -c spam --max-false-positives 0.1", "update m.textnb mail.csv",
     "forget m.textnb mail.csv", "duplicates mail.csv"])

@@ -66,6 +66,32 @@ def test_a_better_model_is_named_where_the_rows_suggest_one(run, folder, labels,
     assert "usually more accurate" not in ran.err
 
 
+@pytest.mark.parametrize(("words", "why"), [
+    (("--model", "nblinear"), "NBLinear learns from all documents at once"),
+    (("--model", "complement-tfidf"), "TfidfComplementNB learns"),
+    (("--weight", "n"), "sample weights"),
+    (("--max-features", "2"), "--max-features ranks terms again"),
+    (("--where", "label = 'ham'"), "there is one class")], ids=str)
+@ONE_CLASS
+def test_a_check_that_was_asked_for_and_is_impossible_says_why(words, why, run, mail):
+    MAIL.with_columns(n=pl.lit(2.0)).write_parquet("weighted.parquet")
+    command = ("train", "weighted.parquet", "-o", "m.textnb", *words)
+    note = "note: not checked by leave-one-out: "
+    said, = [line for line in run(*command, "--check").checked().err.splitlines() if note in line]
+    assert why in said
+    assert note not in run(*command).checked().err
+
+
+def test_lists_of_labels_are_left_out_on_request(run, folder):
+    rows = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa"] * 3,
+                         "label": [["a"], ["a", "b"], ["b"], []] * 3})
+    rows.write_parquet("lists.parquet")
+    command = ("train", "lists.parquet", "-o", "m.textnb")
+    assert "leave-one-out" not in run(*command).checked().err
+    accuracy = textnb.leave_one_out(textnb.load("m.textnb"), rows).accuracy
+    assert f"leave-one-out subset accuracy {accuracy:.4f}" in run(*command, "--check").checked().err
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_standard_input_is_read_in_every_format(run, folder, format):
     content = rows_as(MAIL, format)

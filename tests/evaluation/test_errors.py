@@ -140,6 +140,8 @@ PARAMETERS = [
     (lambda: choose(confidence=1.0, **RATE), "confidence must be a number above 0"),
     (lambda: choose(max_false_negative_rate=2, **RATE), "max_false_negative_rate"),
     (lambda: choose(costs=(1, 0)), "costs must be two numbers above 0"),
+    *((lambda method=method: choose(costs=(1e308, 1e-308), method=method),
+       "costs must be two numbers above 0") for method in ("empirical", "theoretical")),
     (lambda: choose(costs=3), "costs must be two numbers above 0"),
     (lambda: choose(costs=(1, 1), confidence=2), "confidence must be a number above 0"),
     (lambda: choose(costs=(1, 1), method="both"), "method: unknown value 'both'"),
@@ -283,8 +285,8 @@ DATA = [
     (lambda: auto(FEW[:1]), "takes two or more"),
     (lambda: auto(FEW.head(0)), "no rows"),
     # Comparison of two models
-    (lambda: TextClassifier().fit(FEW).partial_fit(textnb.mistakes(
-        MODEL, null_in(FEW, "label", 0))), "null in row 0"),
+    (lambda: textnb.mistakes(MODEL, null_in(FEW, "label", 3)), "null in row 3"),
+    (lambda: textnb.mistakes(MODEL, null_in(FEW, "label", 3).lazy()).collect(), "null in row 3"),
     # Duplicates
     (lambda: duplicates([]), "the training set has no rows"),
     (lambda: duplicates(["aa"], []), "the test set has no rows"),
@@ -312,6 +314,9 @@ OTHERS = [
     *((lambda text=text: folds(dated(text), time="day"), SchemaError,
        rf"'day' holds '{text}' in row 1 \(counted from 0\), which can't be read as a time")
       for text in ("05/01/2026", "31.01.2026", "2026/01/31", "2026-13-01", "soon")),
+    *((lambda text=text: folds(FRAME.with_columns(day=pl.lit(text)), time="day"), SchemaError,
+       rf"'day' holds '{text}' in row 0 \(counted from 0\), which can't be read as a time")
+      for text in ("2026-02-30", "2026-13-01", "2026-02-30T10:00:00", "2026-01-31T25:00:00")),
     (lambda: folds(FRAME.with_columns(day=pl.lit(True)), time="day"), SchemaError,
      "is Boolean, which holds no times"),
     (lambda: folds(model=TextClassifier(min_df=90)), VocabularyError, "none is within min_df=90"),

@@ -42,6 +42,7 @@ from textnb.scoring.columns import (
     answer_columns,
     schema_of,
     share_right,
+    share_right_of_table,
 )
 from textnb.storage.table_file import pack_table
 from textnb.storage.textmodel import write_model
@@ -287,11 +288,9 @@ class TableClassifier(Parameters):
         label = fitted.label
         frame = scan_table(X, fitted.columns, label)
         with reading(X):
-            hits = pl.col("predicted") == labels_as(label, frame, fitted.labels.dtype)
-            share = self.predict(frame).select(hits.fill_null(False).mean()).collect().item()
-        if share is None:
-            raise DataError.no_rows("the input")
-        return float(share)
+            return share_right_of_table(
+                self.predict(frame), "predicted", labels_as(label, frame, fitted.labels.dtype),
+                label)
 
     def linear_form(self) -> LinearForm:
         """Classes, terms (the features), weights and intercept, if the estimator is linear."""

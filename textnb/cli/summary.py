@@ -14,7 +14,7 @@ from textnb.cli.evidence import (
     label_words,
 )
 from textnb.cli.inputs import size_words
-from textnb.cli.words import as_option
+from textnb.cli.words import option_of_train
 from textnb.errors import Mention, quantity
 from textnb.workflow.models import AnyModel, holds_lists, text_columns
 
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 # The maximum number of thresholds in the report of a job, which has many lines already.
 _IN_JOBS = 5
-
-
-def _as_words(setting: Mention) -> str:
-    return as_option(setting, f"--{setting.name.replace('_', '-')}", True)
 
 
 def lines_of(result: Any) -> Iterator[str]:
@@ -88,7 +84,7 @@ def lines_of(result: Any) -> Iterator[str]:
 
 
 def training_lines(
-    result: Trained, write: Callable[[Mention], str] = _as_words
+    result: Trained, write: Callable[[Mention], str] = option_of_train
 ) -> Iterator[str]:
     """The choices that training a model made; the last line is its size."""
     model, learned = result.model, ""

@@ -16,7 +16,8 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
-from textnb.errors import VocabularyError
+from textnb.cli.words import in_options
+from textnb.errors import TextnbError, VocabularyError
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
 from textnb.models.known import table_models, text_models
 from textnb.workflow.models import classes_of, save_model
@@ -120,18 +121,30 @@ def train(
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.leaves_out and training.is_texts:
-        _check(trained.model, table, rows_read, "model" in options)
+        _check(trained.model, table, rows_read, options)
+    elif "leaves_out" in options and output.leaves_out:
+        note("note: not checked: a model of feature tables has no leave-one-out here")
 
 
-def _check(fitted: Any, table: Rows, rows: int, names_model: bool) -> None:
-    """Say how accurate a new model is on its own rows, and if another is usually more accurate."""
-    from textnb.evaluation.leave_one_out import can_leave_out, leave_one_out
+def _check(fitted: Any, table: Rows, rows: int, options: TypedOptions) -> None:
+    """Say how accurate a new model is on its own rows, and if another is usually more accurate.
 
-    accuracy = None
-    if can_leave_out(fitted):
-        with work_on(table, "checking", "checked", quiet=False) as advance:
-            accuracy = leave_one_out(fitted, table.frame, progress=advance).accuracy
-        note(f"leave-one-out accuracy {accuracy:.4f} (one more pass; --no-check leaves it out)")
+    Lists of labels, whose rows are collected in memory for it, are checked only on request.
+    """
+    from textnb.evaluation.leave_one_out import check_leave_one_out, leave_one_out
+
+    accuracy, names_model, is_asked = None, "model" in options, "leaves_out" in options
+    try:
+        check_leave_one_out(fitted)
+    except TextnbError as error:
+        if is_asked:
+            note(f"note: not checked by leave-one-out: {in_options(error)}")
+    else:
+        if is_asked or not fitted.is_multilabel:
+            with work_on(table, "checking", "checked", quiet=False) as advance:
+                accuracy = leave_one_out(fitted, table.frame, progress=advance).accuracy
+            note(f"leave-one-out {'subset ' if fitted.is_multilabel else ''}accuracy "
+                 f"{accuracy:.4f} (one more pass; --no-check leaves it out)")
     in_memory = fitted.settings.memory_limit is None
     if fitted.model.from_counts and in_memory and not names_model and rows >= _FEW and (
             accuracy is None or accuracy < _SURE):

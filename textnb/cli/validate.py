@@ -52,7 +52,11 @@ def validate(
     if output.safe_csv and output.output is None:
         raise ParameterError("--safe-csv goes with --output, which writes texts")
     if output.output is not None:
-        sinks.output_format(output.output, None, safe_csv=output.safe_csv)
+        if output.output == "-":
+            raise ParameterError("--output is a file: standard output has the measures; give "
+                                 "--output FILE")
+        sinks.output_format(output.output, None, safe_csv=output.safe_csv,
+                            advice="name the file with one of them")
         for path in (file.model, rows.input):
             check_apart(path, output.output)
         if options.online or options.smoothing is not None or options.time is not None:

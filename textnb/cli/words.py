@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from textnb.errors import Mention, ParameterError, SourceError
+from textnb.errors import Mention, ParameterError, SourceError, TextnbError
 
 
 def is_flag(kind: str) -> bool:
@@ -64,6 +64,16 @@ def value_of(kind: str, option: str, text: Any) -> Any:
         case "Words":
             return _lines(text)
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")
+
+
+def in_options(error: TextnbError) -> str:
+    """The message of an error about a training, for a note."""
+    return error.message(option_of_train)
+
+
+def option_of_train(setting: Mention) -> str:
+    """The option of a training for a setting that a message names."""
+    return as_option(setting, f"--{setting.name.replace('_', '-')}", True)
 
 
 def as_option(setting: Mention, option: str, takes_value: bool) -> str:

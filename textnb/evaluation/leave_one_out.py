@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from textnb.bayes.statistics import as_smoothing
-from textnb.errors import ParameterError, TextnbError
+from textnb.errors import DataError, ParameterError
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
+from textnb.learning.beside_weights import weights_not_exact
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.learning.fitting import counts_that_add
@@ -86,17 +87,26 @@ def leave_one_out(
                    link=link, without_class=without_class)
 
 
-def can_leave_out(fitted: Fitted) -> bool:
-    """Whether `leave_one_out` is possible for a model, in one pass and in bounded memory."""
-    counts = fitted.statistics
-    if counts is None or counts.has_weights or counts.pruned or counts.documents < 2 or (
-            counts.is_multilabel or len(counts.classes) < 2):
-        return False
-    try:
-        _reader(fitted, model_that_counts(fitted))
-    except TextnbError:
-        return False
-    return counts.documents * len(counts.classes) <= _MAX_SCORES
+def check_leave_one_out(fitted: Fitted) -> None:
+    """Check that `leave_one_out` says something of a model, and that its scores fit in memory.
+
+    Raises
+    ------
+    TextnbError
+        If not; the message says why.
+    """
+    counting = model_that_counts(fitted)
+    counts = counts_that_add(fitted)
+    if counts.has_weights:
+        raise weights_not_exact()
+    if counts.pruned:
+        raise ParameterError.naming("{memory_limit} left out terms, and what they counted")
+    if len(counts.classes) < 2:
+        raise DataError("there is one class, so that each answer is right")
+    _reader(fitted, counting)
+    if counts.documents * len(counts.classes) > _MAX_SCORES:
+        raise ParameterError("the scores of all rows would take more than 256 MiB: textnb validate "
+                             "takes folds")
 
 
 def model_that_counts(fitted: Fitted) -> Model:

@@ -21,6 +21,7 @@ from textnb.evaluation.novelty import NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.texts import labels_as
+from textnb.learning.documents import check_nulls
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.settings import is_number
 from textnb.scoring.columns import add_answers, best_class, lists_of, where_possible
@@ -76,13 +77,14 @@ def mistakes(
         ``worst_label``: the wrong label whose score is furthest from its threshold, or in a row
         that is right, the label whose score is nearest. Its probability is P(label | text), also
         where the label is missing: low, then. A label that the model does not know is a mistake;
-        where only such labels are wrong, these four are null or empty. A row with a null label is
-        selected, so that learning the rows refuses it by name.
+        where only such labels are wrong, these four are null or empty.
 
     Raises
     ------
     SchemaError
         If the frame has a column with one of these names.
+    DataError
+        If a label is null.
 
     Warns
     -----
@@ -109,17 +111,18 @@ def mistakes(
 def select_mistakes(
     fitted: Fitted, frame: Any, within: float | None, terms: int,
     progress: Progress | None = None, novelty: NoveltyCount | None = None,
-    selected: Callable[[int, int], None] | None = None,
+    selected: Callable[[int, int], None] | None = None, on_end: Callable[[], None] | None = None,
 ) -> Any:
     """As `mistakes`, without its warnings.
 
     When rows are read, ``novelty`` counts them, and ``selected`` is called with the numbers of the
-    rows of a batch that are selected, and of the mistakes among them.
+    rows of a batch that are selected, and of the mistakes among them; ``on_end`` after all.
     """
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
     rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
-    scored = _scored(fitted, rows, _margin(within), terms, progress, novelty, selected)
+    scored = _scored(
+        fitted, rows, _margin(within), terms, progress, novelty, selected, on_end)
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
     for name in added:
         if name in rows.collect_schema():
@@ -154,6 +157,7 @@ def _answers(fitted: Fitted) -> dict[str, pl.DataType]:
 def _scored(
     fitted: Fitted, rows: pl.LazyFrame, within: float, terms: int, progress: Progress | None,
     novelty: NoveltyCount | None = None, selected: Callable[[int, int], None] | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """All rows, with their answers and whether they are selected; still lazy."""
     columns, step = fitted.columns, rows_at_a_time(len(fitted.classes))
@@ -164,9 +168,10 @@ def _scored(
 
     def answer(batch: pl.DataFrame) -> pl.DataFrame:
         counts, actual = fitted.vocabulary.rows(batch, columns), batch[_ACTUAL]
+        check_nulls(actual.rename(fitted.label), batch[_ROW][0] if batch.height else 0)
         if novelty is not None:
             codes = codes_of(actual, fitted.labels) if not fitted.is_multilabel else (
-                novelty.codes_of(known_labels(_without_nulls(actual), fitted.labels)))
+                novelty.codes_of(known_labels(actual, fitted.labels)))
             novelty.add(counts, codes)
         parts = []
         for at in range(0, max(1, batch.height), step):
@@ -180,8 +185,8 @@ def _scored(
 
     schema = {_SELECTED: pl.Boolean(), **{
         _PREFIX + name: dtype for name, dtype in _answers(fitted).items()}}
-    return add_answers(numbered, [*columns, _ACTUAL], schema, answer,
-                       lambda frame: batches(frame, columns))
+    return add_answers(numbered, [*columns, _ACTUAL, _ROW], schema, answer,
+                       lambda frame: batches(frame, columns), on_end)
 
 
 class _Judged(NamedTuple):
@@ -254,15 +259,13 @@ def _best_other(scores: Floats, own: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
     labels, scores = fitted.labels, fitted.form.scores(rows)
-    known = _without_nulls(lists)
-    actual, unknown = known_labels(known, labels), unknown_labels(known, labels)
+    actual, unknown = known_labels(lists, labels), unknown_labels(lists, labels)
     chosen = choose_labels(scores, labels.to_list(), fitted.decision)
     wrong, every = chosen != actual, np.arange(len(scores))
     with np.errstate(invalid="ignore"):
         far = np.abs(np.nan_to_num(scores - label_thresholds(labels.to_list(), fitted.decision),
                                    nan=0.0, posinf=np.inf, neginf=-np.inf))
-    right = ~wrong.any(axis=1) & (unknown.list.len() == 0).to_numpy() & lists.is_not_null(
-        ).to_numpy()
+    right = ~wrong.any(axis=1) & (unknown.list.len() == 0).to_numpy()
     place = np.where(wrong.any(axis=1), np.where(wrong, far, -np.inf).argmax(axis=1),
                      far.argmin(axis=1))
     is_chosen = chosen[every, place]
@@ -283,10 +286,6 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
          "missing": lists_of_labels(wrong & actual).list.set_union(unknown).list.sort(),
          "superfluous": lists_of_labels(wrong & chosen),
          "worst_label": where_possible(labels.gather(pl.Series(place)), pl.Series(~none))})
-
-
-def _without_nulls(lists: pl.Series) -> pl.Series:
-    return lists.fill_null(pl.Series([[]], dtype=lists.dtype))
 
 
 def _columns(

@@ -111,22 +111,26 @@ def _no_room(file: IO[bytes] | None) -> int | None:
     return None
 
 
-def output_format(path: str, format: str | None, *, safe_csv: bool = False) -> str:
+def output_format(
+    path: str, format: str | None, *, safe_csv: bool = False, advice: str = "or say --output-format"
+) -> str:
     """The requested format, or that of the path's ending; NDJSON for standard output.
+
+    ``advice`` ends the error for an ending that is not known.
 
     Raises
     ------
     ParameterError
         If it can't be told, is not known, can't be written there, or ``safe_csv`` is for another.
     """
-    chosen = _output_format(path, format)
+    chosen = _output_format(path, format, advice)
     if safe_csv and chosen not in SEPARATORS:
         raise ParameterError.naming("{safe_csv} is for csv and tsv, whose texts spreadsheets may "
                                     "take for formulas; the output is {chosen}", chosen=chosen)
     return chosen
 
 
-def _output_format(path: str, format: str | None) -> str:
+def _output_format(path: str, format: str | None, advice: str) -> str:
     if is_url(path):
         # If the input fails, the engine completes the upload with the rows that it has: half a
         # table would replace the old one, and look whole.
@@ -144,7 +148,7 @@ def _output_format(path: str, format: str | None) -> str:
     ending = os.path.splitext(path)[1].lower()
     if format is None and ending not in ENDINGS:
         raise ParameterError(f"can't tell the output format from {path!r}; known endings: "
-                             f"{', '.join(ENDINGS)}; or say --output-format")
+                             f"{', '.join(ENDINGS)}; {advice}")
     return format or ENDINGS[ending]
 
 

@@ -61,6 +61,9 @@ def table_of_texts(
                     [texts.name] if columns[0] in tokens else ())
         column: pl.Series = texts if columns[0] in tokens else texts.cast(pl.String)
         return column.alias(columns[0]).to_frame()
+    if isinstance(texts, (set, frozenset)):
+        raise ParameterError("X is a set of texts, which has no order, so that it is not known "
+                             "which text each answer or label belongs to: give a list")
     if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
         raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)

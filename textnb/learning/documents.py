@@ -19,7 +19,7 @@ from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
 from textnb.text.counting import CountSpec
-from textnb.text.counts import check_labels, count_by_label, each_label, null_in_labels
+from textnb.text.counts import check_labels, count_by_label, each_label
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
 from textnb.text.vocabulary import Limits
 
@@ -108,7 +108,7 @@ def document_term_matrix(
         return DocumentTermMatrix(counts, terms, labels)
     weight = np.concatenate(weights)
     if not weight.any():
-        raise ParameterError.naming(
+        raise DataError.naming(
             "{sample_weight} is zero for every document: nothing would be learned")
     return DocumentTermMatrix(counts, terms, labels, weight)
 
@@ -163,11 +163,12 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
                   codes.to_numpy(), len(column), "sigmoid" if of_lists else "softmax")
 
 
-def check_nulls(column: pl.Series, first_row: int) -> None:
-    """DataError for a null label, or a null list of labels; its row is named."""
-    if column.null_count():
-        null = null_in_labels if isinstance(column.dtype, pl.List) else DataError.null_label
-        raise null(column.name, first_row + int(column.is_null().arg_true()[0]))
+def check_nulls(column: pl.Series, first_row: int = 0) -> None:
+    """DataError for a null label, or a list of labels that is null or holds one; its row is named.
+    """
+    each, rows = each_label(column)
+    if each.null_count():
+        check_labels(each, rows, column.name, first_row)
 
 
 def moments(batches: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:

@@ -98,9 +98,10 @@ AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 SEED = Range("an int >= 0 and below 2**32", lambda v: is_whole(v) and 0 <= v < 2**32)
 SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, float))
               and not is_truth(v) and 0 < v < 1)
-COSTS = Range("two numbers above 0, of a false positive and of a false negative",
+# Their ratio, and their products with numbers of rows, must be numbers too.
+COSTS = Range("two numbers above 0 (1e-100 to 1e100), of a false positive and of a false negative",
               lambda v: isinstance(v, (tuple, list)) and len(v) == 2
-              and all(ABOVE_0.holds(cost) for cost in v))
+              and all(ABOVE_0.holds(cost) and 1e-100 <= cost <= 1e100 for cost in v))
 CLASSES = Range(
     "CLASS=PATTERN,..., such as 'ham=easy-ham-*,hard-ham-*'",
     lambda v: isinstance(v, (tuple, list)) and len(v) > 0 and all(

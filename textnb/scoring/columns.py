@@ -6,7 +6,7 @@ and row limits pass through, and nothing runs before the frame is collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import batches
+from textnb.frames.kinds import LISTS, series_of
 from textnb.frames.sources import lazy_frame_from
+from textnb.learning.documents import check_nulls
 from textnb.runtime.threads import map_in_threads
 
 # From this number of columns on, finding the best few is faster than sorting all.
@@ -275,12 +277,49 @@ def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
     return pl.select(pl.when(possible).then(values)).to_series()
 
 
+def check_given(labels: Iterable[Any]) -> None:
+    """Raise DataError if one of the labels, or of the lists of them, is missing."""
+    for row, label in enumerate(labels):
+        # NaN is a missing label in pandas.
+        if any(each is None or each != each for each in (
+                label if isinstance(label, LISTS) else [label])):
+            raise DataError(f"label {row} (counted from 0) is missing: label this row, or leave it "
+                            "out")
+
+
 def share_right(predicted: NDArray[Any], y: ArrayLike, unit: str) -> float:
     """The share of predicted labels that are the given ones; ``unit`` is a row's name in errors.
+
+    Raises
+    ------
+    DataError
+        If there is not a label for each row, or no row.
     """
+    y = series_of(y)
     # A string of NumPy ends before NUL characters at its end.
     actual = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
     if actual.shape != predicted.shape:
         raise DataError(f"{quantity(len(predicted), unit)} and labels of shape {actual.shape}: "
                         f"there must be one label per {unit}")
+    if not len(actual):
+        raise DataError.no_rows("the input", "there is nothing to measure")
+    check_given(actual)
     return float(np.mean(predicted == actual))
+
+
+def share_right_of_table(
+    answers: pl.LazyFrame, answer: str, actual: pl.Expr, label: str
+) -> float:
+    """The share of rows whose answer is the label; a null answer, such as "unsure", is wrong.
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null; its row is named.
+    """
+    right = (pl.col(answer) == actual).fill_null(False)
+    rows = answers.select(right.alias("right"), actual.alias("label")).collect()
+    if not rows.height:
+        raise DataError.no_rows("the input", "there is nothing to measure")
+    check_nulls(rows["label"].rename(label))
+    return float(rows["right"].mean())  # type: ignore[arg-type]

@@ -25,13 +25,20 @@ from textnb.errors import (
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.indicator import check_indicator
-from textnb.frames.kinds import in_memory, select_columns, to_kind_of
+from textnb.frames.kinds import in_memory, select_columns, series_of, to_kind_of
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import Answers, best_class, label_columns, share_right
+from textnb.scoring.columns import (
+    Answers,
+    best_class,
+    check_given,
+    label_columns,
+    share_right,
+    share_right_of_table,
+)
 from textnb.scoring.explain import (
     Explanation,
     LabelExplanation,
@@ -347,7 +354,13 @@ def _predict_few(
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
-    """The share of documents whose label is the answer; a table has a column of labels."""
+    """The share of documents whose label is the answer; a table has a column of labels.
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+    """
     if y is not None:
         y, _ = check_indicator(fitted.indicator, y)
         check_int64(y)
@@ -362,19 +375,23 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     with reading(X):
         answers = score_frame(fitted, rows, Answers())
         answer = "decision" if "decision" in answers.collect_schema() else "predicted"
-        share = answers.select(
-            (pl.col(answer) == labels_as(label, rows, fitted.label_type))
-            .fill_null(False).mean()).collect()
-    return float(share.item())
+        return share_right_of_table(
+            answers, answer, labels_as(label, rows, fitted.label_type), label)
 
 
 def _all_right(predicted: list[list[Any]], y: Any) -> float:
     """Subset accuracy: the share of documents whose predicted and true labels are equal."""
+    y = series_of(y)
+    if isinstance(y, (set, frozenset)):
+        raise ParameterError.out_of_range("y", "a sequence of lists of labels", y)
     actual = y.to_list() if isinstance(y, pl.Series) else list(y)
     if len(actual) != len(predicted):
         raise DataError(f"{quantity(len(predicted), 'document')} and "
                         f"{quantity(len(actual), 'list')} of labels: there must be one list "
                         "per document")
+    if not actual:
+        raise DataError.no_rows("the input", "there is nothing to measure")
+    check_given(actual)
     return float(np.mean([set(own) == set(other)
                           for own, other in zip(predicted, actual, strict=True)]))
 

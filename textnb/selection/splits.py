@@ -270,13 +270,21 @@ def _parsed(values: pl.Series, name: str) -> pl.Series:
     meanings."""
     odd = values.filter(~values.str.contains(_TIME))
     for kind in (pl.Datetime("us"), pl.Date()):
-        times = values.str.strptime(kind, strict=False) if odd.is_empty() else None
+        times = _strptime(values, kind) if odd.is_empty() else None
         if times is not None and not times.null_count():
             return times.to_physical()
         odd = odd if times is None else values.filter(times.is_null())
     row = int((values == odd[0]).arg_true()[0])
     raise _no_times(name, f"holds {odd[0]!r:.60} in row {row} (counted from 0), which can't be "
                     "read as a time")
+
+
+def _strptime(values: pl.Series, kind: Any) -> pl.Series:
+    """Times, null where a string is none; the engine fails where all are impossible."""
+    try:
+        return values.str.strptime(kind, strict=False)
+    except pl.exceptions.ComputeError:
+        return pl.Series([None], dtype=kind).new_from_index(0, len(values))
 
 
 def _no_times(name: str, problem: str) -> SchemaError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from textnb.errors import DataError
 from textnb.evaluation.evaluate import evaluate, evaluate_classes, score_held_out_of
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labels import LabelEvaluation
@@ -123,13 +124,24 @@ def mistakes(
     from textnb.evaluation.mistakes import select_mistakes
     from textnb.frames import sinks
 
-    novelty, written, wrong = NoveltyCount(model), 0, 0
+    novelty, judged, written, wrong = NoveltyCount(model), 0, 0, 0
+
+    def advance(rows: int) -> None:
+        nonlocal judged
+        judged += rows
+        if progress is not None:
+            progress(rows)
+
+    def check_rows() -> None:
+        if not judged:
+            raise DataError.no_rows("the input", "there is nothing to judge")
 
     def add(selected: int, mistakes: int) -> None:
         nonlocal written, wrong
         written, wrong = written + selected, wrong + mistakes
 
-    rows = select_mistakes(model, frame, options.within, options.terms, progress, novelty, add)
+    rows = select_mistakes(
+        model, frame, options.within, options.terms, advance, novelty, add, check_rows)
     sinks.write(rows, output, format, safe_csv=safe_csv)
     novelty.result.warn()
     return written, wrong, novelty.result

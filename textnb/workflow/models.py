@@ -67,9 +67,18 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     ------
     ParameterError
         If there is no such class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_named("12", np.array([7, 12]), "positive")
+    12
+    >>> class_named("true", np.array([False, True]), "positive")
+    True
     """
     names = {str(name): name for name in classes.tolist()}
-    label = names.get(value) if isinstance(value, str) else next(
+    typed = value.capitalize() if isinstance(value, str) and classes.dtype.kind == "b" else value
+    label = names.get(typed) if isinstance(typed, str) else next(
         (name for name in names.values() if name == value and type(name) is type(value)), None)
     if label is None:
         raise ParameterError.unknown_choice(setting, value, names)

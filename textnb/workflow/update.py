@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError
+from textnb.errors import DataError, ParameterError
 from textnb.evaluation.mistakes import rows_to_learn
 from textnb.files.lock import lock_path
 from textnb.filter import by_ledger, learner
@@ -125,7 +125,10 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
-        return rows_to_learn(model, model.scan(rows.frame), within).collect()
+        wrong = rows_to_learn(model, model.scan(rows.frame), within).collect()
+    if not wrong.height and (empty := rows.empty_choice()):
+        raise DataError(empty)
+    return wrong
 
 
 def forget(
