@@ -111,6 +111,7 @@ def test_a_query_of_the_caller_is_noticed(parents):
     assert last.startswith("ForkError")
 
 
+@pytest.mark.slow
 def test_processes_of_joblib_are_no_forks():
     model = TextClassifier().fit(["aa", "bb"] * 6, ["x", "y"] * 6)
     search = GridSearchCV(TextClassifier(MultinomialNB()), {"estimator__l": [0.5, 1.0]}, cv=2,

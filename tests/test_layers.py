@@ -293,6 +293,7 @@ except SystemExit as done:
 """
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("code", "absent", "present"), [
     ("import textnb; dir(textnb)", "sklearn polars scipy numpy rich click", "textnb"),
     ("import textnb; textnb.Tokenizer", "sklearn scipy", "textnb"),

@@ -115,6 +115,7 @@ class TestRefusal:
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(tmp_path / "model.textnb")
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize(("l", "dense"), [(1.0, False), (0.0, True)])
     def test_of_a_file_with_few_counts(self, l, dense, rows, set_free, tmp_path):
         """Its weights are dense or sparse, which the file's parameters decide."""

@@ -190,6 +190,7 @@ L_OF_FEATURE = [0.01, 1.0, 2.5, TINY, 0.1] * 3
 
 
 # If there are three features, scikit-learn's BernoulliNB uses the l of feature k for class k.
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("kind", "l", "columns"), [
     (kind, l, columns) for kind in KINDS for l, columns in (
         (TINY, slice(None)), (L_OF_FEATURE, slice(None)), (L_OF_FEATURE, slice(4, 7)))],

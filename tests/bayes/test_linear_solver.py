@@ -215,6 +215,7 @@ WEIGHTS = {
        for label, name in (("a", "the frequent class"), ("b", "the rare class"))}}
 
 
+@pytest.mark.sweep(8)
 @every_loss
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize(("settings", "max_ratio"), [
@@ -255,6 +256,7 @@ def test_labels_of_any_weight_reach_the_loss_of_the_optimum(loss, factor):
             form.weights[:, k], form.intercept[k])
 
 
+@pytest.mark.sweep(3)
 @every_loss
 @every_factor
 def test_a_warm_start_from_other_class_weights_reaches_the_optimum(loss, factor):

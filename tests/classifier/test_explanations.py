@@ -11,6 +11,7 @@ from textnb import MultinomialNB, TextClassifier
 pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 
 
+@pytest.mark.sweep(6)
 @every_model
 @both_corpora
 @pytest.mark.parametrize("k", [4, 1000])

@@ -60,6 +60,7 @@ def chances(odds):
 # Scores of documents held_out_scores out
 
 
+@pytest.mark.sweep(1)
 @every_model
 def test_each_fold_has_the_scores_of_a_model_of_the_other_folds(name):
     scored = textnb.cross_validate(MODELS[name], NEWS, folds=3)
@@ -123,6 +124,7 @@ def test_labels_are_predicted_by_the_thresholds_of_the_model():
 # Thresholds
 
 
+@pytest.mark.slow
 def test_the_threshold_of_the_best_f1():
     draw = np.random.default_rng(1)
     for _ in range(50):

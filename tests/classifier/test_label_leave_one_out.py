@@ -25,6 +25,7 @@ def with_rare_and_usual(frame):
 NEWS = with_rare_and_usual(topics.NEWS[:36])
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("model", [
     TextClassifier(MultinomialNB(l=0.3)),
     TextClassifier(MultinomialNB(l=0.3), min_df=2, max_df=0.6),
@@ -72,6 +73,7 @@ def test_smoothing_path_has_the_l_that_fit_chooses():
         textnb.smoothing_path(model, test=NEWS)
 
 
+@pytest.mark.slow
 def test_l_auto_minimizes_the_loss_summed_over_labels():
     news = with_rare_and_usual(topics.NEWS[:18])
     chosen = TextClassifier(MultinomialNB(l="auto")).fit(news).fitted_.chosen_l

@@ -42,6 +42,7 @@ def content(limited, tmp_path_factory):
     return path.read_bytes()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("estimator", "settings", "multilabel"), [
     (MultinomialNB(l=0.1), {}, False), (BernoulliNB(), {"min_df": 3}, False),
     (ComplementNB(), {"binary": True}, False), (MultinomialNB(class_weight="balanced"), {}, False),

@@ -62,7 +62,7 @@ def test_nothing_is_imported_before_a_failure_is_seen(module, known):
     assert imported == known
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("what", "told"), [
     ("sys.exit(0)", "SystemExit: 0"), ("sys.exit(1)", "SystemExit: 1"),
     ("sys.exit('text')", "SystemExit: text"), ("fail(MemoryError)", "MemoryError"),
@@ -106,7 +106,7 @@ for module in [name for name in sys.modules if name == {name!r}]:
 """
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", [
     "textnb.cli.stream", "textnb.cli.quick", "textnb.cli.verdicts", "textnb.runtime.stderr", "gc",
     "signal", "textnb.cli.filter", "textnb.cli.console", "textnb.cli.inputs", "textnb.errors",
@@ -215,7 +215,7 @@ def test_no_more_is_read_than_is_judged(model: Path) -> None:
 # Wrong usage, and streams that are not there
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("arguments", [
     "--nonsense filter m", "--version filter m", "filter --nonsense m", "filter", "filter m m",
     "filter none.textnb", "filter m --timeout -1", "filter m --timeout inf",
@@ -228,6 +228,7 @@ def test_wrong_usage_passes_the_message_on_and_no_forged_verdict(arguments: str)
     assert passing.err
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("arguments", [
     "m --passthrough=1", "--pass m", "m --pass-through", "m -passthrough", "m --maildir=none -ep",
     "-p --help", "m -p -h"])
@@ -247,6 +248,7 @@ def test_every_option_that_asks_for_the_message_is_known() -> None:
 UNKNOWN = HAM.replace(b"the noon meeting", b"unheard words")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("redirection", "arguments", "message", "code", "out", "told"), [
     ("<&-", "mail.textnb", HAM, 3, "", "it is closed"),
     ("</dev/null", "mail.textnb", HAM, 3, "", "it is empty"),

@@ -232,6 +232,7 @@ def test_two_filters_at_once_file_each_message_once(model: Path, maildir: Path) 
     assert finished(start("filter", model, "--maildir", maildir)).checked().out == ""
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_filing_ends_with_its_process(model: Path, maildir: Path, number: int) -> None:
     for more in range(5_000):

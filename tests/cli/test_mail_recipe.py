@@ -77,6 +77,7 @@ def settings_of(path: str) -> dict[str, Any]:
 # The recipe
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("arguments", [[], ["--read", "format=mail"], ["--label", "label"]])
 def test_mail_is_learned_by_its_recipe(run: Run, box: Path, arguments: list[str]) -> None:
     ran = run("train", box, "-o", "m.textnb", *arguments).checked()
@@ -99,6 +100,7 @@ def test_an_export_says_what_makes_tokens(
     assert ran.err.startswith(f"{note}{target}, scores {reads}: ")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("arguments", [
     ["--text", "text"], ["--model", "multinomial"], ["--ngrams", "1,1"], ["--min-df", "1"],
     ["--l", "1"], ["--binary"]])

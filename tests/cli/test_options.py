@@ -158,6 +158,7 @@ def test_without_settings_a_model_is_that_of_the_library(kind, run, tables):
     assert Path("m.textnb").read_bytes() == Path("python.textnb").read_bytes()
 
 
+@pytest.mark.sweep(14)
 @pytest.mark.parametrize(("kind", "field", "facts"), SETTINGS, ids=[
     f"{kind}-{field.name}" for kind, field, _ in SETTINGS])
 def test_set_changes_a_setting_of_the_model(kind, field, facts, run, tables):
@@ -165,6 +166,7 @@ def test_set_changes_a_setting_of_the_model(kind, field, facts, run, tables):
         assert repr(getattr(train(run, kind, *words).estimator, field.name)) == repr(value)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_setting_that_a_model_does_not_have_is_refused(kind, run, tables):
     own = {field.name for field, _ in options_of(MODELS[kind])}

@@ -47,6 +47,7 @@ def test_predictions_equal_those_of_python(run, mail, trained):
     assert ran.err == ""
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_ending_of_the_output_decides_its_format(run, many, trained, ending):
     run("predict", trained, "many.parquet", "-o", f"out.{ending}", "-q").checked()

@@ -163,7 +163,7 @@ def test_cycles_are_not_looked_for_while_libraries_are_imported(folder):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "code"), [
     (["describe", "m.textnb"], 0), (["describe", "nowhere.textnb"], 1), (["describe"], 2)])
 def test_the_end_is_quick_and_whole(arguments, code, folder):

@@ -446,7 +446,7 @@ def test_a_stopped_test_ends(folder, large, model, number):
         Path("ready").unlink()
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @BY_INTERRUPT_OR_REQUEST
 def test_an_interrupt_that_is_swallowed_ends_it_all_the_same(folder, mail, trained, number):
     stopped(program(DEAF, "predict", trained, mail), is_ready, number)

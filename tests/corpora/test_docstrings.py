@@ -35,6 +35,7 @@ def test_the_table(frame):
     assert frame["text"].n_unique() == frame.height
 
 
+@pytest.mark.slow
 def test_one_library_alone_is_read():
     """A quick test; the slow ones read all four."""
     modules = list(docstrings._modules("polars"))

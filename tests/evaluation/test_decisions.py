@@ -185,6 +185,7 @@ def test_a_band_of_several_classes_keeps_both_rates(documents, rate, unsure):
     assert 0 < evidence["unsure"] < unsure
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("n", [59, 100, 311])
 def test_the_guarantee_holds_as_often_as_it_says(n, tied):

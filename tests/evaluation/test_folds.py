@@ -60,6 +60,7 @@ def check_against_refitting(held, model, frame, folds, in_time=False):
 # Against refitting
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("name", "how", "method"), [
     *((name, {"folds": 4, "seed": 3}, "4 folds") for name in MODELS),
     *((name, {"folds": 3, "groups": "author", "seed": 1}, "3 folds by 'author'")

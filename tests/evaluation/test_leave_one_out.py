@@ -86,6 +86,7 @@ COLUMNS = pl.DataFrame({"a": ["aa", "bb", "aa bb", "cc"], "b": ["bb", "bb", None
 ONE_CLASS = pl.DataFrame({"text": ["aa", "aa bb"], "label": ["x", "x"]})
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.filterwarnings("ignore:only one class")
 @pytest.mark.parametrize(("frame", "model"), [
     # A small l keeps its digits.

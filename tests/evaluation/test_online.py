@@ -30,6 +30,7 @@ def learned_and_judged(rows, block, delay, feedback, seed):
         yield rows[:start - delay].filter(learned[:start - delay]), rows[start:start + block]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("rows", "model"), [
     *((FRAME, TextClassifier(estimator)) for estimator in (
         MultinomialNB(), BernoulliNB(l=0.5), MultinomialNB(l="auto"), NBLinear())),

@@ -34,6 +34,7 @@ def measure(l, scores, codes, countable=None):
 # The path
 
 
+@pytest.mark.sweep(2)
 @every
 @pytest.mark.parametrize(("settings", "test", "method"), [
     ({}, None, "leave-one-out"),
@@ -121,6 +122,7 @@ def test_auto_is_the_best_of_the_path(kind, tmp_path):
         assert TextClassifier(kind(l="auto")).fit(*source).estimator_.l_ == path.best
 
 
+@pytest.mark.sweep(1)
 @every
 def test_on_matrices_it_is_chosen_by_refits_of_the_same_columns(kind):
     counts = TextClassifier().fit(FEW).transform(FEW)

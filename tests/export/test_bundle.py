@@ -118,6 +118,7 @@ COMMANDS = {
     "onnx": "Its input is `terms`", "liblinear": "liblinear-predict rows.svmlight model.model"}
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_a_bundle_says_how_it_is_used(target: Target, tmp_path: Path) -> None:
     if target.name == "onnx":

@@ -105,7 +105,7 @@ def test_it_compiles_without_a_warning(compiler, embedded, tmp_path, monkeypatch
     run(compiler, *STRICT, "-DRANDOM_INPUTS=1", "-I", tmp_path, "-c", FUZZ, "-o", tmp_path / "f.o")
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("reads", ["text", "terms", "features"])
 @pytest.mark.parametrize("positive", [None, True])
 def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
@@ -125,7 +125,7 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
     run(program, "whole" if reads == "text" else reads, given=b"".join(c._records(bundle, rows)))
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plan", ["pairs", "kept", "tr", "nfkc", "char_wb"])
 def test_bytes_that_are_no_utf_8(cc: str, plan: str, number: int, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_rust_links_it(cc: str, tmp_path: Path) -> None:
     assert run(tmp_path / "s") == f"{answer}\n"
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [3, 4, 9])
 def test_weights_by_cells_and_by_rows_are_the_same_bits(cc, classes, tmp_path, monkeypatch):
     rng = random.Random(classes)

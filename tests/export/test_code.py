@@ -186,6 +186,7 @@ def test_generated_expressions_are_those_of_the_tokenizer(tokenizer, columns, pr
     assert frame.select(a=found).equals(frame.select(a=expected))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("tokenizer", NOT_PORTABLE)
 def test_polars_takes_any_tokenizer_and_several_columns(tokenizer, tmp_path):
     frame = frame_of(["ab-bc film", "ax-by film", *TEXTS], [0, 1, 2]).with_columns(

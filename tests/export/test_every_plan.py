@@ -45,7 +45,7 @@ def trained(plan: str, form: str = "classes") -> TextClassifier:
     return tables.learned_by_plan(plan, FORMS[form], lists=form == "lists of labels")
 
 
-@pytest.mark.sweep(28, 160)
+@pytest.mark.sweep(12, 160)
 @every_plan
 @pytest.mark.parametrize("to", SPLITTING)
 def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path):
@@ -119,6 +119,7 @@ def test_of_a_tokenizer_that_it_cannot_run_a_target_reads_tokens_and_says_so(to,
         assert checked(result.path).passed
 
 
+@pytest.mark.sweep(6)
 @every_plan
 def test_a_reader_of_the_page_makes_the_models_terms(plan: str, tmp_path: Path) -> None:
     # Of a target that reads tokens: its receiver may split texts by the tables all the same.

@@ -31,7 +31,7 @@ NO_NUL = ("csv", "sql-postgres")
 # Texts and tokens
 
 
-@pytest.mark.sweep(30, 160)
+@pytest.mark.sweep(15, 160)
 @pytest.mark.parametrize(("labels", "positive"), [
     ("strings", None), ("integers", None), ("bools", None), ("bools", True), ("bools", False)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -52,7 +52,7 @@ def test_texts_and_tokens_get_the_models_answers(to, reads, estimator, labels, p
     assert found.scores.shape[1] == (len(tables.LABELS[labels]) if positive is None else 1)
 
 
-@pytest.mark.sweep(14)
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize(("to", "reads"), tables.INPUTS)
 def test_no_row_and_one_row(to: str, reads: Any, rows: int, tmp_path: Path) -> None:
@@ -62,6 +62,7 @@ def test_no_row_and_one_row(to: str, reads: Any, rows: int, tmp_path: Path) -> N
     assert found.scores.shape == (rows, 3)
 
 
+@pytest.mark.sweep(5)
 @every_target
 def test_a_tie_goes_to_the_first_class(to: str, tmp_path: Path) -> None:
     three = plain(["t"], [[1, 1, 1], [0, 2, 2]], ["a", "b", "c"])
@@ -87,6 +88,7 @@ def test_presence_is_a_count_above_the_threshold(to, above, tmp_path):
     agree(to, bundle, rows_of_tokens(bundle, tokens), tmp_path)
 
 
+@pytest.mark.sweep(5)
 @every_target
 def test_many_classes(to: str, tmp_path: Path) -> None:
     # Polars optimises a query for each class, and LIBLINEAR has a process for each.
@@ -118,7 +120,7 @@ FEATURES: dict[str, tuple[Any, list[str], str]] = {
     "hundreds": (LDA, [f"f{i}" for i in range(784)], "xyz")}
 
 
-@pytest.mark.sweep(20, 84)
+@pytest.mark.sweep(7, 84)
 @pytest.mark.parametrize("is_far", [False, True])
 @pytest.mark.parametrize("name", FEATURES)
 @every_target
@@ -152,6 +154,7 @@ def test_presence_of_features_is_a_number_above_the_threshold(to: str, tmp_path:
 # Any term, any label, any text
 
 
+@pytest.mark.sweep(5)
 @every_target
 def test_hostile_terms_and_labels(to: str, tmp_path: Path) -> None:
     names = HOSTILE if to in NO_NUL else HOSTILE + tables.WITH_NUL
@@ -186,7 +189,7 @@ def bundles(draw: st.DrawFn, to: str) -> tuple[Bundle, list[list[str]]]:
     return plain(terms, weights, labels, above, labels[1] if is_one else None), tokens
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(2)
 @every_target
 @of_examples
 @given(data=st.data())
@@ -195,7 +198,7 @@ def test_any_terms_and_labels(to: str, tmp_path: Path, data: st.DataObject) -> N
     agree(to, bundle, rows_of_tokens(bundle, tokens), tmp_path)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("to", SPLITTING)
 @of_examples
 @given(data=st.data())

@@ -111,6 +111,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(content, tmp_path):
             found.read(BLOCK, BLOCK + 20)
 
 
+@pytest.mark.slow
 def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path):
     step = max(1, len(SMALL) // examples(len(SMALL)))
     for at in range(0, len(SMALL), step):
@@ -120,6 +121,7 @@ def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path):
                 read_all(changed, tmp_path)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("mask", [1, 0x80, 0xFF])
 def test_what_is_around_the_contents_can_not_be_another(mask, tmp_path):
     """Every byte in turn, with checksums made anew: only contents may change."""

@@ -129,6 +129,7 @@ def test_requests_that_are_refused(served: Server, request_: bytes, answer: byte
     assert b"Spam: True" in served.ask("CHECK", SPAM)
 
 
+@pytest.mark.slow
 def test_slow_clients_hinder_nobody(served: Server) -> None:
     slow = [socket.socket(socket.AF_UNIX) for _ in range(40)]
     for client in slow:
@@ -296,7 +297,7 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model: Path, tmp_path: Pa
 # What can't be served
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("arguments", "code", "error"), [
     ("none.textnb --listen x", 1, "no such model file"),
     ("m.textnb --listen 0.0.0.0:783", 2, "loopback"),

@@ -64,6 +64,7 @@ def column(request, model):
     return request.param
 
 
+@pytest.mark.sweep(1)
 def test_what_is_told_is_learned_as_update_learns_it(column, server, model, tmp_path, run: Run):
     expected, message = tmp_path / "expected.textnb", tmp_path / "new.eml"
     shutil.copy(model, expected)

@@ -76,6 +76,7 @@ def check_terms(path: Path, message: bytes) -> None:
 # The scores of every model
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, *LINEAR], ids=repr)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_both_filters_judge_as_the_classifier_scores(estimator, settings, tmp_path):
@@ -102,6 +103,7 @@ def test_models_that_the_quick_filter_refuses_are_judged_by_the_other(
         assert MailFilter.load(path).judge(message).status
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_scores_from_single_terms_are_those_of_the_classifier(

@@ -64,6 +64,7 @@ def test_answers_are_those_of_the_record(cell: Cell) -> None:
     check(record_of_cell(cell), cell.compute(), cell)
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("cell", _params([cell for cell in all_cells() if cell.stored]))
 def test_files_of_the_last_landed_version_load(cell: Cell) -> None:
     check(_of_files(cell), cell.compute(textnb.load(FILES / f"{cell.name}.textnb")), cell)

@@ -126,6 +126,7 @@ def test_any_bytes_give_tokens(noise, start, end):
         "".join(found).encode()
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("piece", [
     b"a", b"1", b"1,", b"!", b".", b"a.", b"<", b"<a ", b"<a href=", b"\"'", b"http://", b"www.",
     b"a@", b"@", b"\xe4\xba\xba", b"=?", b"&#", b": ", b"x:y@", b"(", b"<a href=http://a/>", b"\n"])

@@ -238,6 +238,7 @@ def wrong_answers(change, questions):
     return [answer for thread in threads for answer in thread.result()]
 
 
+@pytest.mark.slow
 def test_each_answer_of_a_thread_is_of_one_state():
     parts = [ROWS] + [
         pl.DataFrame({"text": [f"word{k}x{i} cheap noon" for i in range(60)],

@@ -175,6 +175,7 @@ def relabelled(rows, change):
 # The order of rows changes nothing
 
 
+@pytest.mark.sweep(16)
 @every_case
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_order_of_rows_changes_nothing(case, seed):
@@ -187,6 +188,7 @@ def test_the_order_of_rows_changes_nothing(case, seed):
 # The size of a batch changes nothing
 
 
+@pytest.mark.sweep(16)
 @every_case
 @pytest.mark.parametrize("size", [30, 100, 7, 1])
 def test_learning_in_pieces_changes_nothing(case, size):
@@ -207,6 +209,7 @@ def batches_of(rows, max_bytes, monkeypatch):
     monkeypatch.setitem(defaults, "max_bytes", max_bytes)
 
 
+@pytest.mark.sweep(16)
 @every_text_case
 @pytest.mark.parametrize(("rows", "max_bytes", "lazy"), [
     (20, 1 << 20, True), (7, 1 << 20, False), (1, 1 << 20, False), (100, 64, True),
@@ -223,6 +226,7 @@ def test_the_size_of_a_batch_changes_nothing(case, rows, max_bytes, lazy, monkey
     assert np.array_equal(scores(again, TEXTS), scores(model, TEXTS))
 
 
+@pytest.mark.sweep(16)
 @every_case
 def test_scoring_in_pieces_changes_nothing(case, monkeypatch):
     model = case.fit(case.rows)
@@ -238,6 +242,7 @@ def test_scoring_in_pieces_changes_nothing(case, monkeypatch):
 # The source of rows changes nothing
 
 
+@pytest.mark.sweep(16)
 @every_text_case
 def test_where_the_documents_come_from_changes_nothing(case, tmp_path):
     rows, expected = case.rows, bits(case.fit(case.rows))
@@ -329,6 +334,7 @@ def test_the_names_of_classes_only_order_the_columns(case, names):
 # Halves merged are the whole
 
 
+@pytest.mark.sweep(16)
 @every_case
 @pytest.mark.parametrize("cut", [20, 120])
 def test_halves_merged_are_the_whole(case, cut):
@@ -359,6 +365,7 @@ def test_what_is_learned_and_forgotten_leaves_nothing(case):
     assert_identical(bits(model), bits(rest))
 
 
+@pytest.mark.sweep(16)
 @every_text_case
 def test_terms_and_labels_that_are_forgotten_leave(case):
     more = pl.DataFrame({"text": ["never seen before", "नया शब्द", ""],
@@ -400,6 +407,7 @@ def test_a_pickled_model_is_the_same(case):
 NUMBERS = {"eggs": 7, "ham": -3, "spam": 10}
 
 
+@pytest.mark.sweep(16)
 @every_text_case
 @pytest.mark.parametrize("change", [
     lambda label: label, lambda label: label.replace_strict(NUMBERS),

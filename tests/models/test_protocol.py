@@ -48,6 +48,7 @@ def routing():
         yield
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_each_works_in_what_scikit_learn_makes_of_estimators(name):
     estimator = CLASSIFIERS[name]

@@ -28,6 +28,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("verb", "code"), [
     ("describe m.textnb", 1), ("predict m.textnb rows.csv", 1), ("train rows.csv -o n.textnb", 1),
     ("predict m.textnb rows.csv --read on_unreadable=skip", 1),

@@ -138,6 +138,7 @@ def test_files_that_are_left_to_others(tmp_path):
             ModelToExtend(path)
 
 
+@pytest.mark.slow
 def test_changed_arrays_under_right_checksums(tmp_path):
     path, target = tmp_path / "m.textnb", tmp_path / "new.textnb"
     TextClassifier(BernoulliNB(), text="body").fit(ROWS).save(path)

@@ -85,6 +85,7 @@ def test_a_panic_of_the_decoder_is_a_malformed_table(monkeypatch):
         decode(table)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("frame", [
     lambda: pl.zeros(1 << 25, dtype=pl.Int32, eager=True).implode().to_frame(),
     lambda: pl.DataFrame({"term": ["x" * (1 << 27)]})], ids=["zeros", "one long string"])

@@ -192,6 +192,7 @@ def assert_same_texts(first, second):
         assert same_bits(getattr(left, name), getattr(right, name)), name
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize(("classifier", "frame"), MODELS,
                          ids=[repr(classifier)[:90] for classifier, _ in MODELS])
 def test_every_model_comes_back(classifier, frame, tmp_path):

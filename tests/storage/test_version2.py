@@ -66,6 +66,7 @@ FREE = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_changed_array_is_refused_unless_it_may_have_been_learned(
     name, files, load_or_none

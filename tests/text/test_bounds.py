@@ -77,6 +77,7 @@ def test_a_build_with_checks_raises_index_errors():
                       np.zeros(2, np.int32))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_long_count():
     """Counting takes some seconds in one call of the kernel, which must react to the signal."""
     program = ("import sys, polars as pl; from textnb import Tokenizer; "

@@ -110,7 +110,7 @@ CASES = {
 
 
 class TestEquality:
-    @pytest.mark.sweep(20)
+    @pytest.mark.sweep(10)
     @pytest.mark.parametrize("name", [*TOKENIZERS, "own code"])
     @settings(deadline=None, max_examples=examples(60))
     @given(texts=ANY_TEXTS, unseen=ANY_TEXTS)
@@ -122,6 +122,7 @@ class TestEquality:
         assert_same_counts(
             both, tokenizer, two_columns(tokenizer, texts), two_columns(tokenizer, unseen))
 
+    @pytest.mark.sweep(3)
     @pytest.mark.parametrize("case", CASES)
     def test_counts_of_particular_texts(self, case):
         make, names = CASES[case]
@@ -342,6 +343,7 @@ class TestClassifier:
     FRAME = frame_of(["good film été", "bad film", "so good", None, "İ bad bad"],
                      label=["pos", "neg", "pos", "pos", "neg"])
 
+    @pytest.mark.sweep(2)
     @pytest.mark.parametrize("texts", [
         ["good film"], ["GOOD", "", "BAD film film"], ["été good"], ["İ"], ["\x00 bad"], []])
     def test_a_few_texts_are_answered_as_in_a_frame(self, texts, monkeypatch):

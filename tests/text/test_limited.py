@@ -57,6 +57,7 @@ def assert_same(left, right):
         assert one is None or (np.array_equal(one, two) and one.dtype == two.dtype), name
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", [
     {}, {"limits": Limits(min_df=2)}, {"presence_above": 0.0},
     {"presence_above": 1.0, "limits": Limits(min_df=2)},
@@ -100,7 +101,7 @@ def test_documents_without_labels_come_first():
     assert_same(within(late, 20_000, rows=50), keep_within(in_memory(late), 20_000))
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("rows", [1, 7, 2000])
 def test_neither_order_nor_batches_matter(rows):
     frame = documents(rows=120)

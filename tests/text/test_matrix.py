@@ -76,6 +76,7 @@ def assert_equal(left, right):
 
 
 class TestCountMatrix:
+    @pytest.mark.sweep(1)
     def test_every_cell(self, matrix, documents):
         tokenizer, counts, terms = matrix
         every = {token for text in documents for token in tokenizer.tokens(text or "")}
@@ -89,6 +90,7 @@ class TestCountMatrix:
             with pytest.raises(VocabularyError, match="empty vocabulary"):
                 count_matrix(frames, Tokenizer(), "text")
 
+    @pytest.mark.sweep(3)
     @pytest.mark.parametrize("size", [
         {"rows": 1}, {"rows": 7}, {"rows": 31}, {"rows": 299}, {"rows": 300}, {"rows": 1000},
         {"max_bytes": 100}, {"max_bytes": 3000}, {"max_bytes": 100_000}], ids=str)

@@ -100,6 +100,7 @@ class TestFiles:
         assert (loaded.predict_proba(LISTS) == both.predict_proba(LISTS)).all()
         loaded.partial_fit(LISTS).save(tmp_path / "model.textnb")
 
+    @pytest.mark.sweep(2)
     @pytest.mark.parametrize("columns", ["tokens", ["text", "tokens"]])
     @pytest.mark.parametrize(("target", "reads", "changed"), [
         *((target, "terms", {}) for target in ("json", "python", "npz", "polars")),

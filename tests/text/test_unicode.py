@@ -93,7 +93,7 @@ def codes(listing):
     return sorted(found)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_they_differ_on_new_characters_alone(question):
     python, engine, known = QUESTIONS[question]
@@ -104,6 +104,7 @@ def test_they_differ_on_new_characters_alone(question):
         assert found == codes(known), f"{len(found)} characters differ: {ranges(found)}"
 
 
+@pytest.mark.slow
 def test_the_engines_own_word_and_space_are_others():
     r"""Why the patterns are spelt out: the engine's \w has marks and lacks fractions, and \s lacks
     the separators U+001C to U+001F."""
@@ -117,6 +118,7 @@ def test_the_engines_own_word_and_space_are_others():
     assert ranges(differing(*matched(r"\s"))) == "1c-1f"
 
 
+@pytest.mark.slow
 def test_default_words_are_scikit_learns_where_there_are_no_marks():
     known = [c for c in CHARACTERS if c not in foreign()]
     default, sklearn = in_python(WORD), re.compile(r"(?u)\b\w\w+\b")
@@ -137,6 +139,7 @@ def test_normal_forms_are_pythons(form):
         assert normalize(form, text) == unicodedata.normalize(form, text)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\uff9e\u0301", "\u0f73\u0316"])
 def test_many_marks_on_a_letter_are_put_in_order(marks):
     # In linear time: Python's own function would take longer than a test may.
