@@ -63,7 +63,7 @@ TWO = TextClassifier(text=["text", "title"])
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: TWO.fit(BLANK), "2 of 4 rows hold no text .* learned in the shares of the classes"),
+    (lambda: TWO.fit(BLANK), "2 of 4 rows hold no text .* count only in the shares of the classes"),
     (lambda: TWO.fit(BLANK.lazy()), "2 of 4 rows"),
     (lambda: TextClassifier(MultinomialNB(l="auto")).fit(BLANK), "3 of 4 rows"),
     (lambda: TextClassifier(NBLinear(held_out=0)).fit(BLANK), "3 of 4 rows"),

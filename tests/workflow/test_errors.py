@@ -61,7 +61,7 @@ IN_THE_FILE = [
     ("decision.confidence=2", "decision.confidence: must be a number above 0 and below 1; got 2"),
     ("predictions={safe_csv=true}", "predictions.safe_csv: is for .csv and .tsv files"),
     ("terms={file='a.parquet', safe_csv=true}", "terms.safe_csv: is for .csv and .tsv files"),
-    *((f"decision.costs={costs}", "decision.costs: must be two numbers above 0, ")
+    *((f"decision.costs={costs}", "decision.costs: must be two numbers above 0 ")
       for costs in ("[-1, 0]", "[0, 0]", "[nan, 1]", "[1, inf]", "[1]")),
     *((f"validation.seed={seed}", "validation.seed: must be an int >= 0 and below 2**32; got ")
       for seed in ("-1", "1.5", "4294967296")),

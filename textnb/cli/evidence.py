@@ -74,16 +74,19 @@ def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
 
 def calibration_words(calibration: Calibration) -> str:
     """One line: the temperature or sigmoids, and the documents on which they were fitted."""
-    if calibration.sigmoids:
-        return (f"a sigmoid for each of {quantity(len(calibration.sigmoids), 'label')} "
-                f"({calibration.method}, {quantity(calibration.documents, 'document')})")
     formula = f"temperature {calibration.temperature:.4g}"
-    if calibration.length_exponent:
+    if calibration.sigmoids:
+        formula = f"a sigmoid for each of {quantity(len(calibration.sigmoids), 'label')}"
+    elif calibration.length_exponent:
         formula = (f"temperature 1 + {calibration.temperature - 1:.4g} · "
                    f"n^{calibration.length_exponent:.4g}, n the terms counted in a document")
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
-    return f"{formula} ({calibration.method}, {quantity(calibration.documents, 'document')})"
+    # A calibration that is set by hand may say neither.
+    rows = [calibration.method, *(
+        [quantity(calibration.documents, "document")] if calibration.documents else [])]
+    about = f" ({', '.join(filter(None, rows))})" if any(rows) else ""
+    return f"{formula}{about}{f'; stale: {calibration.stale}' if calibration.stale else ''}"
 
 
 def decision_words(

@@ -53,8 +53,8 @@ GROUPS = {
     "examine": {
         "describe": ("export", "Show a model's settings, classes and guarantees."),
         "mistakes": ("predict",
-            "Write the labelled rows that the model misjudges, with its answer and what misled "
-            "it."),
+            "Write the labelled rows that the model misjudges: number (from 0), answer, what "
+            "misled it."),
         "top": ("predict", "Show the terms that distinguish each class best."),
         "explain": ("predict", "Show what decides one text, or one mail message, term by term."),
         "diff": ("update",
