@@ -37,6 +37,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 # Golden rows, and one's own
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("model", "rows"), [(plain, NEWS), (dense, POINTS)])
 @pytest.mark.parametrize("to", TARGETS)
 def test_golden_rows_and_those_of_the_caller_verify(to, model, rows, tmp_path):

@@ -139,7 +139,7 @@ def test_bytes_that_are_no_utf_8(cc: str, plan: str, number: int, tmp_path: Path
     assert (read_answers(bundle, output)["scores"] == scores).all()
 
 
-@pytest.mark.sweep(2, 8)
+@pytest.mark.sweep(1, 8)
 @pytest.mark.parametrize("inputs", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plan", ["stop words", "kept", "nfkc", "char_wb prefixes"])
 def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, monkeypatch):

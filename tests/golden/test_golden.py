@@ -59,6 +59,7 @@ def check(record: dict[str, Any], answers: Answers, cell: Cell) -> None:
                     pytrace=False)
 
 
+@pytest.mark.sweep(140)
 @pytest.mark.parametrize("cell", _params(list(all_cells())))
 def test_answers_are_those_of_the_record(cell: Cell) -> None:
     check(record_of_cell(cell), cell.compute(), cell)

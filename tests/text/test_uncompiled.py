@@ -77,7 +77,7 @@ def every_way(run):
     return found
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", COMPILED)
 @settings(deadline=None, max_examples=examples(15),
           suppress_health_check=[HealthCheck.too_slow])
