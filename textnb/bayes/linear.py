@@ -52,32 +52,6 @@ _MIN_HELD_OUT = 20
 _FOLDS = 3
 
 
-def learn_from_rows(
-    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None = None,
-    binary: bool = False,
-) -> Learned:
-    """Learn the statistic of rows, and the weights.
-
-    Parameters
-    ----------
-    model : NBLinear
-        Already checked. Not imported here, as it imports this module.
-    counts : csr_array (n_rows, n_terms)
-    labels : Labels
-    weight : float64 (n_rows,), optional
-        Weights of the rows, in the counts and in the loss.
-    binary : bool
-        Whether a term counts once per row, whatever the model says.
-
-    Raises
-    ------
-    DataError
-        If there is one class, or a value is too large.
-    """
-    return _fit(model, PreparedRows.of(model, counts, labels, weight, binary), labels, weight,
-                binary)[0]
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
     """The part of learning that does not depend on ``C``, ``l``, ``power`` and ``class_weight``.
@@ -111,7 +85,7 @@ class PreparedRows:
         return self.statistics.nbytes + self.rows.nbytes
 
     def learn(self, model: Any, labels: Labels) -> Learned:
-        """As `learn_from_rows`, for a model with the same feature map and loss."""
+        """The weights, for a model with the same feature map and loss."""
         return _fit(model, self, labels, None, False)[0]
 
 
@@ -182,11 +156,30 @@ def learn_and_calibrate(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None = None,
     binary: bool = False, start: WarmStart | None = None, left_out: bool = False,
 ) -> Learned:
-    """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
+    """Learn the statistic of rows, the weights, and a temperature from held-out rows.
 
     There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
     be held out. With ``left_out``, all rows are scored by models of others, if no class is rare.
     For lists of labels, each label's threshold and sigmoid are chosen on held-out rows instead.
+
+    Parameters
+    ----------
+    model : NBLinear
+        Already checked. Not imported here, as it imports this module.
+    counts : csr_array (n_rows, n_terms)
+    labels : Labels
+    weight : float64 (n_rows,), optional
+        Weights of the rows, in the counts and in the loss.
+    binary : bool
+        Whether a term counts once per row, whatever the model says.
+    start : WarmStart, optional
+        Weights from which the solver begins.
+    left_out : bool
+
+    Raises
+    ------
+    DataError
+        If there is one class, or a value is too large.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
