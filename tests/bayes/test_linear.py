@@ -1,5 +1,8 @@
 """`NBLinear`: scikit-learn's tf-idf and LinearSVC as the oracle, and what holds for every model."""
 
+import gc
+import weakref
+
 import numpy as np
 import polars as pl
 import pytest
@@ -15,6 +18,7 @@ from textnb import NBLinear, NBLogisticRegression, TextClassifier
 from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.losses import LOSSES
+from textnb.bayes.solver_rows import SolverRows
 from textnb.errors import ParameterError
 
 
@@ -213,3 +217,23 @@ def test_calibrate_takes_folds_where_rows_are_learned_at_once(train, estimator):
     if sigmoid:
         assert loss <= held.calibrated(textnb.fit_calibration(held, length_aware=False)).log_loss
     assert model.set_calibration(found).predict_proba(train["text"]).shape[1] == len(model.classes_)
+
+
+def test_rows_are_freed_before_those_of_the_calibration_are_made(monkeypatch):
+    """They are most of the memory; nobody looks for cycles meanwhile."""
+    made, of = [], SolverRows.of
+
+    def count(*arguments):
+        assert not [rows for rows in made if rows() is not None]
+        rows = of(*arguments)
+        made.append(weakref.ref(rows))
+        return rows
+
+    monkeypatch.setattr(SolverRows, "of", count)
+    gc.disable()
+    try:
+        model = TextClassifier(NBLinear()).fit(TWO)
+    finally:
+        gc.enable()
+    assert len(made) == 2
+    assert model.calibration_ is not None
