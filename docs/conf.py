@@ -9,8 +9,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+from elsewhere import WORDS, inventories
 from generate import with_both_themes, with_links, write_generated_pages
 
+import textnb
 from textnb.runtime import __version__
 
 project = "textnb"
@@ -18,8 +20,8 @@ author = "The textnb developers"
 release = __version__
 # The footer.
 copyright = f"2026, {author}: textnb {__version__}"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc",
-              "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx",
+              "sphinx.ext.viewcode", "numpydoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "textnb"
@@ -36,8 +38,14 @@ autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": True}
 # Members are shown by autodoc, with all that they say.
 numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = {**WORDS, **{name: f"textnb.{name}" for name in textnb.__all__}}
+numpydoc_xref_ignore = {"or", "of", "in", "optional", "a", "to", "and", "with", "as", "for"}
+# A formula is set as such: ```math, as in a clone.
+myst_fence_as_directive = ["math"]
 
 write_generated_pages(Path(__file__).parent)
+intersphinx_mapping = inventories(Path(__file__).parent / "generated")
 
 
 def is_skipped(
