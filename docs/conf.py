@@ -40,7 +40,7 @@ autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_aliases = {**WORDS, **{name: f"textnb.{name}" for name in textnb.__all__}}
-numpydoc_xref_ignore = {"or", "of", "in", "optional", "a", "to", "and", "with", "as", "for"}
+numpydoc_xref_ignore = "all"
 # A formula is set as such: ```math, as in a clone.
 myst_fence_as_directive = ["math"]
 

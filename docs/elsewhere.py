@@ -10,10 +10,6 @@ from pathlib import Path
 
 PAGES = {
     "https://docs.python.org/3/": {
-        **{name: f"library/stdtypes.html#{name}" for name in (
-            "str", "int", "float", "bytes", "dict", "list", "tuple", "set", "frozenset")},
-        **{name: f"library/functions.html#{name}" for name in ("bool", "object", "type")},
-        "callable": "library/typing.html#annotating-callables",
         "collections.abc.Sequence": "library/collections.abc.html#collections.abc.Sequence",
         "collections.abc.Mapping": "library/collections.abc.html#collections.abc.Mapping",
         "collections.abc.Iterable": "library/collections.abc.html#collections.abc.Iterable",

@@ -25,7 +25,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
                  if not {"generated", "_build"} & set(path.parts))]
 SAMPLES = "textnb samples ."
 RUN = {"python", "console"}
-KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "rust", "javascript",
+KNOWN = RUN | {"text", "math", "toml", "yaml", "json", "sql", "bash", "c", "rust", "javascript",
                "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}", "{raw}"}
 
 
