@@ -23,8 +23,11 @@ PAGES = {
         "numpy.ndarray": "reference/generated/numpy.ndarray.html"},
     "https://docs.scipy.org/doc/scipy/": {
         "scipy.sparse.csr_array": "reference/generated/scipy.sparse.csr_array.html"}}
-# What docstrings say for them.
+# What docstrings say for them. Python's own types are left as they are: numpydoc would look for
+# labels of Python's pages.
 WORDS = {
+    **{name: name for name in ("bool", "int", "float", "str", "bytes", "dict", "list", "tuple",
+                               "set", "object", "callable", "None", "True", "False")},
     **{name.rpartition(".")[2]: name for names in PAGES.values() for name in names},
     "array": "numpy.ndarray", "path": "pathlib.Path", "sequence": "collections.abc.Sequence",
     "mapping": "collections.abc.Mapping", "iterable": "collections.abc.Iterable"}
