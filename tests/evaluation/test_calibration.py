@@ -161,7 +161,7 @@ def test_rows_that_no_temperature_mends_are_left_out_and_said():
     with pytest.warns(UserWarning, match="^4 of 204 documents are left out"):
         result = fit(both)
     assert result == fit(documents)
-    with pytest.raises(textnb.DataError, match="none of 4 documents can tell a temperature"):
+    with pytest.raises(textnb.DataError, match="no temperature can be fitted on 4 documents"):
         fit(bad)
 
 

@@ -1,4 +1,4 @@
-"""Losses of a margin, ``y·score``, with their first two derivatives."""
+"""Losses as functions of the margin, ``y·score`` with y = ±1, and their first two derivatives."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from textnb.bayes.forms import Floats
 
-# Under the logistic loss a row far on the wrong side has no curvature, and a quadratic model of the
-# objective would ignore it.
+# Far on the wrong side, the logistic loss has a second derivative near 0, and a quadratic model of
+# the objective would ignore the row.
 _MIN_CURVATURE = 1e-8
-# When Newton's method for one number ends: after so many steps, or at a step of this share.
-_MAX_STEPS, _STEP = 100, 1e-12
+# When Newton's method for a margin ends: after so many steps, or at a step of this share of it.
+_MAX_STEPS, _TOLERANCE = 100, 1e-12
 
 
 class Loss(Protocol):
@@ -22,20 +22,20 @@ class Loss(Protocol):
     Attributes
     ----------
     absorbs_own_features : bool
-        Whether the best weights of features that one row alone holds leave the same loss behind,
-        with a smaller cost: ``1 / (1 + 2·cost·|x|²)`` of it.
+        Whether features x that occur in one row alone need no weights in the solver. With their
+        best weights, the row has the same loss, and its cost divided by ``1 + 2·cost·|x|²``.
     """
 
     @property
     def absorbs_own_features(self) -> bool: ...
 
     def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
-        """Slope and curvature at margins, each float64 (n_rows,)."""
+        """First and second derivative at each margin, both float64 (n_rows,)."""
         ...
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
-        """The optimum of ``margin² / 2 + cost · loss(margin)``, for each cost: an intercept alone,
-        learned from rows that are all on one side."""
+        """The margin with the lowest ``margin² / 2 + cost · loss(margin)``, for each cost: the
+        intercept of a model without features, whose rows all have the same label."""
         ...
 
 
@@ -52,8 +52,8 @@ class SquaredHinge:
     absorbs_own_features: bool = True
 
     def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
-        short = np.maximum(1.0 - margins, 0.0)
-        return -2.0 * short, np.where(short > 0, 2.0, 0.0)
+        shortfall = np.maximum(1.0 - margins, 0.0)
+        return -2.0 * shortfall, np.where(shortfall > 0, 2.0, 0.0)
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
         margin: Floats = 2.0 * cost / (1.0 + 2.0 * cost)
@@ -73,20 +73,20 @@ class Logistic:
     absorbs_own_features: bool = False
 
     def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
-        # exp of numbers that are 0 or less, so that nothing overflows.
+        # The exponent is at most 0, so that nothing overflows.
         small = np.exp(-np.abs(margins))
-        wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
-        return -wrong, np.maximum(small / (1.0 + small) ** 2, _MIN_CURVATURE)
+        p_wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
+        return -p_wrong, np.maximum(small / (1.0 + small) ** 2, _MIN_CURVATURE)
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
         margin = np.zeros(len(cost))
-        # The slope is concave, so Newton's steps from 0 come to its root from below. Each is about
-        # 1 at first, and the root is below the logarithm of the cost.
+        # The derivative is concave, so Newton's steps from 0 approach its root from below. They are
+        # about 1 at first, and the root is below log(cost), so `_MAX_STEPS` are enough.
         for _ in range(_MAX_STEPS):
-            chance = np.exp(-margin) / (1.0 + np.exp(-margin))
-            step = (cost * chance - margin) / (1.0 + cost * chance * (1.0 - chance))
+            probability = np.exp(-margin) / (1.0 + np.exp(-margin))
+            step = (cost * probability - margin) / (1.0 + cost * probability * (1.0 - probability))
             margin += step
-            if np.all(step <= _STEP * margin):
+            if np.all(step <= _TOLERANCE * margin):
                 break
         return margin
 

@@ -45,7 +45,7 @@ class PredictOutput(Quiet, Tables):
                          "--output", "-o", default="-", metavar="FILE")
 
     def check(self, *inputs: str) -> str:
-        """The format; raise ParameterError if the file can't be written so, or is also read."""
+        """The format; raise ParameterError if it can't be written, or the file is also an input."""
         from textnb.frames.sinks import output_format
 
         for path in inputs:
@@ -65,7 +65,7 @@ def predict(
     options.check_format(output.check(file.model, input))
     classifier = any_model(file.model)
     check_answers(classifier, options)
-    if input == "-" and _answers_lines(classifier, rows, output):
+    if input == "-" and _streams_lines(classifier, rows, output):
         _predict_lines(classifier, options, output.quiet)
         return
     table = open_input_for(classifier, input, rows)
@@ -79,7 +79,7 @@ def predict(
 
 
 def _note_answers(classifier: AnyModel, answered: Predicted) -> None:
-    """Note what was noticed while rows got their answers."""
+    """Write notes on what was found while rows were predicted."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
 
@@ -92,15 +92,15 @@ def _note_answers(classifier: AnyModel, answered: Predicted) -> None:
         note(line)
 
 
-def _answers_lines(model: AnyModel, rows: InputRows, output: PredictOutput) -> bool:
-    """Whether standard input is a stream of NDJSON, each line of which is answered at once."""
+def _streams_lines(model: AnyModel, rows: InputRows, output: PredictOutput) -> bool:
+    """Whether to stream NDJSON: each line of standard input is answered as it arrives."""
     from textnb.frames.sinks import output_format
     from textnb.frames.stdin import format_of_stdin
 
     return (output.output == "-" and output_format("-", output.output_format) == "ndjson"
-            # A condition is about columns, whose types only all lines show.
+            # A condition needs the types of columns, which are known only after the last line.
             and rows.where is None and text_columns(model) is not None
-            and "ndjson" in (rows.format, rows.format or format_of_stdin()))
+            and (rows.format or format_of_stdin()) == "ndjson")
 
 
 def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None:
@@ -199,7 +199,7 @@ class ExplainOutput(Results):
 
 
 def _list_of_tokens(text: str) -> list[str]:
-    """The tokens of a list that is typed as JSON."""
+    """The tokens of an argument that is a list in JSON."""
     try:
         tokens = json.loads(text)
     except ValueError:
@@ -221,31 +221,32 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
 
     model, text, column, message = input.model, input.text, input.column, input.message
     if column is not None and message:
-        raise ParameterError("--column is for a plain text: a message has the columns of the model")
+        raise ParameterError("--column is for a plain text: a message fills all its columns")
     fitted = load_fitted(model)
-    words: Any = text
+    document: Any = text
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
         raw = messages.message_bytes(text)
-        words, errors = messages.columns_of(raw, fitted.columns, fitted.token_columns)
+        document, errors = messages.columns_of(raw, fitted.columns, fitted.token_columns)
         if not fitted.is_multilabel:
             verdict = messages.filter_verdict(model, fitted, raw)
     elif text == "-":
         try:
-            words = messages.stdin_bytes().decode("utf-8")
+            document = messages.stdin_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
-        words = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if isinstance(words, str) and (column or fitted.columns[0]) in fitted.token_columns:
-        words = _list_of_tokens(words)
+        # Bytes of an argument that are not UTF-8 arrive as surrogates.
+        document = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(document, str) and (column or fitted.columns[0]) in fitted.token_columns:
+        document = _list_of_tokens(document)
     if column is not None:
-        words = {column: words}
+        document = {column: document}
     mail: dict[str, Any] = {} if errors is None else {"errors": errors}
     if fitted.is_multilabel or output.label is not None:
-        _show_labels(fitted, words, output, mail)
+        _show_labels(fitted, document, output, mail)
         return
-    explanation: Any = texts.highlight(fitted, words, output.k)
+    explanation: Any = texts.highlight(fitted, document, output.k)
     parts = explanation.table.drop("predicted", "runner_up")
     if errors is not None:
         mail["filter"] = verdict
@@ -260,9 +261,10 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         f"({explanation.measure})")
     out(f"{printable(str(explanation.predicted))}{against}")
     if verdict is not None:
-        # The sign of the contributions above; of more classes there is one for spam alone.
-        own = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
-        label, odds = (verdict["spam"], verdict["log_odds"]) if own else (
+        # The filter has the log-odds of spam. Of two classes, those of the predicted class are
+        # shown, as the contributions above are for it.
+        of_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
+        label, odds = (verdict["spam"], verdict["log_odds"]) if of_spam else (
             explanation.predicted, -verdict["log_odds"])
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it")
@@ -275,7 +277,7 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
 
 
 def _show_parts(parts: pl.DataFrame, title: str = "") -> None:
-    """The intercept and the terms that say most, and in a line what all others add up to."""
+    """Show the intercept and the strongest terms, and in one line the sum of all others."""
     from textnb.cli.tables import frame_table, show
 
     others = parts.filter(part="other terms")
@@ -286,16 +288,16 @@ def _show_parts(parts: pl.DataFrame, title: str = "") -> None:
 
 
 def _show_labels(
-    fitted: Fitted, words: Any, output: ExplainOutput, mail: dict[str, Any]
+    fitted: Fitted, document: Any, output: ExplainOutput, mail: dict[str, Any]
 ) -> None:
-    """Show what decides each label of a text."""
+    """Show which terms decide each label of a text."""
     from textnb.cli.tables import note_infinite
     from textnb.scoring import texts
     from textnb.workflow.models import class_named
 
     labels = None if output.label is None else [
         class_named(label, fitted.classes, "--class") for label in output.label]
-    terms = texts.explanation(fitted, words, output.k, labels)
+    terms = texts.explanation(fitted, document, output.k, labels)
     groups = terms.group_by("label", "predicted", "score", "threshold", maintain_order=True)
     names = ["part", "term", "count", "contribution"]
     explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))

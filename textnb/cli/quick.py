@@ -1,8 +1,8 @@
-"""`textnb filter` for one message, in the time that the interpreter takes to start.
+"""A fast path of `textnb filter` for one message: it imports little, so that it starts at once.
 
-It reads the common options without the parser of options, and judges by `textnb.filter.quick`. It
-leaves an unknown option, model or message to `textnb.cli.filter`, which knows all of them and
-reports what is wrong. Where both can answer, they give the same answer.
+It reads the common options without the full parser, and judges by `textnb.filter.quick`. Whatever
+it does not support, an option, a kind of model or a message, is left to `textnb.cli.filter`, which
+also reports errors. Where both can answer, they give the same answer.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from textnb.errors import TextnbError
 from textnb.filter.verdict import Verdict
 from textnb.runtime.stderr import tell
 
-# The fields that options set.
+# The keyword arguments that each flag sets to true.
 _FLAGS = {"-p": ["passthrough"], "--passthrough": ["passthrough"], "-e": ["exit_zero"],
           "--exit-zero": ["exit_zero"], "-pe": ["passthrough", "exit_zero"],
           "-ep": ["passthrough", "exit_zero"]}
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
-# For each option: the field, the pattern of values that this module reads, and their type.
+# For each option: its keyword argument, the values that this module reads, and their type.
 _VALUES: dict[str, tuple[str, re.Pattern[str], Callable[[str], Any]]] = {
     "--spam-cutoff": ("spam_cutoff", _NUMBER, float),
     "--ham-cutoff": ("ham_cutoff", _NUMBER, float), "--timeout": ("timeout", _NUMBER, float),
     "--spam-class": ("spam_class", re.compile("[^-].*", re.DOTALL), str),
     "--format": ("results_format", re.compile("text|json"), str),
     "--min-learned": ("min_learned", re.compile("[0-9]{1,9}"), int)}
-_OF_JUDGING = ("spam_class", "spam_cutoff", "ham_cutoff", "min_learned")
+_JUDGING_FIELDS = ("spam_class", "spam_cutoff", "ham_cutoff", "min_learned")
 
 
 def options_of(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """The options of ``filter MODEL ...``; None if this module does not know one of them.
+    """The options of ``filter MODEL ...``; None if this module does not support one of them.
 
     Examples
     --------
@@ -63,16 +63,16 @@ def options_of(arguments: Sequence[str]) -> dict[str, Any] | None:
 
 
 def answer(arguments: Sequence[str], stream: Stream) -> int | None:
-    """Judge one message, and return the exit code; None if this module does not know all of it."""
+    """Judge one message, and return the exit code; None if the full command must do it."""
     options = options_of(arguments)
     if options is None:
         return None
-    # Imported here, so that an unknown option does not pay for these imports.
+    # Imported here, so that calls which are left to the full command don't pay for it.
     from textnb.files.require import Unsupported
     from textnb.filter.quick import QuickFilter
 
     model = options.pop("model")
-    settings = {name: options.pop(name) for name in _OF_JUDGING if name in options}
+    settings = {name: options.pop(name) for name in _JUDGING_FIELDS if name in options}
 
     def judge(message: bytes) -> Verdict:
         with QuickFilter(model, **judging_settings(**settings)) as mail_filter:

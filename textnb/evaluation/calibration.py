@@ -1,8 +1,8 @@
 """Calibration of probabilities: a temperature that is fitted on documents outside the training set.
 
-Naive Bayes is overconfident. The temperature is the number (or two numbers, if it grows with the
-length of a document) under which the labels of documents that the model had not learned are most
-likely. The most probable class of a document stays the same.
+Naive Bayes is overconfident. Its scores are divided by a temperature, which may grow with the
+length of a document, so that the labels of held-out documents are most likely. The most probable
+class of a document stays the same.
 
 References
 ----------
@@ -41,7 +41,7 @@ from textnb.runtime.caller import warn_caller
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# Bounds of log T, base e.
+# Bounds of log T, a natural logarithm.
 _LOWEST, _HIGHEST = -20.0, 20.0
 _MAX_EXPONENT = 3.0
 
@@ -50,28 +50,29 @@ _MAX_EXPONENT = 3.0
 class Reliability:
     """How well the probability of the predicted class agrees with the share of right answers.
 
-    Of lists of labels, the answer is each document's most probable label.
+    For a multi-label model, the most probable label of a document takes the place of the predicted
+    class.
 
     Attributes
     ----------
     table : DataFrame
         ``low``, ``high``, ``confidence`` (mean probability of the predicted class), ``accuracy``,
-        ``documents``: one row per bin (low, high] of that probability, all of one width. Mean and
-        accuracy of an empty bin are null.
+        ``documents``: one row per bin (low, high] of that probability. Bins have the same width;
+        confidence and accuracy of an empty bin are null.
     expected_calibration_error : float
         Mean of ``|accuracy - confidence|`` over the bins, weighted by their documents: Guo et al.
         (2017), eq. 5.
     brier : float
         Mean over documents of the sum over classes of (probability - truth)²: Brier (1950), eq. 2.
-        Between 0 and 2; for two classes, twice the score that counts one class alone. Of lists, up
-        to the number of labels.
+        Between 0 and 2. For two classes it is twice the usual Brier score, which sums one class
+        alone. For a multi-label model, between 0 and the number of labels.
     log_loss : float
-        Mean of -log P(own label | document), base e; infinite where a label has probability 0. Of
-        lists, see `HeldOut.log_loss`.
+        Mean of -log P(true label | document), base e; infinite if a true label has probability 0.
+        For a multi-label model, see `HeldOut.log_loss`.
     documents : int
     excluded : int
         Documents that are left out: the model that scored them has not learned their label, or
-        they are impossible under every class.
+        they have probability 0 under every class.
     """
 
     table: pl.DataFrame
@@ -93,7 +94,7 @@ class Reliability:
             "Documents by the probability of their predicted class", self.table.height))
 
     def plot(self) -> Any:
-        """Draw the share of right answers over their probability, as the report does, in Altair.
+        """Draw the reliability diagram of the report, accuracy over confidence, in Altair.
 
         Raises
         ------
@@ -122,15 +123,15 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     Parameters
     ----------
     held : HeldOut
-        ``held.calibrated(model.calibration_)`` for the probabilities that a model gives.
+        To judge the calibrated probabilities of a model, ``held.calibrated(model.calibration_)``.
     bins : int
 
     Raises
     ------
     ParameterError
-        If there is only one of several classes, or ``bins`` is not a count.
+        If the model has a single class, or ``bins`` is not an integer above 0.
     DataError
-        If no document has both a label that the model knows and a class that is possible.
+        If every document is left out: see `Reliability`.
 
     Examples
     --------
@@ -142,22 +143,22 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     >>> found.table["documents"].to_list(), round(found.log_loss, 4), round(found.brier, 4)
     ([0, 3], 0.5228, 0.3579)
     """
-    of_lists = isinstance(held, HeldOut) and held.link == "sigmoid"
-    if not of_lists:
+    is_multilabel = isinstance(held, HeldOut) and held.link == "sigmoid"
+    if not is_multilabel:
         check_held_out(held)
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
     known = np.asarray(~np.isneginf(held.scores).all(axis=1))
-    if not of_lists:
+    if not is_multilabel:
         known &= held.judged
     if not known.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
     used = held.take(known)
-    posterior = np.exp((log_sigmoid if of_lists else log_posterior)(used.probability_scores))
-    truth = used.actual if of_lists else used.actual[:, None] == np.arange(len(used.classes))
-    best = posterior.argmax(axis=1) if of_lists else used.predicted
+    posterior = np.exp((log_sigmoid if is_multilabel else log_posterior)(used.probability_scores))
+    truth = used.actual if is_multilabel else used.actual[:, None] == np.arange(len(used.classes))
+    best = posterior.argmax(axis=1) if is_multilabel else used.predicted
     table = _bins(posterior.max(axis=1), truth[np.arange(len(used)), best], bins)
     gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
     brier = float(((posterior - truth) ** 2).sum(axis=1).mean())
@@ -171,23 +172,24 @@ def fit_calibration(
     """Fit the temperature under which the labels of held-out documents are most likely.
 
     Minimises the mean log loss of ``softmax(scores / T)`` [1]_, where T is one temperature, or
-    ``1 + (temperature - 1) · n ** length_exponent``. With one temperature the loss is convex in
-    1/T, so its minimum is the root of its slope. The exponent is kept if it lowers the loss by more
-    than log(N) / 2N, as Schwarz's criterion asks of one more parameter [2]_; else it is 0.
+    ``1 + (temperature - 1) · n ** length_exponent`` with the length n of a document. With one
+    temperature the loss is convex in 1/T, so its minimum is the root of its slope. The exponent is
+    kept if it lowers the loss by more than log(N) / 2N for N documents, as the Bayesian information
+    criterion asks of one more parameter [2]_; else it is 0.
 
     Parameters
     ----------
     held : HeldOut
-        Not calibrated. Of lists of labels, each label has a sigmoid of its own: see
+        Not calibrated. For a multi-label model, each label gets a sigmoid instead: see
         `textnb.bayes.label_calibration.label_sigmoids`.
     length_aware : bool
-        Whether T may grow with the length n of a document. If the loss has no minimum at an
+        Whether T may grow with the length of a document. If the loss has no minimum at an
         exponent between 0 and 3, the exponent is 0.
     link : {"softmax", "sigmoid", "labels"}, optional
-        By default "softmax", and "labels" of lists of labels, which have no other. "sigmoid" for
-        the margins of more than two classes against their rests: the best temperature
-        and shift of normalised sigmoids, as `NBLinear` chooses them when it learns. See
-        `Calibration`.
+        How scores become probabilities: see `Calibration`. For a multi-label model "labels" alone,
+        which is its default; otherwise by default "softmax". "sigmoid" is for one-vs-rest scores of
+        more than two classes, such as those of `NBLinear`: it fits the temperature and the shift of
+        sigmoids that are divided by their sum.
 
     Returns
     -------
@@ -197,19 +199,20 @@ def fit_calibration(
     Raises
     ------
     ParameterError
-        If there is only one class, the link is not for these labels, or scores are calibrated.
+        If there is only one class, the link does not suit the labels, or scores are calibrated.
     DataError
-        If no document says anything about the temperature: the model has not learned its label, or
-        gives it probability 0.
+        If all documents are left out: see the notes.
 
     Notes
     -----
-    Documents whose label is not one of the classes, or is impossible (``l = 0``), are left out, as
-    their loss is infinite at every temperature; a warning says how many.
+    Documents whose label the model has not learned, or gives probability 0 (without smoothing,
+    ``l = 0``), are left out, as their loss is infinite at every temperature; a warning says how
+    many.
 
-    If all answers are right, the loss is lowest at T = 0. T therefore has a lower bound: let N
-    labels be the single most probable class of their documents; at the bound their mean probability
-    is (N + 1) / (N + 2), Laplace's rule of succession. And log T is between -20 and 20.
+    If all answers are right, the loss is lowest at T = 0, which would make the model certain. T
+    therefore has a lower bound, by Laplace's rule of succession: the true labels of the N documents
+    that are classified correctly have a mean probability of at most (N + 1) / (N + 2). And log T is
+    between -20 and 20.
 
     References
     ----------
@@ -228,21 +231,21 @@ def fit_calibration(
     [[0.75, 0.25]]
     """
     check_held_out(held, of_lists=None)
-    of_lists = held.link == "sigmoid"
+    is_multilabel = held.link == "sigmoid"
     if link is None:
-        link = "labels" if of_lists else "softmax"
+        link = "labels" if is_multilabel else "softmax"
     if link not in LINKS:
         raise ParameterError.unknown_choice("link", link, LINKS)
-    if of_lists != (link == "labels"):
-        raise ParameterError(f"the link {link!r} is not for these documents, which have "
-                             + ("lists of labels: take 'labels'" if of_lists else
+    if is_multilabel != (link == "labels"):
+        raise ParameterError(f"the link {link!r} does not suit these documents, which have "
+                             + ("lists of labels: take 'labels'" if is_multilabel else
                                 "one label each: 'labels' is for lists of labels"))
     if link == "sigmoid" and len(held.classes) < 3:
-        raise ParameterError("the link 'sigmoid' is for more than two classes, whose margins are "
-                             f"against their rests; these have {len(held.classes)}: take 'softmax'")
+        raise ParameterError("the link 'sigmoid' is for one-vs-rest scores of more than two "
+                             f"classes; there are {len(held.classes)} here: take 'softmax'")
     if held.calibration is not None:
-        raise ParameterError("these scores are calibrated already: pass the scores before it")
-    if of_lists:
+        raise ParameterError("these scores are calibrated already: pass uncalibrated scores")
+    if is_multilabel:
         sigmoids = label_sigmoids(held.scores, held.actual)
         return Calibration(documents=len(held), method=held.method, link=link,
                            sigmoids=tuple(map(tuple, sigmoids.tolist())))
@@ -250,13 +253,12 @@ def fit_calibration(
     used = held.take(_has_finite_loss(held))
     left_out = len(held) - len(used)
     if not len(used):
-        raise DataError(f"none of {quantity(len(held), 'document')} can tell a temperature: the "
-                        "model that "
-                        "scored them has not learned their labels, or gives them probability 0")
+        raise DataError(f"no temperature can be fitted on {quantity(len(held), 'document')}: the "
+                        "model that scored them has not learned their labels, or gives them "
+                        "probability 0")
     if left_out:
         warn_caller(f"{left_out} of {quantity(len(held), 'document')} are left out: the model "
-                    "that scored "
-                    "them has not learned their labels, or gives them probability 0")
+                    "that scored them has not learned their labels, or gives them probability 0")
     if link == "sigmoid":
         return _fit_sigmoids(used)
     loss = _Loss(used)
@@ -273,9 +275,9 @@ def calibrate(
 ) -> Calibration:
     """Fit a model's temperature on the rows that it learned, by leave-one-out or by folds.
 
-    `NBLinear` and `NBLogisticRegression` are fitted anew for each of five folds. Of more than two
-    classes, `NBLinear` keeps its link, normalised sigmoids. Where documents have lists of labels,
-    each label has a sigmoid, from five folds of any model.
+    `NBLinear` and `NBLogisticRegression` are fitted anew for each of five folds, and so is every
+    multi-label model, whose labels each get a sigmoid. For more than two classes, `NBLinear` keeps
+    its link "sigmoid".
 
     Parameters
     ----------
@@ -315,8 +317,8 @@ def scores_of_learned(
 ) -> Any:
     """Score the rows that a model learned as if it had not learned them.
 
-    By leave-one-out; by five folds, each with a model of the others, where counts can't be
-    subtracted because the model learns from all rows at once, and of lists of labels.
+    By leave-one-out, which subtracts the counts of a row. By five-fold cross-validation for models
+    that learn from all rows at once, where nothing can be subtracted, and for multi-label models.
     """
     fitted = check_texts(model)
     if fitted.model.from_counts and not fitted.is_multilabel:
@@ -327,7 +329,7 @@ def scores_of_learned(
 def scores_by_folds(
     model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None, **folds: Any
 ) -> Any:
-    """As `cross_validate`, but the models choose no thresholds of labels."""
+    """As `cross_validate`, but multi-label models choose no thresholds."""
     fitted = check_texts(model)
     if fitted.is_multilabel:
         settings = replace(fitted.settings, model=fitted.model.without_choices())
@@ -344,7 +346,7 @@ def link_of(model: TextClassifier | Fitted) -> str:
 
 
 def _fit_sigmoids(held: HeldOut) -> Calibration:
-    # A class that a fold's model has not learned has no margin.
+    # A class that a fold's model has not learned has no finite score.
     finite = held.take(np.flatnonzero(np.isfinite(held.scores).all(axis=1)))
     if not len(finite):
         raise DataError("no document has finite scores of all classes: there is nothing to fit "
@@ -361,7 +363,7 @@ def _check_classes(held: HeldOut) -> None:
 
 def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFrame:
     edges = np.linspace(0.0, 1.0, bins + 1)
-    # A bin is (low, high]: it holds its upper edge.
+    # A bin (low, high] includes its upper edge.
     which = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
     documents = np.bincount(which, minlength=bins)
     sums = (np.bincount(which, weights=values, minlength=bins) for values in (confidence, right))
@@ -382,7 +384,7 @@ def _has_finite_loss(held: HeldOut) -> NDArray[np.bool_]:
 
 
 class _Loss:
-    """Mean log loss of documents as a function of log T, and its slopes."""
+    """The log loss of documents as a function of log T, with its derivatives."""
 
     def __init__(self, held: HeldOut) -> None:
         # Only differences between the classes of a document count. As the best score is 0, no power
@@ -392,13 +394,13 @@ class _Loss:
         self.finite = np.where(self.impossible, 0.0, self.scores)
         self.own = self.scores[np.arange(len(held)), held.actual]
         self.lengths = held.lengths
-        # The value for a document without terms has no effect: the length 0 to any power is 0.
+        # For a document without terms the value is multiplied by 0, its length to a power above 0.
         self.log_length = np.log(np.maximum(held.lengths, 1.0))
-        # Documents whose label is the single most probable class.
+        # Documents that are classified correctly, without a tie.
         self.right = (self.own == 0) & ((self.scores == 0).sum(axis=1) == 1)
 
-    def slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
-        """Each document's loss, and its slope in 1/T: E[score] - score of the label."""
+    def losses_and_slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
+        """Each document's loss, and its derivative in 1/T: E[score] - score of the label."""
         inverse = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.own.shape)
         with np.errstate(over="ignore"):
             powers = np.exp(np.where(self.impossible, -np.inf,
@@ -408,13 +410,13 @@ class _Loss:
         return np.log(total) - inverse * self.own, expected - self.own
 
     def mean_slope(self, log_temperature: float) -> float:
-        return float(self.slopes(log_temperature)[1].mean())
+        return float(self.losses_and_slopes(log_temperature)[1].mean())
 
     def mean_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         """Mean loss and its gradient in log(temperature - 1) and in the exponent of the length."""
-        beyond = np.exp(parameters[0]) * self.lengths ** parameters[1]
-        losses, slopes = self.slopes(np.log1p(beyond))
-        change = -slopes * beyond / (1.0 + beyond) ** 2
+        excess = np.exp(parameters[0]) * self.lengths ** parameters[1]
+        losses, slopes = self.losses_and_slopes(np.log1p(excess))
+        change = -slopes * excess / (1.0 + excess) ** 2
         return float(losses.mean()), np.array(
             [change.mean(), float(change @ self.log_length) / len(change)])
 
@@ -423,16 +425,16 @@ def _fit_temperature(loss: _Loss) -> tuple[float, bool]:
     """Find the log T with the lowest loss, and whether it is at a bound."""
     best, bound = _root(loss.mean_slope), _lower_bound(loss)
     if not (loss.finite < 0).any():
-        return 0.0, True  # no score tells one class from another
+        return 0.0, True  # all classes have the same score: T has no effect
     return max(best, bound), best <= bound or best in (_LOWEST, _HIGHEST)
 
 
 def _lower_bound(loss: _Loss) -> float:
-    """log T at which the mean probability of the labels that are right is (N + 1) / (N + 2)."""
+    """log T at which correct answers have a mean probability of (N + 1) / (N + 2)."""
     n = int(loss.right.sum())
 
     def surplus(log_temperature: float) -> float:
-        losses = loss.slopes(log_temperature)[0][loss.right]
+        losses = loss.losses_and_slopes(log_temperature)[0][loss.right]
         return float(np.exp(-losses).mean()) - (n + 1) / (n + 2)
 
     return _root(surplus) if n else _LOWEST
@@ -448,7 +450,7 @@ def _root(function: Callable[[float], float]) -> float:
 
 
 def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
-    """Find temperature and exponent with the lowest loss; exponent 0 if it helps too little."""
+    """Find temperature and exponent with the lowest loss; exponent 0 if that helps too little."""
     longest = float(loss.log_length.max())
     # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
@@ -457,8 +459,8 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
                        bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
                        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.own)
-    gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
-    # At a bound there is no minimum: for instance, a few documents of one length are all wrong.
+    gain = float(loss.losses_and_slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
+    # At a bound the loss has no minimum; a few wrong documents of one length are enough for that.
     if gain <= np.log(n) / (2 * n) or not 0 < optimum.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(optimum.x[0])), float(optimum.x[1])

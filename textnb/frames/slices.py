@@ -1,10 +1,10 @@
-"""Files read one after the other, the columnar ones a slice of rows at a time.
+"""Files that are read one after the other, columnar formats one slice of rows at a time.
 
     file -> slices of about 64 MiB -> pieces of a few thousand rows
 
-The engine decodes several row groups ahead, each as a whole, and some writers make one row group of
-all rows. A slice is decoded from the pages that hold it, so memory depends neither on how large
-row groups are nor on how many files there are.
+Polars decodes several whole row groups in advance, and some writers put all rows into one group.
+For a slice it decodes only the pages that hold it, so memory depends neither on how large row
+groups are nor on how many files there are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from textnb.frames.stdin import shown_name
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
-# The most bytes of a slice, its first and its most rows: the first slice shows how large rows are.
+# Limits of a slice. The first one is short: it shows how many bytes a row has.
 _MAX_BYTES, _FIRST_ROWS, _MAX_ROWS = 64 << 20, 1024, 1 << 20
 
 
@@ -41,17 +41,17 @@ def scan_in_turn(
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
         Without it, a file that can't be read is an error. With it, such a file is left out as a
-        whole, and the errors are passed to it. Each file is then read twice: to its end, before a
-        row of it is used, and for its rows.
+        whole, and the errors are passed to this function. Each file is then read twice, as it must
+        be read to its end before its first row is used.
 
     Raises
     ------
     SourceError
         If a file can't be read; it is named.
     SchemaError
-        If a file has other columns than the first one.
+        If the columns of the files differ.
     """
-    first, schema = _common_schema(files, open_lazily, on_skip)
+    reference, schema = _common_schema(files, open_lazily, on_skip)
 
     def read(
         columns: list[str], predicate: pl.Expr | None, rows: int | None
@@ -62,7 +62,7 @@ def scan_in_turn(
             if left == 0:
                 break
             try:
-                frame = _check_frame(path, open_lazily, first, schema, on_skip is not None)
+                frame = _check_frame(path, open_lazily, reference, schema, on_skip is not None)
             except (SourceError, SchemaError) as error:
                 if on_skip is None:
                     raise
@@ -82,7 +82,7 @@ def scan_in_turn(
 def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """The first file and its schema; if files may be left out, the most frequent schema."""
+    """The schema that all files must have, the first or, with ``on_skip``, the most frequent."""
     schemas, first_error = [], None
     for path in files if on_skip is not None else files[:1]:
         try:
@@ -94,17 +94,17 @@ def _common_schema(
             first_error = first_error or error
     if not schemas:
         raise SourceError(f"none of the {quantity(len(files), 'file')} can be read: {first_error}")
-    times = Counter(frozenset(schema.items()) for _, schema in schemas)
-    return max(schemas, key=lambda each: times[frozenset(each[1].items())])
+    frequency = Counter(frozenset(schema.items()) for _, schema in schemas)
+    return max(schemas, key=lambda each: frequency[frozenset(each[1].items())])
 
 
 def _check_frame(
-    path: str, open_lazily: OpenLazily, first: str, schema: pl.Schema, whole: bool
+    path: str, open_lazily: OpenLazily, reference: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
     """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
     with _reading(path):
         frame = open_lazily(path)
-        _check_schema(path, frame.collect_schema(), first, schema)
+        _check_schema(path, frame.collect_schema(), reference, schema)
         if whole:
             frame.select(pl.all().null_count()).collect()
     return frame
@@ -112,7 +112,7 @@ def _check_frame(
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """A context in which errors name the file, except errors of the system."""
+    """A context in which errors of Polars name the file; errors of the system pass unchanged."""
     try:
         yield
     except ENGINE as error:
@@ -136,22 +136,23 @@ def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         if not part.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
         at += part.height
-        # Grow at most eightfold, as later rows may be longer.
-        fitting = step * _MAX_BYTES // max(1, int(part.estimated_size()))
-        step = max(1, min(fitting, 8 * step, _MAX_ROWS))
+        # Grow at most eightfold, as later rows may be larger.
+        rows_that_fit = step * _MAX_BYTES // max(1, int(part.estimated_size()))
+        step = max(1, min(rows_that_fit, 8 * step, _MAX_ROWS))
         yield part
 
 
-def _check_schema(path: str, own: pl.Schema, first: str, schema: pl.Schema) -> None:
+def _check_schema(path: str, own: pl.Schema, reference: str, schema: pl.Schema) -> None:
     if own == schema or dict(own) == dict(schema):
         return
     for name in schema:
         if name not in own:
-            raise SchemaError(f"{path} has no column {name!r}, which {first} has; files that are "
-                              "read together have the same columns")
+            raise SchemaError(f"{path} has no column {name!r}, which {reference} has; files that "
+                              "are read together must have the same columns")
         if own[name] != schema[name]:
             raise SchemaError(f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
-                              f"{first}; files that are read together have the same columns")
+                              f"{reference}; files that are read together must have the same "
+                              "columns")
     extra = next(name for name in own if name not in schema)
-    raise SchemaError(f"{path} has a column {extra!r}, which {first} lacks; files that are read "
-                      "together have the same columns")
+    raise SchemaError(f"{path} has a column {extra!r}, which {reference} lacks; files that are "
+                      "read together must have the same columns")

@@ -1,4 +1,4 @@
-"""Models whose weights need all rows at once; they can't be computed from counts."""
+"""Models whose weights are learned from all rows at once, not from counts per class."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowModel(Model):
-    """A model whose weights are learned from rows, and kept in its file beside the counts."""
+    """A model whose weights are learned from rows; its file holds them, and the counts."""
 
     required: ClassVar[tuple[str, ...]] = ("_learn",)
     from_counts: ClassVar[bool] = False
-    # The reason in errors of `derive`.
+    # The reason that `derive` gives in its error.
     learns_from: ClassVar[str] = "learns from rows"
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
@@ -41,7 +41,7 @@ class RowModel(Model):
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool,
     ) -> Learned:
-        """As `learn_rows`, after a check of the settings."""
+        """What `learn_rows` does after it has checked the settings."""
         raise self._undefined("how it learns from rows")
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
@@ -57,7 +57,7 @@ class RowModel(Model):
 
     @property
     def n_iter_(self) -> int:
-        """The number of passes of the solver; the maximum if there are several solvers."""
+        """The number of passes of the solver; if it runs once per class, the largest of them."""
         if self._learned.n_iter is None:
             raise AttributeError(f"{self.name} has no solver")
         return self._learned.n_iter
@@ -65,13 +65,14 @@ class RowModel(Model):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TfidfModel(RowModel):
-    """A model of rows after the feature map of tf-idf."""
+    """A model that learns from tf-idf features of the rows."""
 
     tf: str = setting("sublinear", "What a count c becomes: 1 + log(c), c, or 1.",
                       choices=("sublinear", "count", "presence"), is_common=False)
     idf: bool = setting(True, "Multiply by inverse document frequencies.",
                         is_common=False)
-    unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
+    unit_length: bool = setting(True, "Divide each document by its Euclidean length.",
+                                is_option=False)
 
     def check(self, n_features: int, n_classes: int) -> None:
         super().check(n_features, n_classes)
@@ -93,12 +94,12 @@ class TfidfModel(RowModel):
                           features=self.feature_map(statistics, binary), link=statistics.link)
 
     def feature_map(self, statistics: Counts, binary: bool = False) -> FeatureMap:
-        """The steps between counts and weights.
+        """The steps from counts to the features that have weights.
 
         Parameters
         ----------
         statistics : Counts
-            Documents of each class that hold each term.
+            For each term and class, the number of documents that contain the term.
         binary : bool
             Whether a term counts once per document, whatever ``tf`` is.
 
@@ -127,12 +128,12 @@ class TfidfModel(RowModel):
 
     @property
     def feature_map_(self) -> FeatureMap:
-        """The steps from counts to the features that have weights."""
+        """The feature map of the fitted model, with its inverse document frequencies."""
         return self.linear_form().features
 
 
 def check_above_0(l: Any, n_features: int) -> None:
-    """Raise ParameterError for a smoothing of ratios that is not above 0."""
+    """Raise ParameterError unless the smoothing ``l`` of log ratios is above 0."""
     import numpy as np
 
     from textnb.bayes.statistics import as_smoothing

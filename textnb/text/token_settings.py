@@ -1,4 +1,4 @@
-"""The settings of a tokenizer, each a field: it imports neither Polars nor NumPy."""
+"""The settings of a tokenizer. This module imports neither Polars nor NumPy, to load at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NGRAMS = Range(f"(min_n, max_n) with 1 <= min_n <= max_n <= {LONGEST_NGRAM}",
                 and 1 <= v[0] <= v[1] <= LONGEST_NGRAM)
 _KINDS = Range(f"a list of {', '.join(KINDS)}",
                lambda v: isinstance(v, (list, tuple)) and all(kind in KINDS for kind in v))
-_SEGMENTER = Range("a function from a text to its tokens, which is hashable, or its name",
+_SEGMENTER = Range("a hashable function from a text to its tokens, or its name",
                    lambda v: bool(v) and isinstance(v, Hashable)
                    and (callable(v) or isinstance(v, str)))
 
@@ -45,7 +45,8 @@ class TokenSettings:
     analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
     normalize: str | None = setting(None, "Unicode normalisation, before all else.",
                                     choices=("NFC", "NFD", "NFKC", "NFKD"), under="set")
-    strip_accents: str | None = setting(None, "Remove accents, or all that is not ASCII.",
+    strip_accents: str | None = setting(None, "Remove accents (marks: as scikit-learn does), or "
+                                        "all that is not ASCII.",
                                         choices=("unicode", "ascii", "marks"), under="set")
     stop_words: Words = setting((), "UTF-8 file of stop words, one per line.", metavar="FILE")
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
@@ -57,8 +58,8 @@ class TokenSettings:
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
             "abbreviations (u.s.), punctuation (! ?).", under="set", range=_KINDS)
     token_columns: Prefixes = setting(
-        False, "Text columns that are lists of tokens, and not texts. By default, those that are "
-               "lists where the model is trained.", is_option=False)
+        False, "Text columns that hold lists of tokens, not texts. By default, those that are "
+               "lists in the training data.", is_option=False)
     segmenter: Segmenter | None = setting(
-        None, "The name of a function that has split the texts, whose tokens are given as lists; "
-              "in Python, the function.", is_option=False, range=_SEGMENTER)
+        None, "In Python, a function that splits a text into tokens. Elsewhere its name, and "
+              "the columns hold lists of its tokens.", is_option=False, range=_SEGMENTER)

@@ -1,14 +1,14 @@
-"""A LIBLINEAR model file, and the data file that its rows are read from.
+"""A LIBLINEAR model file, and the file of rows that it predicts.
 
-Data are in the format of svmlight, one row per line, with the columns in ascending order:
+Rows are in the format of svmlight, one per line, with indices in ascending order:
 
     0 3:1 17:2        the label (any number), then index:value; an empty row has a label only
 
 The index of a term is its row in ``weights.parquet`` plus 1, and the value is its count. If the
-form counts presence (``above`` in ``form.json``), the writer of the data must write the value 1 if
-the count is above that number, and leave the index out if not. LIBLINEAR's labels are integers:
-here, the position of the class in the ``classes`` of ``form.json``, counted from 0. If the form has
-``features``, the value is what these steps make of the row's counts.
+model counts presence (``above`` in ``form.json``), whoever writes the rows must write the value 1
+if the count is above that number, and leave the index out if not. If ``form.json`` has
+``features``, steps such as tf-idf, the values are those after these steps. LIBLINEAR's labels are
+integers: here, the position of the class in the ``classes`` of ``form.json``, counted from 0.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from textnb.export.targets.data import numbered, value_steps
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
-# A logistic solver: the label is that of the highest column, or by the sign of the only one.
+# A logistic solver: the class with the highest score, or of two, by the sign of the only score.
 SOLVER = "L2R_LR"
-# A regression solver: the program prints the sum itself.
+# A regression solver: the program prints the score itself.
 _REGRESSION = "L2R_L2LOSS_SVR"
 _MAX_WEIGHTS = 2**31 - 1
-_SMALLEST = np.finfo(np.float64).tiny
+_SMALLEST_NORMAL = np.finfo(np.float64).tiny
 _CHUNK = 4096
 
 
 class Liblinear(Target):
     """``model.model`` for ``liblinear-predict`` and LIBLINEAR's other readers.
 
-    For two classes LIBLINEAR keeps one weight per term, so a form of two classes needs a positive
+    For two classes LIBLINEAR keeps one weight per term, so a model of two classes needs a positive
     class.
 
-    ``liblinear-predict`` prints labels, and for logistic models probabilities, but no scores. So
-    `run` takes the labels from the written file, and the scores from another run for each column,
-    with the same weights in the file of a regression model, for which the program prints sums.
+    ``liblinear-predict`` prints labels and probabilities, but scores only for regression. So `run`
+    takes the labels from the written file. For the scores it writes the weights of each column as a
+    regression model, and runs the program again.
     """
 
     name = "liblinear"
@@ -62,7 +62,7 @@ class Liblinear(Target):
         weights, intercept = bundle.weights, bundle.intercept
         order = list(range(len(bundle.labels)))
         if bundle.positive is not None:
-            # LIBLINEAR answers the first label above 0, so at 0 the other class is the answer.
+            # LIBLINEAR answers the first label above 0, and the second at 0 or below.
             order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
         elif len(order) == 2:
             raise ExportError.naming(
@@ -79,12 +79,12 @@ class Liblinear(Target):
 
     def usage(self, bundle: Bundle) -> str:
         steps = value_steps(bundle)
-        of_map = "" if bundle.form.features.is_simple else " (`features` is in `form.json`)"
+        where_steps = "" if bundle.form.features.is_simple else " (`features` is in `form.json`)"
         return (f"    {PROGRAM} rows.svmlight model.model answers\n\n"
                 "A row of `rows.svmlight` is a label that is not used (0), and `index:value` for "
                 "each term or feature that is not 0; the index is its row in `weights.parquet`, "
                 "from 1. A line of `answers` is a class, by its place in `form.json`, from 0."
-                + (f"\n\nThe values of a row{of_map}:\n\n{numbered(steps)}" if steps else ""))
+                + (f"\n\nThe values of a row{where_steps}:\n\n{numbered(steps)}" if steps else ""))
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         program = shutil.which(PROGRAM)
@@ -113,15 +113,15 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
     """Write rows in the format of svmlight, all with the label 0."""
     rows = rows.tocsr()
     rows.sort_indices()
-    ends = rows.indptr.tolist()
+    indptr = rows.indptr.tolist()
     for first in range(0, rows.shape[0], _CHUNK):
         last = min(first + _CHUNK, rows.shape[0])
-        start = ends[first]
-        indices = rows.indices[start:ends[last]].tolist()
-        values = rows.data[start:ends[last]].tolist()
+        start = indptr[first]
+        indices = rows.indices[start:indptr[last]].tolist()
+        values = rows.data[start:indptr[last]].tolist()
         file.writelines(
             "0" + "".join(f" {indices[at - start] + 1}:{values[at - start]:.17g}"
-                          for at in range(ends[row], ends[row + 1])) + "\n"
+                          for at in range(indptr[row], indptr[row + 1])) + "\n"
             for row in range(first, last))
 
 
@@ -132,8 +132,8 @@ def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
         values = bundle.form.features.sparse(canonical(values))
     elif bundle.above is not None:
         values.data = (values.data > bundle.above).astype(np.float64)
-    # The program refuses numbers that its C library reports as too small.
-    values.data[np.abs(values.data) < _SMALLEST] = 0.0
+    # The program refuses subnormal numbers, which C's strtod reports as out of range.
+    values.data[np.abs(values.data) < _SMALLEST_NORMAL] = 0.0
     values.eliminate_zeros()
     return values
 

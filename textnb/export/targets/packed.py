@@ -1,18 +1,19 @@
-"""Terms and weights inside a program: compressed, with each repeated number once.
+"""Terms and weights inside an exported program: compressed, with each repeated number once.
+
+An output is a column of weights; a cell is a weight that differs from the default of its output.
 
     terms     a JSON list
-    default   floats (n_outputs,)             the weight that most terms have for an output
-    cells     integers (n_terms,)             how many other weights each term has
-    outputs   integers (n_cells,)             their outputs, term by term
-    table     floats (n_values,)              the different weights, ascending
-    places    integers (n_cells,)             where in the table each cell's weight is
+    default   floats (n_outputs,)             the most frequent weight of each output
+    cells     integers (n_terms,)             how many cells each term has
+    outputs   integers (n_cells,)             the output of each cell, term by term
+    table     floats (n_values,)              the distinct weights of the cells, ascending
+    places    integers (n_cells,)             the index in the table of each cell's weight
 
-Numbers have a type, such as "f8" or "u2", a size and little-endian data; floats are "f4" where all
-of them are such.
+If weights seldom repeat, `table` holds the weight of each cell, and there are no `places`.
 
-Where nearly all weights differ, there is no table: `table` holds the cells' weights, one after the
-other, and there are no places. Each part is deflated (RFC 1950) and then in base64. Programs have
-the weights to the bit.
+An array has a type, such as "f8" or "u2", a size and little-endian data; floats are "f4" if all of
+them are exact in it. Data and terms are compressed by zlib and written in base64. Programs restore
+the weights exactly.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# A table is worth its places where there are so many cells for each of its numbers.
+# A table saves space if there are at least this many cells for each distinct weight.
 CELLS_PER_VALUE = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Weights by those that differ from the one that most terms have.
+    """The weights that differ from the most frequent one of their output.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class Cells:
     counts : int64 (n_terms,)
         How many cells each term has.
     outputs, values : int64 and float64 (n_cells,)
-        Of each cell, term by term and in the order of the outputs.
+        Column and weight of each cell, sorted by term, then by output.
     """
 
     default: Floats
@@ -61,25 +62,26 @@ class Cells:
 
 
 def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
-    """Different values, ascending, and the place of each among them.
+    """The distinct values, ascending, and for each value its index among them.
 
-    The values themselves, and None, if a table is not worth its places.
+    If a table would save no space, the values as they are, and None.
     """
-    different, places = np.unique(values, return_inverse=True)
-    if len(values) < CELLS_PER_VALUE * len(different):
+    distinct, places = np.unique(values, return_inverse=True)
+    if len(values) < CELLS_PER_VALUE * len(distinct):
         return values, None
-    return different, places
+    return distinct, places
 
 
 def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> dict[str, Any]:
-    """The parts, for `json.dumps`.
+    """The parts of a model, as values for `json.dumps`.
 
     Parameters
     ----------
     terms : sequence of str
     weights : float64 (n_terms, n_outputs)
     **numbers : float64 (n_terms,)
-        More numbers of the terms, by name: a part ``name`` as `table`, and its ``name_places``.
+        More numbers of each term. They become the parts ``name``, like `table`, and, if they
+        repeat, ``name_places``.
 
     Examples
     --------
@@ -100,7 +102,7 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
 
 
 def most_frequent(column: Floats) -> float:
-    """The number that occurs most often, the lowest of several; 0 for none."""
+    """The most frequent number, the lowest if several are; 0 for an empty column."""
     if not len(column):
         return 0.0
     values, counts = np.unique(column, return_counts=True)

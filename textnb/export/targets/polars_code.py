@@ -1,8 +1,8 @@
-"""A form as Polars expressions, for users of Polars without textnb.
+"""A linear model as Polars expressions, for users of Polars without textnb.
 
-The file holds source code: the serialised form of expressions changes between versions of Polars,
-and pickle and eval are not safe for files from others. The code of tokens is what
-`textnb.text.expressions` calls: it runs with a recorder in place of Polars.
+The file holds source code, because the serialised form of expressions changes between versions of
+Polars, and pickle and eval are not safe for files from others. For tokens, an object in place of
+Polars writes down what `textnb.text.expressions` calls.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class PolarsCode(Program):
 
 
 def source_of(plan: Plan, columns: Sequence[str]) -> str:
-    """Write a function ``tokens(*columns)`` that builds the expression of `Tokenizer.expr`.
+    """The source of a function ``tokens(*columns)`` that returns what `Tokenizer.expr` does.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
 
 
 class _Column(str):
-    """The name of a column; in the code it is an item of the argument ``columns``."""
+    """A column's name, written in the code as an item of its argument, such as ``columns[0]``."""
 
     code: str
 
@@ -132,13 +132,13 @@ class _Column(str):
 
 def _operator(sign: str) -> Callable[[Any, object], Any]:
     def record(left: _Recorder, right: object) -> _Recorder:
-        return _Recorder("(", left, f" {sign} ", _code_of(right), ")")
+        return _Recorder("(", left, f" {sign} ", _source_of_argument(right), ")")
 
     return record
 
 
 class _Recorder:
-    """A value that records the code that makes it: calls on it are recorded, too."""
+    """In place of a Polars object: its source code, to which attributes and calls add."""
 
     def __init__(self, *parts: str | _Recorder) -> None:
         self._parts = parts
@@ -151,21 +151,21 @@ class _Recorder:
     def __call__(self, *values: Any, **keywords: Any) -> _Recorder:
         parts: list[str | _Recorder] = []
         for name, value in [*(("", value) for value in values), *keywords.items()]:
-            parts += [", " if parts else "", f"{name}=" if name else "", _code_of(value)]
+            parts += [", " if parts else "", f"{name}=" if name else "", _source_of_argument(value)]
         return _Recorder(self, "(", *parts, ")")
 
     def __bool__(self) -> bool:
-        raise TypeError("a recorded value has no truth: it is known when the code runs")
+        raise TypeError("a recorded value has no truth value: it is known only when the code runs")
 
     def __invert__(self) -> _Recorder:
         return _Recorder("~", self)
 
-    # The code compares and counts recorders by identity, so == is not recorded: `eq` is.
+    # Not ==, by which `_lines` finds recorders in dicts: the expressions call `eq` instead.
     __add__, __sub__, __and__, __or__, __ne__, __lt__, __le__, __gt__, __ge__ = (
         _operator(sign) for sign in ("+", "-", "&", "|", "!=", "<", "<=", ">", ">="))
 
     def _lines(self) -> list[str]:
-        """Statements that return the value; a part that occurs twice becomes a variable."""
+        """The body of a function that returns the value; what occurs twice becomes a variable."""
         uses: Counter[_Recorder] = Counter()
         names: dict[_Recorder, str] = {}
         lines = []
@@ -191,22 +191,22 @@ class _Recorder:
         return [*lines, f"return {answer}"]
 
 
-def _code_of(value: Any) -> str | _Recorder:
-    """The code of an argument, in ASCII."""
+def _source_of_argument(value: Any) -> str | _Recorder:
+    """The source of an argument, in ASCII; a recorder stands for its own."""
     if isinstance(value, list):
-        parts = [part for each in value for part in (", ", _code_of(each))]
+        parts = [part for each in value for part in (", ", _source_of_argument(each))]
         return _Recorder("[", *parts[1:], "]")
     return value if isinstance(value, _Recorder) else ascii(value)
 
 
 @lru_cache(maxsize=1)
 def _recording_expressions() -> Any:
-    """Import the code of expressions again, with a recorder in place of Polars."""
+    """A second copy of `textnb.text.expressions`, with a recorder in place of Polars."""
     spec: Any = find_spec(expressions.__name__)
     module: Any = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.pl = _Recorder("pl")
-    # Stop words are looked up now, not by the program.
+    # The tokens of stop words are needed now: the functions of the first copy compute them.
     module._tokens_of = expressions._tokens_of
     module.stop_tokens_of_lists = expressions.stop_tokens_of_lists
     return module
