@@ -235,8 +235,8 @@ DATA = [
     (lambda: STRANGE.take(np.array([1])).evaluate(), "knows none of the labels, such as 'z'"),
     (lambda: by_hand(np.zeros((3, 2)), [0, -1, 1]).evaluate(), "1 document has a label that is"),
     (lambda: SCORED.take(np.zeros(0, dtype=int)).evaluate(), "no documents were scored"),
-    (lambda: two([], [0.0, 1.0]).operating_points("spam"), "all are others"),
-    (lambda: two([], [0.0, 1.0]).roca("spam"), "all are others"),
+    (lambda: two([], [0.0, 1.0]).operating_points("spam"), "none has it"),
+    (lambda: two([], [0.0, 1.0]).roca("spam"), "none has it"),
     (lambda: textnb.reliability(by_hand(np.zeros((2, 2)), [-1, -1])), "nothing to compare"),
     # Cross-validation
     (lambda: folds(FRAME.clear()), "the input has no rows"),

@@ -27,8 +27,8 @@ SOUND = '{"text":"a","label":"b"}\n'
     ("a.csv", "text,label\na,b\nbad, film,c\n", "line 3 has 3 fields, and the header has 2: put a"),
     ("a.csv", 'text,label\n"x\ny",b\nbad, film,c\n', "line 4 has 3 fields"),
     ("a.tsv", "text\tlabel\na\tb\tc\n", "line 2 has 3 fields"),
-    ("a.csv", 'text,label\na,b\n"open,c\nd,e\n', 'line 3 opens a quote (") that nothing closes'),
-    ("a.ndjson", SOUND + '{"text":"a",\n', "line 2 is no JSON ("),
+    ("a.csv", 'text,label\na,b\n"open,c\nd,e\n', 'line 3 opens a quote (") that is never closed'),
+    ("a.ndjson", SOUND + '{"text":"a",\n', "line 2 is not JSON ("),
     ("a.ndjson", SOUND + '{"text":"c \\ud800","label":"b"}\n', "line 2 has a lone surrogate"),
     ("a.ndjson", '{"text":"a","label":"\\uDC00"}\n', "line 1 has a lone surrogate")])
 @pytest.mark.parametrize("packed", [False, True])

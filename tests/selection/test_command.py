@@ -126,7 +126,7 @@ def test_mail_is_searched_from_the_default_of_training(run, folder, repeated):
     ran = run("tune", box, "--text", "subject", "--trials", 1, "-o", "m.textnb").checked()
     assert "note: --text is given, so that no trial is the default of mail" in ran.err
     assert "--text subject --model nblinear -o" in ran.out
-    assert "of mail, tokens by default" in " ".join(run("help", "tune").out.split())
+    assert "For mail, the default is tokens" in " ".join(run("help", "tune").out.split())
 
 
 def test_the_command_is_quoted_for_a_shell():

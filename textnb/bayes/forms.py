@@ -1,4 +1,4 @@
-"""Forms, which models score with: the linear form ``x·W + b``, and the quadratic one.
+"""Scoring functions of trained models: the linear form ``x·W + b`` and the quadratic form.
 
 >>> form = LinearForm(np.array(["ham", "spam"]), np.array([[0.0, 1.0], [0.5, 0.0]]),
 ...                   np.array([0.0, -0.5]))
@@ -43,16 +43,16 @@ class LinearForm(ReadOnly):
     ----------
     classes : (n_classes,)
     weights : float64 (n_terms, n_classes)
-        `SparseWeights` if there are many classes and terms, and few counts that are not 0.
+        `SparseWeights` if there are many classes and terms, and most counts are 0.
     intercept : float64 (n_classes,)
     terms : tuple of str, or None
         Names of the rows of ``weights``.
     features : FeatureMap
-        Steps from the counts of a row to the values that the weights multiply, such as presence
-        in the Bernoulli model; `scores` applies them.
+        How the counts of a row become the values that weights multiply, such as presence in the
+        Bernoulli model; `scores` applies it.
     link : {"softmax", "sigmoid"}
-        The function from scores to probabilities: for classes that exclude each other the softmax;
-        for labels, of which a row has any number, the sigmoid of each score, its log-odds.
+        The function from scores to probabilities: softmax for single-label models; for multilabel
+        models the sigmoid, as each score is the log-odds of a label.
     """
 
     classes: NDArray[Any]
@@ -86,11 +86,11 @@ class LinearForm(ReadOnly):
 
     @property
     def discriminant(self) -> LinearForm:
-        """The form that differences between classes are taken from."""
+        """The form to use for differences of scores between classes."""
         return self
 
     def scores(self, X: Any) -> Floats:
-        """Joint log-probability (base e) of each row and class.
+        """Scores of each row and class; for naive Bayes log P(row, class), base e.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class LinearForm(ReadOnly):
         Raises
         ------
         ParameterError
-            If X has another number of columns.
+            If X does not have n_terms columns.
         """
         return self._scores(self.used(X))
 
@@ -118,12 +118,12 @@ class LinearForm(ReadOnly):
         return scores
 
     def scores_of_one(self, columns: NDArray[np.int64], counts: Floats) -> Floats:
-        """Scores of one sparse row, without SciPy: the same bits as `scores`.
+        """Scores of one sparse row, without SciPy; bit for bit those of `scores`.
 
         Parameters
         ----------
         columns : int64 (n_stored,)
-            Sorted.
+            Ascending.
         counts : float64 (n_stored,)
             Above 0.
 
@@ -136,14 +136,14 @@ class LinearForm(ReadOnly):
     def _scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
         if isinstance(self.weights, SparseWeights):
             return self.weights.product_of_one(columns, values) + self.intercept
-        # Added one after the other, in the order of the columns, as a sparse product adds them.
+        # A cumulative sum adds in the order of a sparse product, so rounding is the same.
         parts = values[:, None] * self.weights[columns]
         total = parts.cumsum(axis=0)[-1] if len(parts) else np.zeros(len(self.classes))
         scores: Floats = total + self.intercept
         return scores
 
     def log_posterior(self, X: Any) -> Floats:
-        """log P(class | row), base e: NaN in a row that is impossible under every class.
+        """log P(class | row), base e; NaN in rows that every class scores -inf.
 
         Returns
         -------
@@ -153,10 +153,12 @@ class LinearForm(ReadOnly):
         return log_posterior(scores) if self.link == "softmax" else log_sigmoid(scores)
 
     def binary(self, positive: Any) -> tuple[Floats, float]:
-        """Weights and intercept of a two-class form, or of a label: ``w·x + b > 0`` where it wins.
+        """Weights and intercept whose ``w·x + b`` is above 0 where ``positive`` is predicted.
 
-        ``w = log θ+ - log θ-`` and ``b = log π+ - log π-`` (for Bernoulli, ``b`` also holds the
-        difference of Σ log(1-p)).
+        For forms of two classes, and for a label of a multilabel form.
+
+        For naive Bayes, ``w = log θ+ - log θ-`` and ``b = log π+ - log π-`` (Bernoulli adds the
+        difference of Σ log(1-p) to ``b``).
 
         Parameters
         ----------
@@ -171,7 +173,7 @@ class LinearForm(ReadOnly):
         ------
         ParameterError
             If there are not two classes (see `pairwise`), ``positive`` is not one of them, or
-            zero smoothing left a weight undefined.
+            a weight is undefined without smoothing (``l = 0``).
         """
         if self.link == "sigmoid":
             k = self._index(positive)
@@ -183,7 +185,7 @@ class LinearForm(ReadOnly):
         return self.pairwise(positive, self.classes[1 - self._index(positive)])
 
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
-        """Weights and intercept of the discriminant between two classes, positive where a wins.
+        """Weights and intercept of the score difference of two classes, above 0 where a wins.
 
         ``g_ab(x) = scores_a(x) - scores_b(x)``.
 
@@ -194,7 +196,7 @@ class LinearForm(ReadOnly):
         """
         if self.link == "sigmoid":
             raise ParameterError(f"{a!r} and {b!r} are labels, and a row may have both: "
-                                 "binary(label) gives the weights of each against its rest")
+                                 "use binary(label) for the weights of one label against its rest")
         i, j = self._index(a), self._index(b)
         undefined = np.isinf(self.weights[:, i]) & np.isinf(self.weights[:, j])
         if undefined.any():
@@ -211,7 +213,7 @@ class LinearForm(ReadOnly):
         return w, b if center is None else b - float(center @ w)
 
     def uncentered(self) -> LinearForm:
-        """The form of features that are not centered: the center is part of the intercept."""
+        """The same scores from features that are not centered: the intercept absorbs the center."""
         center = self.features.center
         if center is None:
             return self
@@ -222,11 +224,11 @@ class LinearForm(ReadOnly):
         return replace(self, terms=terms)
 
     def of_presence(self) -> LinearForm:
-        """The same form where a term counts once per row."""
+        """The same form, with every count above 0 taken as 1."""
         return replace(self, features=self.features.with_presence(0.0))
 
     def _index(self, label: Any) -> int:
-        # One by one: for NumPy, strings that differ only in trailing NULs are equal.
+        # Compared by Python: NumPy ignores trailing NULs of strings.
         matches = [k for k, name in enumerate(self.classes.tolist()) if name == label]
         if len(matches) != 1:
             raise ParameterError.unknown_choice(
@@ -234,7 +236,7 @@ class LinearForm(ReadOnly):
         return matches[0]
 
     def used(self, X: Any) -> Any:
-        """The values that the weights multiply: rows after the feature map, without stored zeros.
+        """The values that weights multiply: rows after the feature map, without explicit zeros.
 
         Returns
         -------
@@ -249,7 +251,7 @@ class LinearForm(ReadOnly):
             return self.features.rows(X)
         import scipy.sparse as sp
 
-        # Sparse even when X is dense: 0 * -inf must stay 0, as l = 0 has weights of -inf.
+        # Sparse even if X is dense: l = 0 gives weights of -inf, and 0 * -inf would be NaN.
         rows = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
         self._check_width(rows)
         return self.features.sparse(rows)
@@ -260,18 +262,18 @@ class LinearForm(ReadOnly):
                                  f"{len(self.weights)}")
 
 
-# Linear forms that need more than weights and intercepts, each for one model.
+# Linear forms of single models, which need more than weights and intercepts.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RequiredTermsForm(LinearForm):
-    """The form of Bernoulli with ``l = 0``: a class is impossible without a term that all of its
-    documents held. No finite weight has this effect, so this form can't be exported.
+    """The Bernoulli model without smoothing (``l = 0``): a class requires the terms that all of its
+    training documents have. No finite weight has this effect, so this form can't be exported.
 
     Attributes
     ----------
     required : sparse bool (n_terms, n_classes)
-        Those terms.
+        Which terms each class requires.
     """
 
     required: sp.csc_array = field(kw_only=True)
@@ -297,7 +299,7 @@ class RequiredTermsForm(LinearForm):
         return scores
 
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
-        """Raise ParameterError: a required term has no weight."""
+        """Raise ParameterError: no weight says that a term is required."""
         for label in (a, b):
             self._index(label)
         raise ParameterError("with l = 0 a term that is in every document of a class has no "
@@ -306,20 +308,20 @@ class RequiredTermsForm(LinearForm):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianForm(LinearForm):
-    """The discriminants of Gaussians with one covariance, as textbooks write them.
+    """Linear discriminant analysis: Gaussians with a shared covariance, as textbooks write it.
 
     Attributes
     ----------
     relative : LinearForm
-        The same without the part that all classes of a row share. Its weights are smaller, so
-        differences between classes are taken from it: they keep more digits.
+        The same scores less a term that is the same for all classes of a row. Its weights are
+        smaller, so differences between classes lose fewer digits to cancellation.
     """
 
     relative: LinearForm = field(kw_only=True)
 
     @property
     def discriminant(self) -> LinearForm:
-        """The form that differences between classes are taken from."""
+        """The form to use for differences of scores between classes."""
         return self.relative
 
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
@@ -327,7 +329,7 @@ class GaussianForm(LinearForm):
         return self.relative.pairwise(a, b)
 
     def named(self, terms: tuple[str, ...]) -> LinearForm:
-        """The same form with its terms."""
+        """The same form with names for its terms."""
         return replace(self, terms=terms, relative=self.relative.named(terms))
 
 
@@ -342,8 +344,7 @@ class QuadraticForm(ReadOnly):
     classes : (n_classes,)
     mean : float64 (n_classes, n_features)
     whiten : tuple of float64 (n_features, rank), or float64 (n_classes, n_features)
-        Per class, the factor that makes its rows standard normal; one number per feature if
-        features are independent.
+        The whitening matrix of each class; its diagonal if features are independent.
     log_det : float64 (n_classes,)
         ``log |Σ|``, base e.
     log_prior : float64 (n_classes,)
@@ -363,7 +364,7 @@ class QuadraticForm(ReadOnly):
         return f"QuadraticForm({quantity(features, 'feature')}, {quantity(classes, 'class')})"
 
     def scores(self, X: Any) -> Floats:
-        """Log joint density of each row and class, base e: float64 (n_rows, n_classes)."""
+        """log p(row, class), base e: float64 (n_rows, n_classes)."""
         import scipy.linalg.blas
 
         scores = np.empty((X.shape[0], len(self.classes)))
@@ -373,7 +374,7 @@ class QuadraticForm(ReadOnly):
                 if whiten.ndim == 1:
                     z *= whiten
                 elif self.triangular[k]:
-                    # Transposed views are in the order that BLAS wants: nothing is copied.
+                    # BLAS expects column-major order; transposed views avoid a copy.
                     z = scipy.linalg.blas.dtrmm(
                         1.0, whiten.T, z.T, lower=1, overwrite_b=1).T
                 else:
@@ -391,11 +392,11 @@ class QuadraticForm(ReadOnly):
 
 
 def check_numbers(form: LinearForm | QuadraticForm) -> None:
-    """Raise ParameterError for a form with NaN, which would rank classes at random."""
+    """Raise ParameterError for a form with NaN, which can't rank classes."""
     arrays = [array for value in vars(form).values()
               for array in (value if isinstance(value, tuple) else (value,))
               if isinstance(array, np.ndarray) and array.dtype.kind == "f"]
-    # The minimum of numbers with NaN is NaN, and takes no memory.
+    # `min` propagates NaN, and allocates no mask.
     if any(array.size and np.isnan(array.min()) for array in arrays):
         raise ParameterError("the model's weights, or its intercepts, are not numbers (NaN) with "
                              "these parameters and rows")
@@ -423,10 +424,10 @@ def log_sigmoid(scores: Floats) -> Floats:
 
 
 def log_posterior(scores: Floats) -> Floats:
-    """Scores less their log-sum-exp, row by row; NaN where every score of a row is -inf."""
+    """Scores minus the log-sum-exp of their row; NaN in rows whose scores are all -inf."""
     top = scores.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        # A score of +inf (complement, l = 0) leaves nothing to the finite ones.
+        # Complement naive Bayes with l = 0 can score +inf; such classes share all probability.
         shifted = np.where(np.isposinf(top), np.where(np.isposinf(scores), 0.0, -np.inf),
                            scores - top)
     result: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -434,10 +435,10 @@ def log_posterior(scores: Floats) -> Floats:
 
 
 def margins(scores: Floats) -> Floats:
-    """The values of a decision function: (n_rows,) for two classes, else all scores."""
+    """Values for ``decision_function``: (n_rows,) for two classes, else all scores."""
     if scores.shape[1] != 2:
         return scores
     first, second = scores[:, 0], scores[:, 1]
-    # Two infinite scores that are equal are a tie.
+    # Equal infinite scores are a tie; their difference would be NaN.
     with np.errstate(invalid="ignore"):
         return np.where(first == second, 0.0, second - first)

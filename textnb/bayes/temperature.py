@@ -1,11 +1,11 @@
-"""Searches for the temperature, and the shift of sigmoids, that turn scores into probabilities.
+"""Fits the temperature, and for sigmoids also a shift, that turn scores into probabilities.
 
 References
 ----------
 .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
    ICML, section 4.2: temperature scaling.
 .. [2] B. Zadrozny, C. Elkan (2002). Transforming classifier scores into accurate multiclass
-   probability estimates. KDD, section 5: one against the rest, normalised.
+   probability estimates. KDD, section 5: one-vs-rest, normalised.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# The largest 1 / T of the search, and the largest shift.
+# Bounds of the search: of 1 / T (and of T), and of the absolute value of the shift.
 _MAX_FACTOR = 1e6
 _LARGEST_SHIFT = 100.0
-# Newton's method ends at a gradient of this length for each row, or after this number of steps.
-_FLAT = 1e-9
+# Newton's method ends when no entry of the mean gradient is larger, or after this number of steps.
+_GRADIENT_TOLERANCE = 1e-9
 _MAX_STEPS = 100
-# The largest number of times that a step is halved.
-_MAX_HALVES = 40
-# Scores that are read at a time: they stay in the processor's cache.
+# The line search halves a step at most this number of times.
+_MAX_HALVINGS = 40
+# Scores that are processed at a time, few enough for the processor's cache.
 _BLOCK = 1 << 15
 
 
@@ -33,10 +33,10 @@ def best_temperature(
     scores: Floats, codes: NDArray[np.int64], weight: Floats | None = None, *,
     halvings: int = 60,
 ) -> float:
-    """The T that makes the labels most likely under ``softmax(scores / T)`` [1]_.
+    """The T of maximum likelihood for ``softmax(scores / T)`` [1]_.
 
-    One more label is assumed, which is any class with equal probability: without it, labels that
-    are all right would give T = 0.
+    Label smoothing towards the uniform distribution has the weight of about one row in total.
+    Without it, T would go to 0 if all rows are classified correctly.
 
     Parameters
     ----------
@@ -45,8 +45,9 @@ def best_temperature(
     codes : int64 (n_rows,)
         The class of each row.
     weight : float64 (n_rows,), optional
+        Of each row; without it, 1.
     halvings : int
-        The number of times that the range of T is halved; 8 are enough for one digit.
+        Steps of bisection; 8 give about one digit of T.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def best_temperature(
         expected = (powers * scores).sum(axis=1) / powers.sum(axis=1)
         return float((weight * (expected - target)).sum())
 
-    # The loss is convex in 1 / T: its slope rises.
+    # The loss is convex in 1 / T, so bisection finds the zero of its derivative.
     low, high = np.log(1.0 / _MAX_FACTOR), np.log(_MAX_FACTOR)
     for _ in range(halvings):
         middle = 0.5 * (low + high)
@@ -81,15 +82,15 @@ def best_temperature(
 def best_sigmoids(
     scores: Floats, codes: NDArray[np.int64], weight: Floats
 ) -> tuple[float, float]:
-    """T and shift under which labels are most likely by normalised ``σ(score / T + shift)`` [2]_.
+    """T and shift of maximum likelihood, for probabilities ∝ ``σ(score / T + shift)`` [2]_.
 
-    One label more than there are is taken to be any class with equal chances, as in
-    `best_temperature`. Newton's method, by expected second derivatives where the loss bends down.
+    Labels are smoothed as in `best_temperature`. Newton's method uses the Fisher information where
+    the Hessian is not positive definite, because the loss is not convex.
 
     Parameters
     ----------
     scores : float64 (n_rows, n_classes)
-        Finite: margins of each class against the rest.
+        Finite: one-vs-rest margins of each class.
     codes : int64 (n_rows,)
     weight : float64 (n_rows,)
     """
@@ -101,19 +102,19 @@ def best_sigmoids(
     point = np.array([-np.log(start), 0.0])
     here = _Loss.at(point, scores, codes, weight)
     for _ in range(_MAX_STEPS):
-        if np.abs(here.gradient).max() <= _FLAT * total:
+        if np.abs(here.gradient).max() <= _GRADIENT_TOLERANCE * total:
             break
         step = -np.linalg.solve(here.curvature, here.gradient)
-        # Far away the loss is nearly flat, and a long step would not come back.
+        # Where the loss is nearly flat, a full step could go too far to return.
         step /= max(1.0, float(np.abs(step).max()))
-        for _ in range(_MAX_HALVES):
+        for _ in range(_MAX_HALVINGS):
             ahead = np.clip(point + step, -bounds, bounds)
             there = _Loss.at(ahead, scores, codes, weight)
             if there.value < here.value:
                 break
             step *= 0.5
         else:
-            # No point along the step is better, to rounding.
+            # Within rounding, no point along the step is better.
             break
         point, here = ahead, there
     return float(np.exp(-point[0])), float(point[1])
@@ -121,18 +122,18 @@ def best_sigmoids(
 
 @dataclass(frozen=True)
 class _Loss:
-    """Minus the log-likelihood of the labels at a point: the logarithm of 1 / T, and the shift.
+    """The negative log-likelihood of the labels at a point, (log(1 / T), shift).
 
     Attributes
     ----------
     value : float
     gradient : float64 (2,)
     expected : float64 (2, 2)
-        Expected second derivatives, if the chances of the labels were those of the point.
+        The Fisher information: the expected Hessian if labels have the probabilities of the point.
     exact : float64 (2, 2)
-        Second derivatives.
+        The Hessian.
     weight : float
-        Of all rows.
+        Total weight of all rows.
     """
 
     value: float
@@ -143,7 +144,7 @@ class _Loss:
 
     @property
     def curvature(self) -> Floats:
-        """Second derivatives, if they are positive definite; else the expected ones."""
+        """The Hessian if it is positive definite, else the Fisher information."""
         exact = self.exact
         is_convex = exact[0, 0] > 0 and np.linalg.det(exact) > 1e-6 * exact[0, 0] * abs(exact[1, 1])
         ridge: Floats = 1e-9 * self.weight * np.eye(2)
@@ -164,32 +165,33 @@ class _Loss:
     def _with_rows(
         self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats, share: float
     ) -> _Loss:
-        along = np.exp(point[0]) * scores
-        # log σ(z) and log(1 - σ(z)), without overflow.
-        inner = along + point[1]
-        logs = -np.logaddexp(0.0, -inner)
-        rest = np.exp(logs - inner)
+        scaled = np.exp(point[0]) * scores
+        # log σ(z) and 1 - σ(z), without overflow.
+        z = scaled + point[1]
+        logs = -np.logaddexp(0.0, -z)
+        complement = np.exp(logs - z)
         largest = logs.max(axis=1, keepdims=True)
         logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
         target = np.full(scores.shape, share / scores.shape[1])
         target[np.arange(len(codes)), codes] += 1.0 - share
         value = -float(weight @ np.einsum("ij,ij->i", target, logs))
-        chances = np.exp(logs)
-        miss = weight[:, None] * (chances - target) * rest
-        gradient = np.array([np.einsum("ij,ij->", miss, along), miss.sum()])
-        chances *= rest
-        means = np.stack([np.einsum("ij,ij->i", chances, along), chances.sum(axis=1)])
-        chances *= weight[:, None] * rest
-        miss *= 1.0 - rest
-        expected = _products(chances, along) - (means * weight) @ means.T
-        exact = expected - _products(miss, along)
+        # Derivatives by z first; those of z by the point are (scaled, 1).
+        factor = np.exp(logs)
+        residual = weight[:, None] * (factor - target) * complement
+        gradient = np.array([np.einsum("ij,ij->", residual, scaled), residual.sum()])
+        factor *= complement
+        means = np.stack([np.einsum("ij,ij->i", factor, scaled), factor.sum(axis=1)])
+        factor *= weight[:, None] * complement
+        residual *= 1.0 - complement
+        expected = _outer_sums(factor, scaled) - (means * weight) @ means.T
+        exact = expected - _outer_sums(residual, scaled)
         exact[0, 0] += gradient[0]
         return _Loss(self.value + value, self.gradient + gradient, self.expected + expected,
                      self.exact + exact, self.weight)
 
 
-def _products(weight: Floats, along: Floats) -> Floats:
-    """Sums of weight times the products of (along, 1) with itself: float64 (2, 2)."""
-    first = weight * along
+def _outer_sums(weight: Floats, scaled: Floats) -> Floats:
+    """The weighted sum of the outer products of (scaled, 1) with itself: float64 (2, 2)."""
+    first = weight * scaled
     cross = first.sum()
-    return np.array([[np.einsum("ij,ij->", first, along), cross], [cross, weight.sum()]])
+    return np.array([[np.einsum("ij,ij->", first, scaled), cross], [cross, weight.sum()]])

@@ -1,9 +1,9 @@
 """The entry point of the ``textnb`` command.
 
-Exit codes 0, 1 and 2 of `textnb filter` are verdicts, so each failure that Python sees ends it with
-3, those of imports too: this module imports nothing else before it can catch them. A filter starts
-once per message. It gets a command with only its own verb, because reading the options of all verbs
-takes longer than judging.
+`textnb filter` returns its verdict as exit code 0, 1 or 2, so every exception must end it with 3,
+even one of an import. So this module imports only the standard library at its top. A filter starts
+once per message, so it has its own short path: loading the options of all commands takes longer
+than classifying a message.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import sys
 
-# Objects that are made, less those that are freed, before Python looks for cycles among them. Its
-# default of 700 goes through the libraries' own objects a hundred times while they are imported.
-_OBJECTS = 200_000
+# Threshold of the garbage collector. With Python's default of 700, it runs a hundred times while
+# libraries are imported.
+_GC_THRESHOLD = 200_000
 
-# Not typing's TYPE_CHECKING, which would be an import before `main`.
+# Type checkers know this name; importing typing's would take time, and could fail before `main`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from textnb.cli.stream import Stream
@@ -35,7 +35,7 @@ def main() -> None:
 
         app(prog_name="textnb")
     except KeyboardInterrupt:
-        # Before `begin`, or within the parser of options.
+        # Raised before `begin` handles the signal, or while options are parsed.
         from textnb.runtime.stderr import tell
 
         tell("interrupted; no output was written or replaced")
@@ -56,27 +56,27 @@ def main() -> None:
 def _collect_seldom() -> None:
     import gc
 
-    gc.set_threshold(_OBJECTS, 10, 10)
+    gc.set_threshold(_GC_THRESHOLD, 10, 10)
 
 
 def _end(error: SystemExit) -> None:
     """End the process with its code, after flushing its output.
 
-    Python would first tear down its modules one by one, which takes as long as many commands.
+    Python's own shutdown of all modules can take longer than the command.
     """
     import atexit
 
     code = 0 if error.code is None else error.code
     if not isinstance(code, int):
         raise error
-    # They may write too, so streams are flushed after them.
+    # Exit functions may write too, so streams are flushed after them.
     atexit._run_exitfuncs()
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
     except (OSError, ValueError):
-        # Python says what it can't write, and changes the code.
+        # Python's own exit reports the failed write, and sets the exit code.
         raise error from None
     os._exit(code)
 
@@ -84,44 +84,44 @@ def _end(error: SystemExit) -> None:
 def passes_through(arguments: list[str]) -> bool:
     """Whether the arguments have --passthrough, even if other arguments are wrong.
 
-    Short options may be combined. No other long option of a filter begins with ``--p``, so a word
-    that is shortened, misspelt or has a value still asks for the message.
+    Short options may be combined. No other long option of a filter begins with ``--p``, so an
+    abbreviation, a misspelling or ``--passthrough=value`` counts too: no message may be lost.
     """
     return any(word.startswith("--p") or (word[:1] == "-" != word[1:2] and "p" in word)
                for word in arguments)
 
 
 def _filter(arguments: list[str]) -> None:
-    """End with a verdict, or with 3 after every failure, even of the first import."""
-    # At a terminal there is no message to lose.
+    """Exit with a verdict, or with 3 after any failure, even of the first import."""
+    # Standard input from a terminal is no message that could be lost.
     passing = passes_through(arguments) and not os.isatty(0)
-    code, words = 3, ""
+    code, failure = 3, ""
     stream: Stream | None = None
     try:
         from textnb.cli.stream import Stream
 
         stream = Stream(passing)
         if passing:
-            # Only the message may get to standard output.
+            # Only the message may be written to standard output.
             sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         code = _verdict(arguments, stream)
     except BaseException as error:
-        words = _describe(error)
+        failure = _describe(error)
     finally:
         try:
             if stream is not None:
-                stream.end(code, words)
+                stream.end(code, failure)
             while passing and (block := os.read(0, 1 << 16)):
                 os.write(1, block)
-            os.write(2, f"{words}\n".encode("utf-8", "backslashreplace"))
+            os.write(2, f"{failure}\n".encode("utf-8", "backslashreplace"))
         finally:
             os._exit(code)
 
 
 def _verdict(arguments: list[str], stream: Stream) -> int:
-    """The exit code; if it is that of failures, the command has said why."""
+    """Run the filter and return its exit code; for 3, the error is already reported."""
     _collect_seldom()
-    # No file may get the number of a standard stream that is closed.
+    # If a standard stream is closed, the next file to be opened would get its number.
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -134,7 +134,7 @@ def _verdict(arguments: list[str], stream: Stream) -> int:
         from textnb.cli.filter import run
 
         code = run(arguments, stream)
-    # Help and filing a Maildir give no verdict; their exit code is 0.
+    # 0 means spam only after an answer. Help and a filed Maildir end with 0 without one.
     return code if stream.answered or (code == 0 and not stream.passing) else 3
 
 

@@ -1,7 +1,7 @@
-"""Scores of labelled documents by models that have not learned them.
+"""Scores of labelled documents by models that were trained without them.
 
-Calibration, thresholds and the report start from these scores. They come from a separate file, from
-folds, or from leave-one-out.
+Calibration, thresholds and the report use these scores. They come from held-out rows, from
+cross-validation or from leave-one-out.
 """
 
 from __future__ import annotations
@@ -30,56 +30,54 @@ from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
 from textnb.scoring.columns import lists_of, where_possible
 
-# The most scores in memory at a time when the order of labels is measured.
+# Scores that are ranked at a time, to bound memory.
 _CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Scores of documents that the model which scored them had not learned.
+    """Scores of documents by models that were trained without them.
+
+    Below, lists mean multilabel data: a list of labels per document.
 
     Attributes
     ----------
     classes : (n_classes,)
     scores : float64 (n_documents, n_classes)
-        Joint log-probabilities, base e, or margins, as `LinearForm.scores` gives them; divided by
-        temperatures if there is a ``calibration``. Of lists, each label's log-odds or margin, never
-        calibrated. -inf for a label that the model
-        which scored the document has not learned.
+        As of `LinearForm.scores`: joint log-probabilities (base e) or margins; after `calibrated`,
+        divided by temperatures. For lists, log-odds or margins, which stay uncalibrated. -inf for a
+        label that was not in the training set of the document's model.
     actual : int64 (n_documents,), or bool (n_documents, n_labels)
-        Index of each document's label among the classes, -1 for a label that is not among them; of
-        lists of labels, which documents have which.
+        Index of each document's class, -1 if it is not among the classes; for lists, whether each
+        document has each label.
     lengths : float64 (n_documents,)
-        Sum of the counts that were scored.
+        The sum of each document's counts.
     method : str
         "leave-one-out", "5 folds" and so on. For rows that a user passed as held out, the verdict
         of ``novelty``: "held-out rows", "rows that the model has probably learned", or "rows given
         as held out (can't be verified)".
     folds : int64 (n_documents,) or None
-        Which model scored each document, if there were several.
+        The fold of each document, if each fold was scored by its own model.
     calibration : Calibration or None
         The calibration that `calibrated` has applied to the scores.
     without_class : bool (n_documents,) or None
-        Documents whose own class the model that scored them had not learned: they were the only
-        document of the class, or all of the class was in one fold. None if there is no such
-        document. They count as errors, and are left out of all measures of probabilities.
+        Documents whose class was missing from the training set of their model: the only document of
+        a class, or a class that is in one fold. None if there is no such document. They count as
+        errors, and are left out of all measures of probabilities.
     novelty : Novelty or None
-        For rows that a user passed as held out: whether the model has learned them, judged by
-        their terms.
+        For rows that a user passed as held out: whether their terms suggest that the model was
+        trained on them.
     posterior : float64 (n_documents, n_classes) or None
-        Scores whose softmax is the probability of each class, where the models that scored the
-        documents have chosen a calibration themselves when they learned, as `NBLinear` does: each
-        is calibrated by its own model. None if no model has one, or if ``calibration`` is set.
+        Scores that give the probabilities, if these differ from ``scores``: calibrated by each
+        fold's own model, as `NBLinear` does in training, or, for lists, by `calibrated`.
     link : {"softmax", "sigmoid"}
-        "sigmoid" of documents that have any number of labels; methods that need classes that
-        exclude each other then raise a ParameterError.
+        "sigmoid" for lists of labels; methods for single labels then raise a ParameterError.
     unknown : Series (n_documents,) or None
-        The labels of documents that are not among the classes: null for a known label; for lists,
-        the unknown labels of each. They count as errors. None if there is no such label, or they
-        are not known.
+        Labels that are not among the classes: null for a document without one; for lists, a list
+        per document. They count as errors. None if there are none, or their names were not kept.
     answers : bool (n_documents, n_labels) or None
-        Of lists of labels, which labels the models that scored the documents predict, by the
-        thresholds that they have; None for those whose scores are above 0.
+        For lists, the predictions by the models' own thresholds; without it, the labels that score
+        above 0.
 
     Examples
     --------
@@ -89,7 +87,7 @@ class HeldOut:
     >>> held.actual.tolist(), held.lengths.tolist(), held.predicted.tolist()
     ([0, 0], [1.0, 2.0], [0, 1])
 
-    Of lists of labels:
+    With lists of labels:
 
     >>> news = pl.DataFrame({"text": ["corn", "bank", "corn bank"] * 5,
     ...                      "label": [["grain"], ["money"], ["grain", "money"]] * 5})
@@ -126,7 +124,7 @@ class HeldOut:
             return notebook.box(repr(self))
         names = self.classes.tolist()
         k = len(names)
-        # Unknown labels, and rows that are impossible under every class, come last.
+        # Index -1, for unknown labels and impossible rows, is the last row or column.
         counts = np.zeros((k + 1, k + 1), dtype=np.int64)
         np.add.at(counts, (self.actual, self.predicted), 1)
         unknown = ["(unknown label)"] if counts[k].any() else []
@@ -140,9 +138,9 @@ class HeldOut:
 
     @property
     def predicted(self) -> NDArray[Any]:
-        """Index of the most probable class, -1 for a row that is impossible under every class.
+        """Index of the most probable class, -1 for a row that every class scores -inf.
 
-        Of lists of labels, which labels are predicted: see `chosen`.
+        For lists of labels, see `chosen`.
         """
         if self.link == "sigmoid":
             return self.chosen()
@@ -152,12 +150,12 @@ class HeldOut:
         return answer
 
     def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
-        """For lists of labels, which labels are predicted: bool (n_documents, n_labels).
+        """Predicted labels, for lists of labels: bool (n_documents, n_labels).
 
         Parameters
         ----------
         decision : Decision, optional
-            Thresholds; without it, the ``answers`` of the models that scored the documents.
+            Thresholds; without it, ``answers``, or else labels with scores above 0.
 
         Raises
         ------
@@ -176,7 +174,7 @@ class HeldOut:
 
     @property
     def labels(self) -> pl.Series:
-        """The labels of the documents by their names, also those that are not among the classes."""
+        """The true labels of the documents by name, including unknown ones."""
         classes = pl.Series(self.classes.tolist())
         if self.link == "sigmoid":
             rows, places = np.nonzero(self.actual)
@@ -187,20 +185,19 @@ class HeldOut:
 
     @property
     def n_unknown(self) -> int:
-        """The number of labels of documents that are not among the classes."""
+        """The number of true labels that are not among the classes."""
         if self.link == "softmax":
             return int((self.actual == UNKNOWN).sum())
         return 0 if self.unknown is None else int(self.unknown.list.len().sum())
 
     @property
     def accuracy(self) -> float:
-        """Share of the documents whose most probable class is their label, or all of whose labels
-        and no others are predicted."""
+        """Share of documents with a correct prediction; for lists, subset accuracy."""
         return float(self.right.mean())
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Whether the answer is the label, or all labels and no others: (n_documents,)."""
+        """Whether each prediction is correct; for lists, all labels: (n_documents,)."""
         right = np.asarray(self.predicted == self.actual)
         if self.link == "softmax":
             return np.asarray(right & (self.actual != UNKNOWN))
@@ -208,44 +205,42 @@ class HeldOut:
         return np.asarray(right.all(axis=1) & complete)
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
-        """The same documents with scores / T; unchanged if ``calibration`` is None.
+        """The same documents with calibrated scores; unchanged if ``calibration`` is None.
 
-        Of lists of labels, ``scores`` stay, as thresholds are on them, and `probability_scores`
-        change.
+        For lists of labels only `probability_scores` change, as thresholds apply to ``scores``.
 
         Raises
         ------
         ParameterError
-            If they are calibrated already.
+            If the scores are calibrated already.
         """
         if calibration is None:
             return self
         if self.calibration is not None:
-            raise ParameterError("these scores are calibrated already, and would be divided "
-                                 "twice: leave calibration= out, or pass the scores before "
-                                 "calibration")
+            raise ParameterError("these scores are calibrated already, and would be "
+                                 "calibrated twice: leave calibration= out, or pass uncalibrated "
+                                 "scores")
         calibration.check_classes(len(self.classes), self.link == "sigmoid")
         scores = calibration.apply(self.scores, self.lengths)
         if self.link == "sigmoid":
-            # Thresholds of labels are on scores that are not calibrated.
             return replace(self, posterior=scores, calibration=calibration)
         return replace(self, scores=scores, calibration=calibration, posterior=None)
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether `probability_scores` are calibrated, by one model or fold by fold."""
+        """Whether `probability_scores` are calibrated, together or fold by fold."""
         return self.calibration is not None or self.posterior is not None
 
     @property
     def probability_scores(self) -> Floats:
-        """Scores whose softmax (of lists, sigmoid) is the probability: (n_documents, n_classes)."""
+        """Scores whose softmax (lists: sigmoid) is the probability: (n_documents, n_classes)."""
         return self.scores if self.posterior is None else self.posterior
 
     @property
     def odds(self) -> Floats:
         """Log-odds (base e) of each class against the others: (n_documents, n_classes).
 
-        -inf in rows that are impossible under every class.
+        -inf in rows that every class scores -inf.
         """
         check_held_out(self)
         odds = log_odds(self.scores)
@@ -254,7 +249,7 @@ class HeldOut:
 
     @property
     def fair_odds(self) -> Floats:
-        """As `odds`, but rows that are impossible under every class favour none."""
+        """As `odds`, but rows that every class scores -inf have equal odds for all classes."""
         check_held_out(self)
         impossible = np.isneginf(self.scores).all(axis=1, keepdims=True)
         odds = log_odds(np.where(impossible, 0.0, self.scores))
@@ -268,7 +263,7 @@ class HeldOut:
         return self.odds[:, labels.index(label)]
 
     def log_probability(self) -> Floats:
-        """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
+        """log P(true label | document), base e: (n_documents,); -inf for an unknown label."""
         check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
@@ -279,7 +274,7 @@ class HeldOut:
     def judged(self) -> NDArray[np.bool_]:
         """Mask of the documents that measures of probabilities include: (n_documents,).
 
-        The model that scored them has learned their labels.
+        Their class was in the training set of the model that scored them.
         """
         check_held_out(self)
         known: NDArray[np.bool_] = self.actual != UNKNOWN
@@ -292,10 +287,10 @@ class HeldOut:
 
     @property
     def log_loss(self) -> float:
-        """Mean of -log P(own label | document), base e, over the documents that are `judged`.
+        """Mean of -log P(true label | document), base e, over the documents that are `judged`.
 
-        Infinite if the label of one of them has probability 0; NaN if there is none. Of lists of
-        labels, the mean of -log P(label, or not | document) of all pairs with finite scores.
+        Infinite if a true label has probability 0; NaN without documents. For lists of labels, the
+        mean binary log loss over all pairs of document and label with finite scores.
         """
         if self.link == "sigmoid":
             finite = np.isfinite(self.scores)
@@ -306,7 +301,7 @@ class HeldOut:
         return (0.0 - math.fsum(own)) / len(own) if len(own) else math.nan
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
-        """Select some of the documents, by a mask or by indices."""
+        """Select documents by a mask or by indices."""
         parts = {name: getattr(self, name)[rows] for name in (
             "scores", "actual", "lengths", "folds", "without_class", "posterior", "answers")
             if getattr(self, name) is not None}
@@ -316,7 +311,7 @@ class HeldOut:
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
-        """The documents of all parts, one after the other."""
+        """Concatenate the documents of all parts."""
         first = parts[0]
         whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
                  for name in ("scores", "actual", "lengths", "answers")
@@ -329,23 +324,23 @@ class HeldOut:
             [part.unknown for part in parts if part.unknown is not None]))
 
     def evaluate(self, decision: Decision | None = None) -> Any:
-        """Measure accuracy, precision, recall and confusions, as `textnb.evaluate` does for rows.
+        """Measure accuracy, precision, recall and confusion, as `textnb.evaluate` does for rows.
 
         Parameters
         ----------
         decision : Decision, optional
-            Its answers are measured too. Of lists of labels, the thresholds by which they are
-            predicted; without it, they are predicted by the models that scored the documents.
+            Its answers are measured too. For lists of labels, they are the predictions: see
+            `chosen`.
 
         Returns
         -------
-        Evaluation, or LabelEvaluation of lists of labels
+        Evaluation, or LabelEvaluation for lists of labels
 
         Raises
         ------
         DataError
-            If there is no document, the model knows none of the labels, or a label that it does not
-            know has no name: only `held_out` reads them.
+            If there is no document, the model knows none of the labels, or the names of unknown
+            labels were not kept: only `held_out` keeps them.
 
         Examples
         --------
@@ -365,16 +360,16 @@ class HeldOut:
                 of_mask(self.chosen(decision)))
         if labels.null_count():
             raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
-                            "that is none of the model's classes; evaluate(model, frame) counts "
+                            "that is not among the model's classes; evaluate(model, frame) counts "
                             "them and names their labels")
         return replace(evaluation(self.pairs(decision), classes, decision),
                        **probability_measures([self]))
 
     def pairs(self, decision: Decision | None = None) -> pl.DataFrame:
-        """The numbers ``n`` of documents by their label and answers, where each has one label.
+        """The number ``n`` of documents for each combination of true label and answers.
 
-        ``actual``, ``predicted`` (null if every class is impossible), and ``decision`` (null
-        for "unsure") if there is one.
+        Columns ``actual``, ``predicted`` (null if every class scores -inf) and, with a decision,
+        ``decision`` (null for "unsure"). Not for lists of labels.
         """
         classes, codes = pl.Series(self.classes.tolist()), {"predicted": self.predicted}
         if decision is not None:
@@ -385,14 +380,13 @@ class HeldOut:
         return pairs.group_by(pairs.columns).len("n")
 
     def predictions(self) -> pl.DataFrame:
-        """The answer for each document by a model that had not learned it, in order.
+        """The prediction for each document by a model that was trained without it, in order.
 
         Returns
         -------
         DataFrame
-            ``predicted`` (null for a row that is impossible under every class; of lists of labels,
-            a list), of single labels ``probability``, P(predicted | document), and ``fold``, if
-            documents were scored in folds.
+            ``predicted`` (null if every class scores -inf; for lists of labels, a list), for single
+            labels ``probability``, P(predicted | document), and ``fold``, if there are folds.
 
         Examples
         --------
@@ -418,12 +412,12 @@ class HeldOut:
         return pl.DataFrame(columns)
 
     def accuracy_by_fold(self) -> pl.DataFrame:
-        """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
+        """Measure the accuracy per fold: columns ``fold``, ``documents`` and ``accuracy``.
 
         Raises
         ------
         ParameterError
-            If the scores come from one model.
+            If the scores are not from cross-validation.
 
         Examples
         --------
@@ -434,14 +428,14 @@ class HeldOut:
         """
         if self.folds is None:
             raise ParameterError(
-                f"these scores are of one model ({self.method}): there are no folds")
+                f"these scores are not from cross-validation ({self.method}): there are no folds")
         return pl.DataFrame({"fold": self.folds, "right": self.right}).group_by("fold").agg(
             documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
     def roc(self, positive: Any) -> Roc:
-        """Compute the ROC of one class by its log-odds, or of one label by its scores.
+        """Compute the ROC curve of a class by its log-odds, or of a label by its scores.
 
-        Rows that are impossible under every class favour none.
+        For rows that every class scores -inf, all classes have equal odds.
 
         Raises
         ------
@@ -460,7 +454,7 @@ class HeldOut:
         """1-ROCA%, the area above the ROC curve in percent: (1 - AUC) · 100, lower is better.
 
         The measure of the TREC spam track: G. V. Cormack, T. R. Lynam (2005), TREC 2005 spam track
-        overview. Rows that are impossible under every class are the last to be called positive.
+        overview. Rows that every class scores -inf rank last.
 
         Raises
         ------
@@ -479,7 +473,7 @@ class HeldOut:
     def operating_points(self, positive: Any, *, confidence: float = 0.95) -> pl.DataFrame:
         """The errors and rates of every threshold on the log-odds of one class.
 
-        Take those of ``held.calibrated(model.calibration_)`` for a calibrated model.
+        For a calibrated model, use ``held.calibrated(model.calibration_)``.
 
         Parameters
         ----------
@@ -489,11 +483,11 @@ class HeldOut:
         Returns
         -------
         DataFrame
-            One row per log-odds that occur, the highest first: ``threshold`` (a document is called
-            positive where its log-odds, base e, are at least this), ``false_positives``,
+            One row per distinct log-odds, descending: ``threshold`` (documents with at least these
+            log-odds, base e, are classified as positive), ``false_positives``,
             ``true_positives``, ``false_positive_rate``, ``true_positive_rate`` and
-            ``false_positive_rate_bound``, the upper bound of Clopper and Pearson. The bound holds
-            for a threshold that was fixed beforehand; `choose_threshold` chooses one with a
+            ``false_positive_rate_bound``, the Clopper-Pearson upper bound. It is valid for a
+            threshold that was fixed beforehand; `choose_threshold` chooses one with a
             guarantee.
 
         Raises
@@ -522,9 +516,9 @@ class HeldOut:
                                           for n in wrong]})
 
     def against_rest(self, positive: Any) -> tuple[NDArray[np.bool_], Floats]:
-        """Which documents belong to a class, and the log-odds of the class: (n_documents,).
+        """Whether documents belong to a class, and the log-odds of the class: (n_documents,).
 
-        Of lists of labels, which have a label, and its scores.
+        For lists of labels, whether they have a label, and its scores.
 
         Raises
         ------
@@ -540,19 +534,19 @@ class HeldOut:
         k = classes.index(positive)
         has = self.actual[:, k] if lists else self.actual == k
         if has.all() or not has.any():
-            raise DataError(f"documents of {positive!r} and others are needed; all are "
-                            f"{'of it' if has.any() else 'others'}")
+            raise DataError(f"documents with and without {positive!r} are needed; "
+                            f"{'all have' if has.any() else 'none has'} it")
         return has, self.scores[:, k] if lists else self.odds[:, k]
 
 
 def check_held_out(held: Any, of_lists: bool | None = False) -> None:
-    """Raises ParameterError unless it is a `HeldOut`: a common mistake is to pass rows.
+    """Raises ParameterError for anything but a `HeldOut`: a common mistake is to pass rows.
 
     Parameters
     ----------
     held : object
     of_lists : bool, optional
-        Whether its documents must have lists of labels; None for either.
+        Whether its documents must have lists of labels (else single labels); None for either.
     """
     if not isinstance(held, HeldOut):
         raise ParameterError(
@@ -566,7 +560,7 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
 
 
 def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
-    """``log_loss`` and ``roc_auc`` of `Evaluation`, of documents that come in parts."""
+    """``log_loss`` and ``roc_auc`` of `Evaluation`, over all documents of all parts."""
     logs, odds, positive = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.bool_)]
     n_classes = 0
     for part in parts:

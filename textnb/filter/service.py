@@ -1,4 +1,4 @@
-"""What the processes of a server share: settings, counters, and a log."""
+"""What the processes of the mail filter server share: settings, counters and a log."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import Any
 from textnb.runtime.stderr import tell
 from textnb.runtime.values import Value
 
+# "told" counts TELL requests; "refused" counts errors of clients, "failed" those of the server.
 COUNTED = ("connections", "spam", "ham", "unsure", "told", "refused", "failed")
 _SLOT = struct.Struct(f"<d{len(COUNTED)}q")
 _ID = re.compile(rb"^message-id[ \t]*:[ \t\r\n]*([^\r\n]{1,250})", re.IGNORECASE | re.MULTILINE)
-# A line of at most these bytes is written to a pipe as a whole, also beside other processes.
+# Linux writes up to 4096 bytes to a pipe atomically, so lines of several processes do not mix.
 _LONGEST = 4000
 
 
@@ -28,28 +29,28 @@ class Settings(Value):
     model : str
         A model file.
     users : mapping of str to str
-        Model files of users; all others are judged by ``model``.
+        Model files of single users; mail of all others is classified by ``model``.
     judging : mapping
-        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+        Arguments of `MailFilter.load`: ``spam``, ``least_learned`` and ``cutoffs``.
     workers : int
-        Processes that judge.
+        Processes that classify messages.
     max_bytes : int
         A longer message gets no verdict.
     timeout : float
-        Seconds after which judging one message fails.
+        Seconds that classifying one message may take.
     client_timeout : float
-        Seconds in which a client must have sent its request, and taken the answer.
+        Seconds that a client has to send its request, and to read the answer.
     connections : int
-        The most connections of one worker at the same time; others wait.
+        Open connections per worker, at most; others wait.
     grace : float
-        Seconds in which requests are answered after the server was asked to stop.
+        Seconds in which requests are still answered after the server is told to stop.
     tellers : sequence of int
-        The numbers of the system's users whose clients may tell what a message is. If there is any,
-        the server learns.
+        User ids (UIDs) whose clients may report a message as spam or ham (the TELL command). If
+        there are any, the server learns from these reports.
     ham : str or None
-        The class that is learned as ham, where the model has several that are not spam.
+        The class of messages reported as ham, if the model has several classes besides spam.
     learn_seconds : float
-        Seconds between two times at which the models learn what was told.
+        Seconds between updates of the models from the reports.
     """
 
     model: str
@@ -80,7 +81,7 @@ class Settings(Value):
 
 
 class Counters:
-    """The slots of some workers in one shared file.
+    """Counters of all workers in a shared file: a slot per worker, with its start time and counts.
 
     Parameters
     ----------
@@ -96,15 +97,15 @@ class Counters:
         self._workers, self._own = workers, own
 
     def begin(self) -> None:
-        """This worker judges from now on."""
+        """This worker starts to classify a message."""
         struct.pack_into("<d", self._memory, self._own * _SLOT.size, time.monotonic())
 
     def end(self) -> None:
-        """This worker waits."""
+        """This worker is idle."""
         self.free(self._own)
 
     def free(self, worker: int) -> None:
-        """Note that a worker does not judge, as its process has ended."""
+        """Mark a worker as idle, because its process has ended."""
         struct.pack_into("<d", self._memory, worker * _SLOT.size, 0.0)
 
     def add(self, name: str) -> None:
@@ -113,7 +114,7 @@ class Counters:
         struct.pack_into("<q", self._memory, at, number + 1)
 
     def busy_seconds(self, worker: int) -> float:
-        """How long a worker has been judging one message; 0 if it waits."""
+        """How long a worker has been busy with its message; 0 if it is idle."""
         since, = struct.unpack_from("<d", self._memory, worker * _SLOT.size)
         return time.monotonic() - since if since else 0.0
 
@@ -126,12 +127,12 @@ class Counters:
 
 
 def counters_size(workers: int) -> int:
-    """Bytes of the file that counters of some workers share."""
+    """Size in bytes of the file for the counters of this number of workers."""
     return workers * _SLOT.size
 
 
 def log(event: str, **facts: Any) -> None:
-    """Write one event as a line of JSON, without a mail's text; a failure changes nothing."""
+    """Write an event as a line of JSON, without any text of a mail; a failed write is ignored."""
     now = time.time()
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     line = json.dumps({"time": when, "event": event, **facts})

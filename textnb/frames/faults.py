@@ -1,7 +1,8 @@
-"""Finds the faulty line of a text file of rows, and says what is wrong there and what to do.
+"""Finds the invalid line of a CSV, NDJSON or text file, and says what is wrong and what to do.
 
-Files are read a second time, after the engine has failed. Only `check_strings` runs before, as the
-engine does not fail there: it reads half a character as NUL, and a list among strings as its text.
+A file is read again for this, after Polars has failed. Only `check_strings` runs before, for
+strings that Polars reads wrongly without an error: it reads a lone surrogate as NUL, and a list in
+a column of strings as its JSON text.
 """
 
 from __future__ import annotations
@@ -23,20 +24,19 @@ from textnb.frames.stdin import shown_name
 
 # Separators of CSV files other than the comma.
 SEPARATORS = (";", "|", "\t")
-# A JSON escape of one half (surrogate) of a character beyond U+FFFF; both halves must follow each
-# other.
-_HALF = r"\\u[dD][89a-fA-F]"
-# A backslash that begins no escape, and both halves of a character.
-_NO_HALF = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_HALF_FAULT = (
+# The JSON escape of a surrogate. A character beyond U+FFFF needs two, one after the other.
+_SURROGATE = r"\\u[dD][89a-fA-F]"
+# What must not count as a lone surrogate: an escaped backslash, and a surrogate pair.
+_NOT_LONE = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE_SURROGATE = (
     "has a lone surrogate, half of a character, in a string (an escape such as \\ud800 without its "
-    "other half): write U+FFFD (\\ufffd) in its place, or correct what wrote the file")
-# Lines that are checked at a time.
+    "other half): write U+FFFD (\\ufffd) in its place, or fix the program that wrote the file")
+# Lines per batch.
 _LINES = 1024
 
 
 def describe_fault(path: str, format: str) -> str | None:
-    """The first line of a text file that can't be read, and why; None if there is none.
+    """The first invalid line of a text file, and what is wrong; None if all are valid.
 
     Parameters
     ----------
@@ -55,25 +55,25 @@ def describe_fault(path: str, format: str) -> str | None:
 
 
 class WrongSeparator(SchemaError):
-    """The fields of a CSV file were not separated, because it uses another separator.
+    """A CSV file was read as a single column, because it has another separator.
 
     Attributes
     ----------
     separator : str
-        The one that it seems to have.
+        The separator that the file seems to have.
     """
 
     separator = ""
 
 
 def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaError:
-    """The error for a column that is not there; of a file of one column, with its separator."""
+    """The error for a missing column; it suggests a separator that the only column holds."""
     alone = columns[0] if len(columns) == 1 else ""
     mark = next((mark for mark in SEPARATORS if mark in alone), None)
     if mark is None:
         return SchemaError.missing_column(column, columns, role)
     error = WrongSeparator.with_advice(
-        f"no column {column!r} (the {role} column): the only column is {alone!r}, so that the "
+        f"no column {column!r} (the {role} column): the only column is {alone!r}, so the "
         f"fields seem to be separated by {mark!r}. ", f"Say so: scan(path, separator={mark!r})",
         "Say so with " + (f"--read separator='{mark}'" if mark != "\t" else "--read format=tsv"))
     error.separator = mark
@@ -81,41 +81,41 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
 
 
 def check_strings(source: str, columns: Collection[str], **options: Any) -> None:
-    """Check the strings of NDJSON, which the engine would read as other ones.
+    """Check NDJSON for strings that Polars would read wrongly without an error.
 
     Parameters
     ----------
     source : str
         A URL, or the path of a file.
     columns : collection of str
-        The columns of strings that are read.
+        The string columns that are read.
     options
-        Of Polars for URLs.
+        Options of Polars for URLs.
 
     Raises
     ------
     SourceError
-        If a string holds half a character, such as ``"\\ud800"``, or one of the columns a list or
-        an object; the error names the line.
+        If a string holds a lone surrogate, such as ``"\\ud800"``, or if one of the columns holds
+        a list or an object; the error names the line.
     """
     line = pl.col("line")
-    halves = line.str.replace_all(_NO_HALF, "").str.contains(_HALF)
+    lone = line.str.replace_all(_NOT_LONE, "").str.contains(_SURROGATE)
     names = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii))
                      for name in columns for ascii in (True, False))
     nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
         lines = pl.scan_lines(source if is_url(source) else escape_glob([source]), name="line",
                               **options).with_row_index("number", 1)
-        # The quick test first: nearly all lines pass it.
-        lines = lines.filter(line.str.contains(_HALF) | nested).with_columns(halves=halves)
-        for batch in lines.filter(pl.col("halves") | nested).collect_batches(
+        # The cheap test first: it rules out nearly all lines.
+        lines = lines.filter(line.str.contains(_SURROGATE) | nested).with_columns(lone=lone)
+        for batch in lines.filter(pl.col("lone") | nested).collect_batches(
                 chunk_size=_LINES, maintain_order=True, lazy=True):
-            for number, text, has_half in batch.rows():
-                if fault := _HALF_FAULT if has_half else _list_among_strings(text, columns):
+            for number, text, is_lone in batch.rows():
+                if fault := _LONE_SURROGATE if is_lone else _list_among_strings(text, columns):
                     raise SourceError.unreadable(
                         hide_secrets(shown_name(source)), f"line {number} {fault}")
     except (*ENGINE, EOFError):
-        # Its reader reports that too.
+        # Polars reports these errors itself when it reads the rows.
         return
 
 
@@ -150,18 +150,18 @@ def _json_fault(path: str) -> str | None:
                 row = json.loads(line)
             except ValueError as error:
                 reason = str(error).split(": line ")[0]
-                return (f"line {number} is no JSON ({reason}, at column "
-                        f"{getattr(error, 'colno', 1)}); NDJSON has one object in each line")
+                return (f"line {number} is not JSON ({reason}, at column "
+                        f"{getattr(error, 'colno', 1)}); NDJSON has one object per line")
             if not isinstance(row, dict):
-                return (f"line {number} is no JSON object but {line[:40].decode()!r}; NDJSON has "
-                        "one object in each line")
+                return (f"line {number} is not a JSON object but {line[:40].decode()!r}; NDJSON "
+                        "has one object per line")
             if not is_unicode(json.dumps(row, ensure_ascii=False)):
-                return f"line {number} {_HALF_FAULT}"
+                return f"line {number} {_LONE_SURROGATE}"
     return None
 
 
 def _csv_fault(path: str) -> str | None:
-    """Describe the first row with more fields than the header, or the quote that nothing closes."""
+    """Describe the first row with more fields than the header, or with a faulty quote."""
     with open_text(path) as raw:
         header = raw.readline().decode("utf-8-sig")
     separator = max((",", *SEPARATORS), key=header.count)
@@ -181,10 +181,9 @@ def _csv_fault(path: str) -> str | None:
                     begin = rows.line_num + 1
             except csv.Error as error:
                 if "unexpected end" in str(error):
-                    return (f"line {begin} opens a quote (\") that nothing closes: close it, or "
-                            "write a quote within a quoted text twice (\"\")")
-                return (f"line {begin} has a quote (\") within a text in quotes: write it twice "
-                        "(\"\")")
+                    return (f"line {begin} opens a quote (\") that is never closed: close it, or "
+                            "double each quote within a quoted text (\"\")")
+                return (f"line {begin} has a quote (\") within a quoted text: double it (\"\")")
     finally:
         csv.field_size_limit(largest)
     return None

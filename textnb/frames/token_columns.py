@@ -1,4 +1,4 @@
-"""Checks whether text columns hold texts, or lists of tokens that a program has split."""
+"""Checks whether text columns hold texts, or lists of tokens from texts that are already split."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ListOfTokens(SchemaError):
 
 
 def is_list_of_tokens(dtype: Any) -> bool:
-    """Whether a type is that of lists of strings.
+    """Whether a type is a list of strings.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def is_list_of_tokens(dtype: Any) -> bool:
 
 
 def as_text(schema: pl.Schema, column: str) -> pl.Expr:
-    """A text column for display: tokens of lists are joined by spaces; null stays null."""
+    """A text column for display: lists of tokens are joined by spaces; null stays null."""
     if isinstance(schema[column], pl.List):
         return pl.col(column).list.join(" ", ignore_nulls=True)
     return pl.col(column).cast(pl.String)
 
 
 def lists_of_tokens(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
-    """Those text columns of a frame that hold lists of tokens."""
+    """The text columns that hold lists of tokens."""
     schema = frame.collect_schema()
     return [name for name in columns if is_list_of_tokens(schema[name])]
 
@@ -51,14 +51,14 @@ def lists_of_tokens(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
 def check_texts(
     schema: pl.Schema, columns: Collection[str], tokens: Collection[str] | None
 ) -> None:
-    """Check the types of text columns, which all exist.
+    """Check the types of text columns; all of them must exist.
 
     Parameters
     ----------
     schema : Schema
     columns : collection of str
     tokens : collection of str, or None
-        The columns that must hold lists of tokens, while all others must hold texts; None if each
+        The columns that must hold lists of tokens; all others must hold texts. None if any column
         may hold either.
 
     Raises
@@ -78,15 +78,15 @@ def check_texts(
                 raise SchemaError.with_advice(
                     f"text column {column!r} must be List(String), lists of tokens; it is {dtype}"
                     ". ",
-                    "Split its texts as those that were learned, or load(path, segmenter=...) with "
+                    "Split its texts like the training texts, or load(path, segmenter=...) with "
                     "the function that split them",
-                    "Split its texts as those that were learned")
+                    "Split its texts like the training texts")
         elif column in lists:
             if tokens is not None:
                 error = ListOfTokens.with_advice(
                     f"text column {column!r} must be String; it is {dtype}, lists of tokens. ",
-                    f"For a model of such lists: Tokenizer(token_columns={list(lists)!r})",
-                    "A model that is trained on such a column reads lists")
+                    f"To train on lists of tokens: Tokenizer(token_columns={list(lists)!r})",
+                    "Only a model that was trained on lists of tokens reads them")
                 error.columns = lists
                 raise error
         elif not isinstance(dtype, _TEXT):

@@ -1,9 +1,9 @@
-"""Every setting of a classifier of texts, declared once: name, type, default, and what it means.
+"""The settings of a text classifier, each declared once: name, type, default and help.
 
-The command line, the keys of jobs and the reference pages are made from these dataclasses, and from
-the fields of the models. A test checks that the tokenizer and the classifier have the same names
-and defaults. This module imports neither Polars nor NumPy, so that ``textnb train --help`` starts
-at once.
+Command-line options, keys of job files and reference pages are generated from these dataclasses and
+from the fields of the models. A test checks that the constructors of the tokenizer and the
+classifier have the same names and defaults. This module imports neither Polars nor NumPy, so that
+``textnb train --help`` starts at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ColumnSettings:
 
     label: str = setting("label", "Label column.")
     text: Columns = setting(
-        "text", "Text column; repeat it for several; of mail, tokens by default.")
+        "text", "Text column; repeat it for several. For mail, the default is tokens.")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -37,9 +37,9 @@ class LimitSettings:
     """Limits."""
 
     min_df: CountOrShare = setting(
-        1, "Keep terms in at least N documents (2), or in such a share of them (0.01).")
+        1, "Keep terms in at least N documents (2), or in this share of them (0.01).")
     max_df: CountOrShare = setting(
-        1.0, "Keep terms in at most N documents, or in such a share of them.", under="set")
+        1.0, "Keep terms in at most N documents, or in this share of them.", under="set")
     max_features: int | None = setting(None, "Keep the N most frequent terms.", range=COUNT)
     binary: bool = setting(False, "Count a term once per document.")
     memory_limit: Size | None = setting(
@@ -47,12 +47,12 @@ class LimitSettings:
               "terms are left out until the rest fits.", metavar="SIZE")
 
 
-# The settings for mail if no other ones are given: the model with the fewest errors on its tokens.
+# The default settings for mail: of all models, this one made the fewest errors on tokens of mail.
 MAIL_RECIPE: Mapping[str, Any] = {
     "text": "tokens", "model": "nblinear", "tf": "presence", "idf": False, "power": 1.0, "C": 10.0}
-# The share of ham that a filter of mail may take for spam, by default.
+# By default, the rate of ham that a mail filter may classify as spam.
 FALSE_POSITIVES = 0.001
-# The same as options of the command line.
+# `MAIL_RECIPE` as command-line options.
 MAIL_OPTIONS = " ".join(
     f"--{name} {value}" if name in ("text", "model") else
     f"--set {name}={value if isinstance(value, str) else format(value, 'g')}".replace(
@@ -60,34 +60,34 @@ MAIL_OPTIONS = " ".join(
 
 
 def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
-    """The settings by which mail is learned; empty if one of a model's settings is named.
+    """The default settings for mail; empty if the user set any of the text, terms or model.
 
     Parameters
     ----------
     names : iterable of str
-        Names of settings of jobs or of the command line.
+        The settings that the user gave, in a job file or on the command line.
 
     Examples
     --------
     >>> mail_recipe(["label"])["model"], mail_recipe(["label", "min_df"])
     ('nblinear', {})
     """
-    # A filter reads the settings of texts alone, and starts without the models.
+    # A mail filter imports this module too, and must start without the models.
     from textnb.models.known import all_models
 
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
-    own = {field.name for group in groups for field, _ in declared(group)} - {"label"}
-    own |= {"model", "kind", "tokenizer", "sklearn", "features"}
-    return {} if own & set(names) else dict(MAIL_RECIPE)
+    replacing = {field.name for group in groups for field, _ in declared(group)} - {"label"}
+    replacing |= {"model", "kind", "tokenizer", "sklearn", "features"}
+    return {} if replacing & set(names) else dict(MAIL_RECIPE)
 
 
 def is_mail_recipe(settings: Mapping[str, Any]) -> bool:
-    """Whether settings, with the kind as ``model``, are those by which mail is learned."""
+    """Whether settings, with the kind of model as ``model``, include the defaults for mail."""
     return all(settings.get(name) == value for name, value in MAIL_RECIPE.items())
 
 
 def foreign_settings(kind: str) -> set[str]:
-    """Names of settings, of jobs or of the command line, that models of the other rows have."""
+    """Settings that this kind of model lacks: those for texts, or those for feature tables."""
     from textnb.models.known import table_models
 
     of_text = {field.name for group in (TokenSettings, LimitSettings)

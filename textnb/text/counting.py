@@ -1,7 +1,7 @@
-"""Counts terms per class, batch by batch. The kernel or expressions convert terms to codes, which
-are counted in tables of labels and codes.
+"""Counts terms per class, batch by batch, in tables (labels x term codes).
 
-Both give the same counts. Labels are codes that count up from 0, in the order of their first use.
+The compiled kernel or Polars expressions convert terms to integer codes; both give the same counts.
+Labels are codes too: 0, 1, 2 and so on, in the order of their first use.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-# The smallest width of a table, and the number of labels up to which it applies.
-_WIDE, _FEW_LABELS = 1 << 17, 32
+# Tables of few labels start with this width, as they would soon grow to it.
+_MIN_WIDTH, _FEW_LABELS = 1 << 17, 32
 _MAX_32 = 2**31 - 1
-# Up to this number of cells, counting in a table is faster than in a list of cells.
+# Up to this number of cells, a dense table counts faster than a list of cells that are not 0.
 _DENSE = 1 << 26
-# The bits of a label in the key of a cell, code << _LABEL | label.
-_LABEL = 32
-# Tables are sorted by term in blocks of this number of cells; sparse tables, in this number of
-# shares of the terms.
+# A cell's key in such a list is code << _LABEL_BITS | label.
+_LABEL_BITS = 32
+# At the end columns are put in the order of the terms: in blocks of this number of cells or, for
+# lists of cells, in this number of parts.
 _BLOCK, _SHARES = 1 << 18, 8
 
 
 @dataclass(frozen=True)
 class CountSpec:
-    """How to count documents: the columns, the tokens, and the sums to keep of each term.
+    """What to count: the columns, the tokens, and the totals to keep of each term.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class CountSpec:
     label : str
         The label column.
     limits : Limits
-        Limits on terms. All terms are counted, and also the sums that the limits need.
+        Limits on terms. They apply after counting, but decide which totals are kept.
     presence_above : float or None
-        Count the documents in which a term occurs more often than this, instead of occurrences.
+        If set, count documents in which a term occurs more often than this, not occurrences.
     binary : bool
-        Whether a term counts once per document, even if limits rank terms by their counts.
+        Whether a term counts once per document for the limits too, such as `max_features`.
     """
 
     tokenizer: Tokenizer
@@ -76,17 +76,17 @@ class CountSpec:
 
     @property
     def keeps_documents(self) -> bool:
-        """Whether the documents that hold each term are counted, because limits need them."""
+        """Whether document frequencies are kept, because limits need them."""
         return self.limits.need_document_frequency
 
     @property
     def keeps_occurrences(self) -> bool:
-        """Whether occurrences of each term are counted although the counts are of presence."""
+        """Whether occurrences are kept beside counts of presence, to rank terms by them."""
         return self.presence_above is not None and not self.binary
 
     @property
     def min_count(self) -> int:
-        """The smallest count with which a term is present in a document; 0 for occurrences."""
+        """How often a present term occurs in a document, at least; 0 if occurrences are counted."""
         limit, largest = self.presence_above, 2**62
         if limit is None:
             return 0
@@ -94,32 +94,32 @@ class CountSpec:
 
 
 class Counting:
-    """Counts batches; `read` runs in several threads, each with its own tables."""
+    """Counts batches; several threads may call `read`, each with its own tables."""
 
     def __init__(self, spec: CountSpec) -> None:
         kernel = usable_kernel()
         self._spec, self._rows = spec, None if kernel is None else kernel.rows
         self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
-        # Each thread has counts of all classes and terms, so that many threads would take much
-        # memory. The call starts Polars' threads, which an import must not do.
+        # At most 8, as each thread has a table of all classes and terms. Not a constant of the
+        # module, because the call starts Polars' threads, which an import must not do.
         self.threads = self._tables.threads or min(8, pl.thread_pool_size())
 
     def __len__(self) -> int:
-        """An upper bound of the number of terms."""
+        """An upper bound of the number of terms: several threads may count the same term."""
         return len(self._tables)
 
     def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> None:
-        """Count a batch, whose rows are sorted by label.
+        """Count a batch.
 
         Parameters
         ----------
         frame : DataFrame
         labels : int64 (n_labels,)
-            They are sorted.
+            Ascending, so the rows are sorted by label too.
         rows : int64 (n_labels,), optional
-            The row of each label, if rows have any number of labels. Each row counts in its labels,
-            which count up from 1, and in the label 0. If not given, each row has one label.
+            Multilabel: the row of each label. These labels start at 1; label 0 counts all rows.
+            Without it, each row has one label.
         """
         with self._tables.take() as (number, table):
             codes, ends = table.add_texts(frame, self._spec.text)
@@ -131,7 +131,7 @@ class Counting:
                 sums.add(codes, begins, ends, labels)
             else:
                 sums.add(codes, begins, ends, np.zeros_like(ends))
-                # In the sums over all labels (code 0, above), a document counts only once.
+                # The totals of terms already include these rows, from label 0 above.
                 sums.add(codes, begins[rows], ends[rows], labels, of_terms=False)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:
@@ -140,11 +140,11 @@ class Counting:
         Parameters
         ----------
         classes : (n_classes,)
-            They are sorted.
+            Sorted.
         labels : int64 (n_classes,)
             The code of each class.
         class_count : int64 (n_classes,)
-            Number of documents.
+            The number of documents of each class.
         """
         whole, codes_of = self._tables.merge()
         order = whole.sort(whole.terms())
@@ -164,50 +164,50 @@ class Counting:
 
 
 class _Sums:
-    """Counts per label and code, and sums per code: see `native.rows.add_presence`.
+    """A thread's counts per label and code, and totals per code: see `native.rows.add_presence`.
 
-    If most pairs of a label and a code have no count, ``cells`` has the counts: keys and their
-    counts, in parts. The parts are added up when the later ones are larger than the first. So each
-    count is copied a few times, however many batches there are.
+    Counts are a dense table or, if it would be mostly 0, ``cells``: parts of sorted keys with their
+    counts. Parts are merged when the later ones together are larger than the first, so the cost of
+    merging stays low, however many batches there are.
     """
 
     def __init__(self, spec: CountSpec, rows: Any) -> None:
         self._rows, self._min_count = rows, spec.min_count
-        self._both = spec.presence_above is not None or spec.keeps_documents
-        # int32 takes half the memory of int64, and has half the cache misses.
+        self._has_totals = spec.presence_above is not None or spec.keeps_documents
+        # int32 halves memory and cache misses; `make_room` changes to int64 in time.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
         self._max_count = 0
-        self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._both else 0), dtype=np.int64)
+        self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
         self.documents = 0
 
     def widen(self, labels: int, codes: int) -> None:
         """Make the arrays large enough for this number of labels and codes."""
         if self.cells is None and (labels > len(self.counts) or codes > self.counts.shape[1]):
-            if self._has_few(max(labels, len(self.counts)), max(codes, self.counts.shape[1])):
+            if self._is_sparse(max(labels, len(self.counts)), max(codes, self.counts.shape[1])):
                 self.to_cells()
             else:
                 self._widen_counts(labels, codes)
-        if self._both:
+        if self._has_totals:
             self.of_terms, self.seen = widen(self.of_terms, 2, codes), widen(self.seen, 2, codes)
 
-    def _has_few(self, labels: int, codes: int) -> bool:
-        """Whether a table of this size takes less memory as the cells that are not 0."""
+    def _is_sparse(self, labels: int, codes: int) -> bool:
+        """Whether a table of this size should become a list of its cells that are not 0."""
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
-        # With room for the tables of several threads, which grow by half.
+        # 64 bytes per cell: several threads have tables, and these grow by half.
         return labels * codes > _DENSE or not has_room(64 * labels * codes)
 
     def _widen_counts(self, labels: int, codes: int) -> None:
-        # A wide table from the start is faster than copies of a growing one. If more labels come
-        # than expected, its unused part is given up.
-        min_width = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
+        # A wide table from the start saves copies of a growing one. Columns that are not in use are
+        # dropped when more labels come, as each row of the table would need them.
+        min_width = _MIN_WIDTH if max(labels, len(self.counts)) <= _FEW_LABELS else 0
         used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
         self.counts = widen(used, labels, codes, min_width)
 
     def make_room(self, more: int) -> None:
-        """Make sure that no count can overflow when this number of terms is added."""
+        """Make sure that no count overflows when this number of tokens is added."""
         self._max_count += more
         if self._max_count > _MAX_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
@@ -215,9 +215,9 @@ class _Sums:
     def add(
         self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, of_terms: bool = True
     ) -> None:
-        """Count the codes of documents in their labels and, with ``of_terms``, over all labels."""
+        """Count the codes of documents per label and, with ``of_terms``, in the totals of terms."""
         if self.cells is None and self._rows is not None:
-            if self._both:
+            if self._has_totals:
                 self._rows.add_presence(
                     codes, begins, ends, labels, self.counts, self._min_count,
                     self.of_terms if of_terms else np.zeros_like(self.of_terms), self.seen,
@@ -227,7 +227,7 @@ class _Sums:
                 self._rows.add_counts(codes, begins, ends, labels, self.counts)
             return
         codes, ends = row_after_row(codes, begins, ends)
-        if self._both:
+        if self._has_totals:
             codes, ends = self._present(codes, ends, of_terms)
         row = np.repeat(labels, ends - begins_of(ends))
         if self.cells is None:
@@ -235,7 +235,7 @@ class _Sums:
             np.add.at(self.counts.reshape(-1), cells, self.counts.dtype.type(1))
         elif len(codes):
             keys, counts = np.unique(
-                (codes.astype(np.int64) << _LABEL) | row, return_counts=True)
+                (codes.astype(np.int64) << _LABEL_BITS) | row, return_counts=True)
             self.cells.append((keys, counts.astype(self.counts.dtype)))
             if sum(len(keys) for keys, _ in self.cells[1:]) > len(self.cells[0][0]):
                 keys, counts = _add_parts(self.cells)
@@ -244,7 +244,7 @@ class _Sums:
     def _present(
         self, codes: NDArray[Any], ends: Ints, of_terms: bool
     ) -> tuple[NDArray[Any], Ints]:
-        """The codes to count: once per document if presence is counted."""
+        """The codes to count (of presence, once per document), and where each document ends."""
         counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
         width = counts.shape[1]
         if of_terms:
@@ -257,16 +257,16 @@ class _Sums:
         return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
 
     def to_cells(self) -> None:
-        """Keep only the cells that are not 0."""
+        """Replace the table by a list of its cells that are not 0."""
         if self.cells is None:
             ends, labels, values = cells_of(self.counts)
             codes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-            self.cells = [((codes << _LABEL) | labels, values)]
+            self.cells = [((codes << _LABEL_BITS) | labels, values)]
             self.counts = self.counts[:0, :0].copy()
 
 
 def _of_terms(tables: list[tuple[_Sums, Codes]], which: int, n_terms: int) -> Ints:
-    """Sums of all terms: documents, or occurrences."""
+    """Totals per term over all threads: documents (``which`` 0) or occurrences (1)."""
     total = np.zeros(n_terms, dtype=np.int64)
     for own, column in tables:
         has_column = np.flatnonzero(column >= 0)
@@ -277,7 +277,10 @@ def _of_terms(tables: list[tuple[_Sums, Codes]], which: int, n_terms: int) -> In
 def _add_tables(
     tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int, meanwhile: Callable[[], None]
 ) -> Cells:
-    """The cells of these labels and all terms, from tables of all labels and codes."""
+    """The cells of all terms, in the order of these labels, from the tables of all threads.
+
+    One thread runs ``meanwhile``.
+    """
     codes_of, height = [], int(labels.max(initial=-1)) + 1
     for own, column in tables:
         own.widen(height, len(column))
@@ -288,7 +291,7 @@ def _add_tables(
     step = max(1, _BLOCK // max(1, len(labels)))
     parts: dict[int, Cells] = {}
 
-    def put(start: int) -> None:
+    def add_block(start: int) -> None:
         total = np.zeros((height, min(step, n_terms - start)), dtype=np.int64)
         for (own, _), codes in zip(tables, codes_of, strict=True):
             part = codes[start:start + step]
@@ -299,13 +302,12 @@ def _add_tables(
         parts[start] = cells_of(total[labels])
 
     starts = range(0, max(1, n_terms), step)
-    # One thread does the other work meanwhile.
-    run_in_threads([meanwhile, *(partial(put, start) for start in starts)])
+    run_in_threads([meanwhile, *(partial(add_block, start) for start in starts)])
     return _join_cells([parts[start] for start in starts])
 
 
 def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
-    """`_add_tables` if the counts of a thread are cells."""
+    """As `_add_tables`, if a thread has a list of cells."""
     row_of = np.full(int(labels.max(initial=-1)) + 1, -1)
     row_of[labels] = np.arange(len(labels))
     parts: list[tuple[Ints, NDArray[Any]]] = []
@@ -313,20 +315,20 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
         own.to_cells()
         while own.cells:
             keys, values = own.cells.pop()
-            of_label = row_of[keys & ((1 << _LABEL) - 1)]
-            # Codes that are not terms get keys below 0.
-            parts.append((column[keys >> _LABEL] * np.int64(len(labels)) + of_label, values))
+            of_label = row_of[keys & ((1 << _LABEL_BITS) - 1)]
+            # Codes without a column (-1) get negative keys, which no part includes.
+            parts.append((column[keys >> _LABEL_BITS] * np.int64(len(labels)) + of_label, values))
 
-    def put(begin: int, end: int) -> Cells:
+    def add_share(begin: int, end: int) -> Cells:
         low, high = begin * len(labels), end * len(labels)
         inside = [(keys >= low) & (keys < high) for keys, _ in parts]
         share = [(keys[mask] - low, values[mask])
                  for (keys, values), mask in zip(parts, inside, strict=True)]
         return cells_of_keys(*_add_parts(share), end - begin, len(labels))
 
-    # A share of the terms at a time, which bounds the memory.
+    # A part of the terms at a time, to bound memory.
     ends = [n_terms * share // _SHARES for share in range(_SHARES + 1)]
-    return _join_cells([put(begin, end) for begin, end in pairwise(ends)])
+    return _join_cells([add_share(begin, end) for begin, end in pairwise(ends)])
 
 
 def _add_parts(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
@@ -334,7 +336,7 @@ def _add_parts(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[An
 
 
 def _join_cells(parts: list[Cells]) -> Cells:
-    """The cells of features that follow each other."""
+    """Concatenate the cells of consecutive features."""
     ends, codes, values = zip(*parts, strict=True)
     before = np.cumsum([0, *map(len, values)])
     return (np.concatenate([own + begin for own, begin in zip(ends, before, strict=False)]),
@@ -344,7 +346,7 @@ def _join_cells(parts: list[Cells]) -> Cells:
 def row_after_row(
     codes: NDArray[Any], begins: Ints, ends: Ints
 ) -> tuple[NDArray[Any], Ints]:
-    """The codes of these rows, one row after the other, and where each ends.
+    """The codes of these rows, concatenated, and where each row ends.
 
     Examples
     --------
@@ -360,27 +362,27 @@ def row_after_row(
 
 
 def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
-    """Add 1 to the count of each of these codes; the result is long enough for new codes."""
+    """A copy of counts with 1 added for each of these codes; new codes make it longer."""
     more = np.bincount(codes, minlength=len(counts))
     more[:len(counts)] += counts
     return more
 
 
 def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
-    """A table of at least this number of rows and columns, with half as many to spare if it grows.
+    """A table with at least this number of rows and columns; if it must grow, half as many again.
 
-    If each batch brings new labels, a table that grew only by these would be copied with each
-    batch. Cells that are never written take no memory.
+    Otherwise new labels in each batch would copy the table each time. Spare cells that are never
+    written take no memory.
     """
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
     width = max(columns * 3 // 2, min_width) if columns > have_columns else have_columns
     height = rows * 3 // 2 if rows > have_rows else have_rows
-    # The old table is copied, so both are in memory.
+    # Spare cells only if memory allows: old and new table exist at the same time.
     if not has_room(height * width * counts.itemsize):
         height, width = max(rows, have_rows), max(columns, have_columns)
-        # Twice, because in the end they are copied once more, in the order of the terms.
+        # Twice, because at the end the counts are copied into the order of the terms.
         check_room(height, width, 2 * counts.itemsize, "their counts")
     larger = np.zeros((height, width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts

@@ -1,4 +1,4 @@
-"""The steps that make answers trustworthy: scores of rows, a calibration, and thresholds."""
+"""Calibrates probabilities and chooses thresholds, from scores of rows new to the model."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from textnb.workflow.models import class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
-# The words of the evidence for how thresholds of labels were chosen.
-_REQUEST = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
+# Keys of a decision's evidence that say how thresholds were chosen; all others are measurements.
+_CRITERIA = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
 def scores_of(
     fitted: Fitted, frame: pl.LazyFrame, scored: str | None,
     folds: ValidateOptions | None = None, progress: Progress | None = None,
 ) -> Any:
-    """Score rows; if the model has learned them, by models that have not.
+    """Score rows; training rows are scored by models that were trained without them.
 
     Parameters
     ----------
     scored : {"leave-one-out", "folds"}, optional
-        Without it, the rows are new to the model. Of lists of labels, always by folds.
+        How to score training rows; multilabel models always use folds. None if rows are new.
     folds : ValidateOptions, optional
         The folds.
     """
@@ -55,20 +55,20 @@ def scores_of(
 
 
 def scored_to_calibrate(fitted: Fitted) -> str:
-    """How the rows that a model learned are scored: by folds where counts can't be subtracted."""
+    """How to score training rows: by folds if the model can't leave out a row by its counts."""
     return "leave-one-out" if fitted.model.from_counts else "folds"
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A calibration, and the losses before and after it."""
+    """A calibration, with the scores that it was fitted to."""
 
     calibration: Calibration
     held: HeldOut
 
     @property
     def figures(self) -> dict[str, dict[str, float]]:
-        """Log loss, and of one label Brier score and calibration error, before and after."""
+        """Measures before and after: log loss; for single labels also Brier score and ECE."""
         calibrated = self.held.calibrated(self.calibration)
         if self.held.link == "sigmoid":
             return {"log_loss": {"before": self.held.log_loss, "after": calibrated.log_loss}}
@@ -83,14 +83,14 @@ class Calibrated:
 
 
 def calibrate(fitted: Fitted, held: Any, options: CalibrateOptions) -> Calibrated:
-    """Fit a temperature to scores of rows that the scoring models had not learned."""
+    """Fit a calibration to scores of rows by models that were trained without them."""
     check_calibration(fitted, options)
     return Calibrated(fit_calibration(held, length_aware=options.length_aware,
                                       link=link_of(fitted)), held)
 
 
 def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
-    """Raises ParameterError for options that the labels do not allow."""
+    """Raises ParameterError for options that don't suit the kind of labels."""
     if not options.length_aware:
         check_one_label(fitted, "a calibration without lengths", "length_aware")
 
@@ -113,8 +113,8 @@ def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
     ----------
     fitted : Fitted
     held : HeldOut or None
-        Scores of rows that the scoring models had not learned; None if the options need none:
-        ``min_probability``, or other numbers of labels for the thresholds that the model has.
+        Scores of rows by models that were trained without them. None if the options need no scores:
+        ``min_probability``, or only ``at_least`` and ``at_most`` for the model's own thresholds.
     options : DecideOptions
     """
     calibration = fitted.calibration
@@ -135,16 +135,16 @@ def _goal(options: DecideOptions) -> Goal:
 
 
 def _positive(fitted: Fitted, options: DecideOptions) -> Any:
-    """The class whose threshold is chosen; None if all have one."""
+    """The class whose threshold is chosen; None if every class gets one."""
     if fitted.is_multilabel or options.min_precision is not None:
         return None
     return class_named(options.positive, fitted.classes, "positive")
 
 
 def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
-    """The thresholds that the model has, with other numbers of labels."""
+    """The thresholds that the model has, with new ``at_least`` and ``at_most``."""
     before = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
-    # Earlier measures are of other numbers of labels.
-    request = {name: value for name, value in before.evidence.items() if name in _REQUEST}
-    changes: dict[str, Any] = {"evidence": request, **options.ranks}
+    # The measurements were made with the old limits, so they no longer hold.
+    criteria = {name: value for name, value in before.evidence.items() if name in _CRITERIA}
+    changes: dict[str, Any] = {"evidence": criteria, **options.ranks}
     return replace(before, **changes)
