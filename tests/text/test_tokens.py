@@ -399,7 +399,7 @@ WRONG = [
     *(({"keep": ("emoji",), **changed}, "keep") for changed in (
         {"analyzer": "char"}, {"pattern": "[^ ]+"}, {"strip_accents": "ascii"})),
     ({"token_columns": True, "analyzer": "char"}, r"token_columns is for words.*'char'"),
-    ({"segmenter": 5}, "a function from a text to its tokens"),
+    ({"segmenter": 5}, "None or a hashable function from a text to its tokens"),
     ({"segmenter": ""}, "or its name; got ''"),
     ({"segmenter": oracle.segment, "analyzer": "char"}, "needs analyzer='word'"),
     ({"segmenter": oracle.segment, "token_columns": True}, "no token_columns"),
