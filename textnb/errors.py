@@ -124,9 +124,12 @@ class TextnbError(Exception):
 
     def after(self, words: str) -> Self:
         """The same error, with words before its message."""
-        error = type(self)(f"{words}{self}")
+        error = copy(self)
+        error.args = (f"{words}{self}",)
+        for name in ("_problem", "_command_line"):
+            if (own := getattr(self, name)) is not None:
+                setattr(error, name, f"{words}{own}")
         error._parts = (words, *self._parts) if self._parts else ()
-        error._command_line = None if self._command_line is None else words + self._command_line
         return error
 
     def message(self, write: Callable[[Mention], str]) -> str:
@@ -162,13 +165,7 @@ class TextnbError(Exception):
 
     def under(self, key: str) -> Self:
         """The same error, its message after the key of a file that is at fault."""
-        error = copy(self)
-        error.args = (f"{key}: {self}",)
-        for name in ("_problem", "_command_line"):
-            if (words := getattr(self, name)) is not None:
-                setattr(error, name, f"{key}: {words}")
-        error._parts = (f"{key}: ", *self._parts) if self._parts else ()
-        return error
+        return self.after(f"{key}: ")
 
     @classmethod
     def with_advice(cls, problem: str, python: str, *command: str | Mention) -> Self:

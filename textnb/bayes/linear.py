@@ -91,9 +91,9 @@ class PreparedRows:
 
 def _solver_rows(
     model: Any, counts: sp.csr_array, features: FeatureMap,
-    chosen: NDArray[np.bool_] | None = None,
+    chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
 ) -> SolverRows:
-    rows = SolverRows.of(counts, model.loss, features, chosen)
+    rows = SolverRows.of(counts, model.loss, features, chosen, holders)
     largest = max(np.max(values, initial=0.0) for values in (rows.shared.data, rows.value))
     if not largest <= _MAX_VALUE:
         raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
@@ -276,10 +276,10 @@ def _scores_of_others(
     own = labels.of_rows(learn)
     features = model.feature_map(
         _statistics_of_columns(counts, learn, len(own), weight, holders), binary)
-    del holders
     judged = features.sparse(canonical(others))
     del others
-    problems = _Problems.of(model, _solver_rows(model, counts, features, learn), own, weight)
+    problems = _Problems.of(model, _solver_rows(
+        model, counts, features, learn, holders), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
     # Newton's method converges sooner from zero, and may not converge at all from there.

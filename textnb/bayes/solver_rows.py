@@ -40,7 +40,7 @@ class SolverRows:
     @classmethod
     def of(
         cls, rows: sp.csr_array, loss: str, features: FeatureMap = IDENTITY,
-        chosen: NDArray[np.bool_] | None = None,
+        chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
     ) -> SolverRows:
         """The rows of a matrix, after a feature map, which is applied to some rows at a time.
 
@@ -53,8 +53,10 @@ class SolverRows:
         features : FeatureMap
         chosen : bool (n_rows,), optional
             The rows to take, if not all.
+        holders : int64 (n_features,), optional
+            How many of them have each feature, if that is known.
         """
-        holders = count_columns(rows, chosen)
+        holders = count_columns(rows, chosen) if holders is None else holders
         min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
         columns = np.argsort(-holders, kind="stable")[:np.count_nonzero(holders >= min_holders)]
         index = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64

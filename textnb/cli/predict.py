@@ -62,10 +62,11 @@ def predict(
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
-    options.check_format(output.check(file.model, input))
+    format = output.check(file.model, input)
+    options.check_format(format)
     classifier = any_model(file.model)
     check_answers(classifier, options)
-    if input == "-" and _streams_lines(classifier, rows, output):
+    if input == "-" == target and format == "ndjson" and _streams_lines(classifier, rows):
         _predict_lines(classifier, options, output.quiet)
         return
     table = open_input_for(classifier, input, rows)
@@ -92,14 +93,12 @@ def _note_answers(classifier: AnyModel, answered: Predicted) -> None:
         note(line)
 
 
-def _streams_lines(model: AnyModel, rows: InputRows, output: PredictOutput) -> bool:
-    """Whether to stream NDJSON: each line of standard input is answered as it arrives."""
-    from textnb.frames.sinks import output_format
+def _streams_lines(model: AnyModel, rows: InputRows) -> bool:
+    """Whether to answer each line of NDJSON on standard input as it arrives."""
     from textnb.frames.stdin import format_of_stdin
 
-    return (output.output == "-" and output_format("-", output.output_format) == "ndjson"
-            # A condition needs the types of columns, which are known only after the last line.
-            and rows.where is None and text_columns(model) is not None
+    # A condition needs the types of columns, which are known only after the last line.
+    return (rows.where is None and text_columns(model) is not None
             and (rows.format or format_of_stdin()) == "ndjson")
 
 

@@ -48,7 +48,7 @@ class Settings(Value):
         User ids (UIDs) whose clients may report a message as spam or ham (the TELL command). If
         there are any, the server learns from these reports.
     ham : str or None
-        The class of messages reported as ham, if the model has several classes besides spam.
+        The class of messages reported as ham, if the model has several other than spam.
     learn_seconds : float
         Seconds between updates of the models from the reports.
     """

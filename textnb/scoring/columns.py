@@ -322,4 +322,4 @@ def share_right_of_table(
     if not rows.height:
         raise DataError.no_rows("the input", "there is nothing to measure")
     check_nulls(rows["label"].rename(label))
-    return float(rows["right"].mean())  # type: ignore[arg-type]
+    return int(rows["right"].sum()) / rows.height

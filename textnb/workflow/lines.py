@@ -81,11 +81,12 @@ def answer_lines(
         number += len(lines)
         lines = [line for line in lines if line != b""]
         rows, errors = reader.read(lines)
-        answered = answer_rows(fitted, rows, answers, noticed.coverage.add)
-        noticed.rows += rows.height
+        answered = answer_rows(fitted, reader.texts(rows), answers, noticed.coverage.add)
+        noticed.rows += len(rows)
         noticed.impossible += answered["predicted"].null_count()
         answered = answered.select(reader.answers)
         texts, written = iter(answered.write_ndjson().encode().split(b"\n")), list[bytes]()
+        row = iter(rows)
         for place, line in enumerate(lines):
             if line is None or place in errors:
                 noticed.bad += 1
@@ -93,13 +94,13 @@ def answer_lines(
                 noticed.first_bad = noticed.first_bad or f"line {at:,}: {why}"
                 written.append(json.dumps({"line": at, "error": why}).encode())
             else:
-                written.append(reader.beginning(line) + next(texts)[1:])
+                written.append(reader.beginning(line, next(row)) + next(texts)[1:])
         if written:
             target.write(b"\n".join([*written, b""]))
             target.flush()
             count_written(len(written))
             if progress is not None:
-                progress(rows.height)
+                progress(len(rows))
     return noticed
 
 
@@ -134,44 +135,45 @@ class _LineReader:
         # A number that nobody can write into a line, so that two never pass for two others.
         self._between = secrets.randbits(64)
 
-    def read(self, lines: list[bytes | None]) -> tuple[pl.DataFrame, dict[int, str]]:
-        """The texts of the lines that can be answered, and why others can't, by their place."""
-        columns, errors = self._read_together(lines), dict[int, str]()
-        if columns is None:
+    def read(self, lines: list[bytes | None]) -> tuple[list[dict[str, Any]], dict[int, str]]:
+        """The lines that can be answered, and why others can't, by their place."""
+        rows, errors = self._read_together(lines), dict[int, str]()
+        if rows is None:
             rows = []
             for place, line in enumerate(lines):
                 try:
-                    rows.append(self._texts(self._row(line)))
+                    rows.append(self._checked(self._row(line)))
                 except DataError as error:
                     errors[place] = str(error)
-            columns = [[row[k] for row in rows] for k in range(len(self._schema))]
-        return pl.DataFrame([pl.Series(name, values, dtype) for (name, dtype), values in zip(
-            self._schema.items(), columns, strict=True)]), errors
+        return rows, errors
 
-    def beginning(self, line: bytes) -> bytes:
+    def texts(self, rows: list[dict[str, Any]]) -> pl.DataFrame:
+        """The text columns of lines."""
+        return pl.DataFrame([pl.Series(name, [row[name] for row in rows], dtype)
+                             for name, dtype in self._schema.items()])
+
+    def beginning(self, line: bytes, row: dict[str, Any]) -> bytes:
         """What is written of a line, before its answers."""
         if self._own is None:
             # The line itself stays as it is: its numbers, its keys and their order.
             return line[:-1].rstrip() + b","
-        row = self._decode(line.decode())
         own = json.dumps({name: row[name] for name in self._own}, separators=(",", ":"))
         return own[:-1].encode() + (b"," if self._own else b"")
 
-    def _read_together(self, lines: list[bytes | None]) -> list[list[Any]] | None:
-        """The texts by columns, much faster; None if a line may have a fault."""
+    def _read_together(self, lines: list[bytes | None]) -> list[dict[str, Any]] | None:
+        """The lines, read much faster; None if one may have a fault."""
         if None in lines:
             return None
         try:
             text = b"\n".join(lines).decode("utf-8")  # type: ignore[arg-type]  # none is None
             values = self._decode("[" + text.replace("\n", f",{self._between},") + "]")
-            rows = values[::2]
-            columns = [[row[name] for row in rows] for name in self._schema]
+            rows: list[dict[str, Any]] = values[::2]
             if (values[1::2] == [self._between] * (len(lines) - 1)
                     and all(row.keys().isdisjoint(self._added) for row in rows)
                     and all(name in row for name in self._own or () for row in rows)
-                    and {type(value) for column in columns for value in column} <= _TEXTS
+                    and {type(row[name]) for name in self._schema for row in rows} <= _TEXTS
                     and "\\ud" not in text.lower()):
-                return columns
+                return rows
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             # The lines are read one by one.
             pass
@@ -207,20 +209,19 @@ class _LineReader:
             raise DataError("the line is not a JSON object, such as {\"text\": \"...\"}")
         return row
 
-    def _texts(self, row: dict[str, Any]) -> tuple[Any, ...]:
+    def _checked(self, row: dict[str, Any]) -> dict[str, Any]:
         if not row.keys().isdisjoint(self._added):
             name = next(name for name in self._added if name in row)
             raise DataError(f"the line has a key {name!r} already, and the prediction would "
                             "replace it; rename or drop it first")
-        try:
-            texts = tuple(row[name] for name in self._needed)[:len(self._schema)]
-        except KeyError as error:
-            keys = ", ".join(map(repr, [*row][:20]))
-            raise DataError(f"the line has no key {error.args[0]!r}; "
-                            + (f"its keys are {keys}" if row else "it has none")) from None
-        for name, value in zip(self._schema, texts, strict=True):
-            self._check(name, value)
-        return texts
+        for name in self._needed:
+            if name not in row:
+                keys = ", ".join(map(repr, [*row][:20]))
+                raise DataError(f"the line has no key {name!r}; "
+                                + (f"its keys are {keys}" if row else "it has none"))
+        for name in self._schema:
+            self._check(name, row[name])
+        return row
 
     def _check(self, name: str, value: Any) -> None:
         lists = name in self._tokens

@@ -5,7 +5,7 @@ Rows are in the format of svmlight, one per line, with indices in ascending orde
     0 3:1 17:2        the label (any number), then index:value; an empty row has a label only
 
 The index of a term is its row in ``weights.parquet`` plus 1, and the value is its count. If the
-model counts presence (``above`` in ``form.json``), whoever writes the rows must write the value 1
+model counts presence (``above`` in ``form.json``), the data file must hold the value 1
 if the count is above that number, and leave the index out if not. If ``form.json`` has
 ``features``, steps such as tf-idf, the values are those after these steps. LIBLINEAR's labels are
 integers: here, the position of the class in the ``classes`` of ``form.json``, counted from 0.
