@@ -23,7 +23,7 @@ A message says what was expected, what came, and what to do.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -414,6 +414,13 @@ class SchemaError(DataError):
         return cls.with_advice(
             f"the input has a column {column!r} already, and the prediction would replace it; "
             "rename or drop it first", f": frame.drop({column!r})", "")
+
+    @classmethod
+    def check_new(cls, answers: Iterable[str], columns: Collection[str]) -> None:
+        """Raise the error for the first answer whose name is that of a column already."""
+        for name in answers:
+            if name in columns:
+                raise cls.column_exists(name)
 
 
 class VocabularyError(DataError):

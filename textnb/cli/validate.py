@@ -64,9 +64,8 @@ def validate(
                                  "row: not with --online, --time or --smoothing")
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
-    for name in () if output.output is None else ("predicted", "probability", "fold"):
-        if name in table.frame.collect_schema():
-            raise SchemaError.column_exists(name)
+    if output.output is not None:
+        SchemaError.check_new(("predicted", "probability", "fold"), table.frame.collect_schema())
     activity, past_tense = ("judging", "judged") if options.online else ("validating", "validated")
     with work_on(table, activity, past_tense, output.quiet,
                  phase="" if options.online else "reading") as advance:

@@ -124,9 +124,7 @@ def select_mistakes(
     scored = _scored(
         fitted, rows, _margin(within), terms, progress, novelty, selected, on_end)
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
-    for name in added:
-        if name in rows.collect_schema():
-            raise SchemaError.column_exists(name)
+    SchemaError.check_new(added, rows.collect_schema())
     return rows_in_kind_of(frame, scored, pl.col(_SELECTED), rows.collect_schema().names(), added)
 
 

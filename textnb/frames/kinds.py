@@ -354,8 +354,7 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
             return _to_arrow(predicted.collect()).to_reader()
         case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
             added = [name for name in predicted.collect_schema().names() if name not in read]
-            if duplicates := [name for name in added if name in names_of(X)]:
-                raise SchemaError.column_exists(duplicates[0])
+            SchemaError.check_new(added, names_of(X))
             answers = predicted.select(added).collect()
             if kind is Kind.PANDAS:
                 return X.assign(**{name: _pandas_values(answers[name]) for name in added})

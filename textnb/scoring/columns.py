@@ -97,9 +97,7 @@ def add_answers(
         If the frame has a column with the name of an answer.
     """
     present = frame.collect_schema()
-    for name in schema:
-        if name in present:
-            raise SchemaError.column_exists(name)
+    SchemaError.check_new(schema, present)
 
     def read(
         names: list[str], predicate: pl.Expr | None, rows: int | None

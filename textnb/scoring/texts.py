@@ -345,9 +345,7 @@ def _predict_few(
     """As `predict_lazily`, without a query, which would take longer than the answers."""
     scan(X, text=fitted.columns, tokens=fitted.token_columns)
     names = [*answers_of(fitted, answers)]
-    for name in names:
-        if name in X.columns:
-            raise SchemaError.column_exists(name)
+    SchemaError.check_new(names, X.columns)
     answered = pl.concat(
         answer_counts(fitted, counts, answers) for counts in matrices(fitted, X, watch))
     return X.hstack(answered.select(names))

@@ -296,9 +296,7 @@ def _check_answer_names(job: Job, rows: RowFiles) -> None:
         return
     answers = {"predicted"} | ({"decision"} if job.decision is not None else set())
     answers |= {name for name in ("probability", "scores", "top") if getattr(settings, name)}
-    for name in scan_stored(rows.test).collect_schema():
-        if name in answers:
-            raise SchemaError.column_exists(name)
+    SchemaError.check_new(scan_stored(rows.test).collect_schema(), answers)
 
 
 def check_report(job: Job) -> None:
