@@ -419,6 +419,23 @@ texts.predict_lazily = swallowing
 with replace_file("unfinished.textnb") as file:
     entry.main()
 """
+LOST = """
+import os, signal, weakref
+from textnb.cli import entry, signals
+from textnb.scoring import texts
+
+# The thread that receives signals may run too late.
+signals._watch = lambda *args: None
+predict_lazily = texts.predict_lazily
+
+def interrupted(*args, **kwargs):
+    # An exception in such a callback is printed and ignored.
+    reference = weakref.ref(set(), lambda _: os.kill(os.getpid(), signal.SIGINT))
+    return predict_lazily(*args, **kwargs)
+
+texts.predict_lazily = interrupted
+entry.main()
+"""
 WAITING = """
 import io, sys
 import polars
@@ -452,6 +469,16 @@ def test_an_interrupt_that_is_swallowed_ends_it_all_the_same(folder, mail, train
     stopped(program(DEAF, "predict", trained, mail), is_ready, number)
     # What was being written elsewhere is gone too.
     assert files_in(folder) == ["mail.parquet", "ready"]
+
+
+@pytest.mark.slow
+def test_an_interrupt_that_a_callback_loses_keeps_the_old_output(folder, mail, trained):
+    out = Path("out.csv")
+    out.write_text("old")
+    ran = finished(program(LOST, "predict", trained, mail, "-o", out))
+    assert (ran.code, ran.out, out.read_text()) == (130, "", "old")
+    assert "Exception ignored in" in ran.err
+    assert re.search(f"(^|\n){INTERRUPTED}\n$", ran.err)
 
 
 @pytest.mark.sweep(1)

@@ -82,9 +82,9 @@ def guarded(
             try:
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
-                from textnb.runtime.stopping import STOPPED
+                from textnb.runtime.stopping import is_stopped
 
-                if STOPPED.is_set():
+                if is_stopped():
                     # The engine stopped, and the interrupt itself was lost in a callback.
                     leave_interrupted()
                 return result

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from textnb.runtime.stderr import tell
-from textnb.runtime.stopping import STOPPED
+from textnb.runtime.stopping import stop
 
 GRACE_SECONDS = 10.0
 INTERRUPTED = 130
@@ -62,7 +62,7 @@ def listen(leave: Callable[[], object]) -> None:
     _state = "listening"
     passed_on = signal.getsignal(signal.SIGINT) is leave_at_once
     if passed_on:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _raise_interrupt)
     for number in _ENDING[1:]:
         # A command that is started with a signal ignored (nohup) keeps ignoring it.
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -91,7 +91,7 @@ def finish() -> None:
 def _watch(reader: int, passed_on: bool, leave: Callable[[], object]) -> None:
     while (number := os.read(reader, 1)[0]) not in _ENDING:
         pass
-    STOPPED.set()
+    stop()
     if passed_on and number != signal.SIGINT:
         os.kill(os.getpid(), signal.SIGINT)
     time.sleep(GRACE_SECONDS)
@@ -103,4 +103,6 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _raise_interrupt(number: int, frame: object) -> None:
+    # The exception may be lost in a callback, and the thread may run too late to tell.
+    stop()
     raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
-from textnb.runtime.stopping import STOPPED, count_written
+from textnb.runtime.stopping import count_written, is_stopped
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
@@ -71,7 +71,7 @@ def write(
             frame.sink_ndjson(file)
         else:
             frame.sink_csv(file, separator=SEPARATORS[chosen])
-        if STOPPED.is_set():
+        if is_stopped():
             raise KeyboardInterrupt
 
 

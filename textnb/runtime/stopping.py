@@ -1,16 +1,25 @@
-"""An event that is set when a signal asks the program to end, and what it had written by then.
+"""Whether a signal has asked the program to end, and what it had written by then.
 
 A library may lose an exception that is raised inside its callback, such as KeyboardInterrupt. So
-code that has called a library checks this event too.
+code that has called a library asks `is_stopped` too.
 """
 
 from __future__ import annotations
 
-import threading
-
-STOPPED = threading.Event()
+_stopped = False
 # Rows that were written to standard output; None before the first.
 _written: int | None = None
+
+
+def stop() -> None:
+    """Remember that a signal came. A handler calls it, so it takes no lock."""
+    global _stopped
+    _stopped = True
+
+
+def is_stopped() -> bool:
+    """Whether a signal came."""
+    return _stopped
 
 
 def count_written(rows: int) -> None:
