@@ -103,7 +103,9 @@ class WarmStart:
         if len(names) == 2:
             # The first of two classes scores 0.
             k, sign = 1, 1.0 if k == 1 else -1.0
-        place = self.place[columns]
+        # Of columns after the terms, which are of parts, no weights are known.
+        known = columns < len(self.place)
+        place = np.where(known, self.place[np.where(known, columns, 0)], -1)
         weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
         return weights, sign * float(self.form.intercept[k])
 

@@ -2,6 +2,8 @@
 
     counts -> feature map -> times |log-count ratio| ** power, class by class -> solver -> weights
 
+With `Sharing`, rows have columns of parts after those of terms; weights are folded at the end.
+
 References
 ----------
 .. [1] S. Wang, C. D. Manning (2012). Baselines and bigrams: simple, good sentiment and topic
@@ -33,6 +35,7 @@ from textnb.bayes.linear_solver import MAX_LIGHT, LinearSolution, LinearSolver
 from textnb.bayes.losses import LOSSES
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales
+from textnb.bayes.sharing import Shared, Sharing
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
@@ -63,21 +66,27 @@ class PreparedRows:
     statistics : Counts
     rows : SolverRows
         The rows after the feature map.
+    shared : Shared or None
+        The parts that terms share.
     """
 
     statistics: Counts
     rows: SolverRows
+    shared: Shared | None = None
 
     @classmethod
     def of(
         cls, model: Any, counts: sp.csr_array, labels: Labels,
-        weight: Floats | None = None, binary: bool = False,
+        weight: Floats | None = None, binary: bool = False, sharing: Sharing | None = None,
     ) -> PreparedRows:
         line().begin("preparing rows")
         statistics = _statistics(counts, labels, weight)
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
                    log=True)
-        return cls(statistics, _solver_rows(model, counts, model.feature_map(statistics, binary)))
+        features = model.feature_map(statistics, binary)
+        shared = None if sharing is None else sharing.of_rows(
+            counts, features, weight=weight)
+        return cls(statistics, _solver_rows(model, counts, features, shared=shared), shared)
 
     @property
     def nbytes(self) -> int:
@@ -92,8 +101,9 @@ class PreparedRows:
 def _solver_rows(
     model: Any, counts: sp.csr_array, features: FeatureMap,
     chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
+    shared: Shared | None = None,
 ) -> SolverRows:
-    rows = SolverRows.of(counts, model.loss, features, chosen, holders)
+    rows = SolverRows.of(counts, model.loss, features, chosen, holders, shared)
     largest = max(np.max(values, initial=0.0) for values in (rows.shared.data, rows.value))
     if not largest <= _MAX_VALUE:
         raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
@@ -113,7 +123,8 @@ def _fit(
     classes = statistics.classes
     problems = _Problems.of(
         model, prepared.rows, labels, weight, statistics if of_more_rows else None)
-    weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
+    weights = np.zeros((prepared.rows.n_features, len(classes)))
+    intercept = problems.intercept
     duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
@@ -122,6 +133,8 @@ def _fit(
         intercept[k] = solution.intercept
         duals[k] = DualCoefficients.of(solution.duals)
         n_iter = max(n_iter, solution.n_iter)
+    if prepared.shared is not None:
+        weights = prepared.shared.fold(weights)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
     return Learned(statistics, form, n_iter), duals
 
@@ -155,6 +168,7 @@ def refit_sample(
 def learn_and_calibrate(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None = None,
     binary: bool = False, start: WarmStart | None = None, left_out: bool = False,
+    sharing: Sharing | None = None,
 ) -> Learned:
     """Learn the statistic of rows, the weights, and a temperature from held-out rows.
 
@@ -175,6 +189,8 @@ def learn_and_calibrate(
     start : WarmStart, optional
         Weights from which the solver begins.
     left_out : bool
+    sharing : Sharing, optional
+        Parts that terms share.
 
     Raises
     ------
@@ -182,21 +198,22 @@ def learn_and_calibrate(
         If there is one class, or a value is too large.
     """
     counts = without_zeros(canonical(counts))
-    prepared = PreparedRows.of(model, counts, labels, weight, binary)
+    prepared = PreparedRows.of(model, counts, labels, weight, binary, sharing)
     learned, duals = _fit(model, prepared, labels, weight, binary, start)
     del prepared
     if labels.link == "sigmoid":
-        return _with_thresholds_and_sigmoids(model, learned, counts, labels, weight, binary, duals)
+        return _with_thresholds_and_sigmoids(
+            model, learned, counts, labels, weight, binary, duals, sharing)
     parts = _divide(labels.codes, model.held_out)
     if parts is None:
         return learned
     judge = parts == parts.max()
     if weight is not None and not weight[~judge].any():
         return learned
-    scores = _scores_of_others(model, counts, labels, weight, judge, binary, duals)
+    scores = _scores_of_others(model, counts, labels, weight, judge, binary, duals, sharing)
     if left_out and weight is None and _has_rows_in_each(labels.codes, parts):
         learned = replace(learned, left_out=_scores_of_parts(
-            model, counts, labels, parts, scores, binary, duals))
+            model, counts, labels, parts, scores, binary, duals, sharing))
     codes = labels.codes[judge]
     judged = np.ones(len(codes)) if weight is None else weight[judge]
     documents, method = int(judge.sum()), "rows held out by fit"
@@ -219,7 +236,7 @@ def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> boo
 
 def _scores_of_parts(
     model: Any, counts: sp.csr_array, labels: Labels, parts: NDArray[np.int64],
-    of_last: Floats, binary: bool, duals: dict[int, DualCoefficients],
+    of_last: Floats, binary: bool, duals: dict[int, DualCoefficients], sharing: Sharing | None,
 ) -> LeftOutScores:
     """Scores of each part by a model of the others; those of the last part are known."""
     last = int(parts.max())
@@ -227,13 +244,15 @@ def _scores_of_parts(
     scores[parts == last] = of_last
     for part in range(last):
         judge = parts == part
-        scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, duals)
+        scores[judge] = _scores_of_others(
+            model, counts, labels, None, judge, binary, duals, sharing)
     return LeftOutScores(scores, labels.codes, last + 1)
 
 
 def _with_thresholds_and_sigmoids(
     model: Any, learned: Learned, counts: sp.csr_array, labels: Labels,
     weight: Floats | None, binary: bool, duals: dict[int, DualCoefficients],
+    sharing: Sharing | None,
 ) -> Learned:
     """The thresholds with which each label has the best F1 on held-out rows, and its probabilities.
 
@@ -247,7 +266,8 @@ def _with_thresholds_and_sigmoids(
         judge = np.arange(len(labels)) % _FOLDS == fold
         if weight is not None and not weight[~judge].any():
             return learned
-        scores[judge] = _scores_of_others(model, counts, labels, weight, judge, binary, duals)
+        scores[judge] = _scores_of_others(
+            model, counts, labels, weight, judge, binary, duals, sharing)
     thresholds = {label: steady_threshold(scores[:, k], labels.has(k), weight)
                   for k, label in enumerate(labels.classes.tolist())}
     has = np.stack([labels.has(k) for k in range(scores.shape[1])], axis=1)
@@ -264,6 +284,7 @@ def _with_thresholds_and_sigmoids(
 def _scores_of_others(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None,
     judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients],
+    sharing: Sharing | None,
 ) -> Floats:
     """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
     line().begin("preparing to calibrate")
@@ -276,17 +297,19 @@ def _scores_of_others(
     own = labels.of_rows(learn)
     features = model.feature_map(
         _statistics_of_columns(counts, learn, len(own), weight, holders), binary)
+    shared = None if sharing is None else sharing.of_rows(counts, features, learn, weight)
     judged = features.sparse(canonical(others))
     del others
     problems = _Problems.of(model, _solver_rows(
-        model, counts, features, learn, holders), own, weight)
+        model, counts, features, learn, holders, shared), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
     # Newton's method converges sooner from zero, and may not converge at all from there.
     starts = None if model.loss == "log" and problems.cost.max() > MAX_LIGHT else [
         duals[k].of_rows(learn) for k in problems.positives]
     for k, solution in problems.solve("calibrating", starts):
-        scores[:, k] = judged @ solution.weights + solution.intercept
+        weights = solution.weights if shared is None else shared.fold(solution.weights)
+        scores[:, k] = judged @ weights + solution.intercept
     return scores
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from textnb.bayes.features import IDENTITY, FeatureMap, count_columns, row_blocks
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES
+from textnb.bayes.sharing import Shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,7 @@ class SolverRows:
     def of(
         cls, rows: sp.csr_array, loss: str, features: FeatureMap = IDENTITY,
         chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
+        shared_parts: Shared | None = None,
     ) -> SolverRows:
         """The rows of a matrix, after a feature map, which is applied to some rows at a time.
 
@@ -55,15 +57,21 @@ class SolverRows:
             The rows to take, if not all.
         holders : int64 (n_features,), optional
             How many of them have each feature, if that is known.
+        shared_parts : Shared, optional
+            Makes columns of parts of terms, after those of the terms.
         """
         holders = count_columns(rows, chosen) if holders is None else holders
+        if shared_parts is not None:
+            holders = np.concatenate([holders, shared_parts.holders])
+        n_features = len(holders)
         min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
         columns = np.argsort(-holders, kind="stable")[:np.count_nonzero(holders >= min_holders)]
-        index = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
-        place = np.full(rows.shape[1], -1, dtype=index)
+        n_stored = int(holders.sum())
+        index = np.int32 if max(n_stored, rows.shape[0], n_features) < 2**31 else np.int64
+        place = np.full(n_features, -1, dtype=index)
         place[columns] = np.arange(len(columns))
         n_shared = int(holders[columns].sum())
-        n_own = int(holders.sum()) - n_shared
+        n_own = n_stored - n_shared
         del holders
         shared = np.empty(n_shared), np.empty(n_shared, dtype=index)
         own = np.empty(n_own, dtype=index), np.empty(n_own, dtype=index), np.empty(n_own)
@@ -71,6 +79,8 @@ class SolverRows:
         n_shared = n_own = 0
         for before, block in row_blocks(rows, chosen):
             mapped = features.rows(block)
+            if shared_parts is not None:
+                mapped = shared_parts.widen(mapped)
             places = place[mapped.indices]
             inside = places >= 0
             row = np.repeat(np.arange(block.shape[0]), np.diff(mapped.indptr))
@@ -84,7 +94,7 @@ class SolverRows:
         matrix = sp.csr_array(
             (shared[0][:n_shared], shared[1][:n_shared], ends), shape=(len(ends) - 1, len(columns)))
         return cls(
-            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], rows.shape[1])
+            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features)
 
     @property
     def nbytes(self) -> int:

@@ -92,6 +92,11 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         says how many terms were left out. A model that learns more after that counts them anew:
         a count is then short by at most ``pruned_.at_most``. `count` and `partial_fit` do not keep
         to the limit while they count.
+    subwords : (int, int), optional
+        For `NBLinear`: share weights among words with the same parts, of this number of characters,
+        such as (4, 4). It helps most where texts are short and classes many.
+    sharing : float in [0, 2], optional
+        The weight of parts; by default 5 / √(words of a mean row), at most 2.
 
     Attributes
     ----------

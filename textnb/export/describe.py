@@ -85,6 +85,8 @@ def describe_model(model: Any) -> dict[str, Any]:
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
+            **({} if settings.parameters["subwords"] is None else {
+                name: settings.parameters[name] for name in ("subwords", "sharing")}),
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 from numpy.typing import ArrayLike
@@ -38,6 +38,7 @@ from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
 from textnb.learning.beside_weights import count_beside, weights_not_exact
 from textnb.learning.documents import (
+    DocumentTermMatrix,
     LabelledBatches,
     announced_labels,
     check_known,
@@ -63,6 +64,9 @@ from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
+
+if TYPE_CHECKING:
+    from textnb.bayes.sharing import Sharing
 
 Weight = str | ArrayLike | None
 Result = TypeVar("Result")
@@ -343,11 +347,26 @@ def _fit_from_rows(
             learn = partial(learn, start=start_of(start, rows.terms))
         if left_out and settings.model.scores_left_out:
             learn = partial(learn, left_out=True)
+        if settings.parameters["subwords"] is not None:
+            learn = partial(learn, sharing=_sharing(settings, rows))
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), has_separate_labels=beside)
     if keep_sample is not None:
         fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.values.sum()), len(rows.labels)
+
+
+def _sharing(settings: TextSettings, rows: DocumentTermMatrix) -> Sharing | None:
+    # It imports SciPy.
+    from textnb.bayes.sharing import Sharing
+    from textnb.bayes.subwords import subwords
+
+    weight = settings.parameters["sharing"]
+    if weight == 0:
+        return None
+    parts = subwords(rows.terms.to_list(), *settings.parameters["subwords"])
+    return Sharing(parts, weight) if weight is not None else Sharing.of_length(
+        parts, rows.counts, rows.weights)
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

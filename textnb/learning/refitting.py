@@ -45,6 +45,8 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
         raise ParameterError.naming(
             "{keep_sample} is for NBLinear without {idf}, as mail has it by default; this model "
             "can't learn more")
+    if settings.parameters["subwords"] is not None:
+        raise ParameterError.naming("{keep_sample} and {subwords} exclude each other")
     if has_weights:
         raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
 

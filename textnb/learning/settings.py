@@ -16,11 +16,19 @@ from textnb.runtime.settings import (
     COUNT,
     Columns,
     CountOrShare,
+    Pair,
+    Range,
     Size,
+    between,
     declared,
     setting,
 )
 from textnb.text.token_settings import TokenSettings
+
+LONGEST_PART = 8
+_PARTS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {LONGEST_PART}",
+               lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
+               and 2 <= v[0] <= v[1] <= LONGEST_PART)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,6 +53,12 @@ class LimitSettings:
     memory_limit: Size | None = setting(
         None, "Bytes for the terms and their counts, such as 500M or 2G, 1M or more: the rarest "
               "terms are left out until the rest fits.", metavar="SIZE")
+    subwords: Pair | None = setting(
+        None, "Share weights among words with the same parts, of N to M characters, such as 4,4; "
+              "for nblinear.", range=_PARTS)
+    sharing: float | None = setting(
+        None, "How much the parts weigh beside words: 0 to 2; the default is by the length of "
+              "texts.", under="set", range=between(0, 2))
 
 
 # The default settings for mail: of all models, this one made the fewest errors on tokens of mail.

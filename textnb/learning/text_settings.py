@@ -13,8 +13,9 @@ from textnb.bayes.counts import Counts
 from textnb.errors import ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
+from textnb.learning.settings import LimitSettings
 from textnb.models.base import Model
-from textnb.runtime.settings import check_settings
+from textnb.runtime.settings import check_settings, check_values
 from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, vocabulary_series
@@ -71,6 +72,7 @@ class TextSettings:
         limits = Limits(*(parameters[name] for name in ("min_df", "max_df", "max_features")))
         vocabulary = parameters["vocabulary"]
         check_memory_limit(parameters["memory_limit"], model, vocabulary is not None)
+        _check_sharing(parameters, model)
         if vocabulary is not None and limits != Limits():
             raise ParameterError.naming(
                 "a given vocabulary is not limited: leave {min_df}, {max_df} and {max_features} at "
@@ -134,6 +136,25 @@ class TextSettings:
         if not statistics.n_features:
             raise VocabularyError.no_tokens(self.tokenizer.pattern, statistics.documents)
         return statistics.select(self.limits.within(statistics))
+
+
+def _check_sharing(parameters: dict[str, Any], model: Model) -> None:
+    """Raise ParameterError if the parts of words can't be shared by this model or tokenizer."""
+    check_values(LimitSettings, {name: parameters[name] for name in ("subwords", "sharing")})
+    if parameters["subwords"] is None:
+        if parameters["sharing"] is not None:
+            raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
+        return
+    if not model.learns_shared:
+        raise ParameterError.naming(
+            "{subwords} is for NBLinear, whose weights are learned; {model} would count the "
+            "evidence of a word again with each of its parts", model=model.name)
+    if parameters["tokenizer"].analyzer != "word":
+        raise ParameterError.naming("{subwords} are parts of words: leave {analyzer} at 'word'")
+    if np.ndim(model.l):
+        raise ParameterError.naming(
+            "{subwords} has ratios of its own, so {l} can't have one value for each term: give one "
+            "number for {l}")
 
 
 def columns_of(text: Any, label: Any) -> list[str]:

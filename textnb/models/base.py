@@ -52,6 +52,8 @@ class Model(LinearMixin, ClassWeighted):
     link: ClassVar[str] = "softmax"
     # Whether its solver can begin from weights that were learned before.
     starts_warm: ClassVar[bool] = False
+    # Whether weights can be shared among terms: `learn_rows` takes ``sharing``.
+    learns_shared: ClassVar[bool] = False
     # Whether learning from rows can also score each row by a model of others.
     scores_left_out: ClassVar[bool] = False
     # What `Learned.n_iter` counts.
@@ -161,7 +163,7 @@ class Model(LinearMixin, ClassWeighted):
         **more
             ``start``, a `WarmStart`, of a model that `starts_warm`, and ``statistics`` beside it if
             rows are a sample of those that were counted; ``left_out`` of one that
-            `scores_left_out`.
+            `scores_left_out`; ``sharing``, a `Sharing`, of one that `learns_shared`.
         """
         raise self._undefined("how it learns from rows")
 

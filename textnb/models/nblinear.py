@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
     from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned, WarmStart
+    from textnb.bayes.sharing import Sharing
 
 
 @register_model
@@ -105,6 +106,7 @@ class NBLinear(TfidfModel):
     kind = "nblinear"
     learns_labels = True
     starts_warm = True
+    learns_shared = True
     scores_left_out = True
     link = "sigmoid"
     iterations = "passes and Newton steps"
@@ -140,13 +142,14 @@ class NBLinear(TfidfModel):
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool, *,
         start: WarmStart | None = None, left_out: bool = False,
-        statistics: Counts | None = None,
+        statistics: Counts | None = None, sharing: Sharing | None = None,
     ) -> Learned:
         from textnb.bayes.linear import learn_and_calibrate, refit_sample
 
         if start is not None and statistics is not None:
             return refit_sample(self, start, rows, labels, statistics, binary)
-        return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)
+        return learn_and_calibrate(
+            self, rows, labels, sample_weight, binary, start, left_out, sharing)
 
     def without_choices(self) -> Self:
         return replace(self, held_out=0.0)

@@ -277,7 +277,12 @@ def check_settings(owner: Any) -> None:
         Of a dataclass whose fields are settings.
     """
     kind = type(owner)
-    _check(kind, {each.name: getattr(owner, each.name) for each in fields(kind)}, _IN_PYTHON)
+    check_values(kind, {each.name: getattr(owner, each.name) for each in fields(kind)})
+
+
+def check_values(group: type, values: Mapping[str, Any]) -> None:
+    """As `check_settings`, of some settings of a group by their names."""
+    _check(group, values, _IN_PYTHON)
 
 
 def check_json(group: type, values: Mapping[str, Any]) -> None:

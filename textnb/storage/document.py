@@ -32,7 +32,7 @@ EXACT = 2**53
 CLASS_WEIGHT = "class_weight"
 # Written only if they are set, so that the file of a model without them stays as it was before
 # these settings existed.
-OPTIONAL = ("memory_limit", CLASS_WEIGHT)
+OPTIONAL = ("memory_limit", "subwords", "sharing", CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _CLASSES = ("type", "labels", "documents", "rows", "total")
@@ -111,6 +111,8 @@ def check_text_document(
     require(memory is None or (model.from_counts and type(model.l) in (int, float)
                                and settings["vocabulary"] is None),
             "its memory limit does not go with its model")
+    require(settings["subwords"] is None or model.learns_shared,
+            "its model shares no weights among words")
     _check_pruned(document.get("pruned"))
     _check_since_fit(document.get("since_fit"), model)
     has_sample = document.get("sample") is not None
@@ -242,6 +244,9 @@ def _check_settings(
             f"its settings are not those of a TextClassifier: {', '.join(sorted(_SETTINGS))}")
     for group in (ColumnSettings, LimitSettings):
         check_json(group, settings)
+    if settings["subwords"] is not None:
+        # JSON has no tuples.
+        settings["subwords"] = tuple(settings["subwords"])
     text, vocabulary = settings["text"], settings["vocabulary"]
     columns = [text] if type(text) is str else text
     require(type(columns) is list and 0 < len(columns) == len(set(columns)),

@@ -1,0 +1,154 @@
+"""Weights that words share by their parts: LinearSVC on terms and parts is the oracle."""
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.svm import LinearSVC
+
+import textnb
+from tests.classifier.models import NEWS, SPAM
+from textnb import NBLinear, TextClassifier, Tokenizer
+from textnb.bayes.features import row_blocks
+from textnb.bayes.sharing import MAX_WEIGHT, Sharing
+
+# Words with common parts, and a pair of words, which has none.
+WORDS = ["sent", "sender", "sends", "resend", "card", "cards", "carded", "discard", "bill",
+         "billing", "refund", "refunded", "transfer", "transfers"]
+
+
+def questions(rows=200, classes=("bill", "card", "send"), seed=0):
+    draw = np.random.default_rng(seed)
+    labels = [classes[row % len(classes)] for row in range(rows)]
+    return pl.DataFrame({"label": labels, "text": [" ".join(draw.choice(
+        [word for word in WORDS if word[:2] == label[:2]] * 2 + WORDS, 6)) for label in labels]})
+
+
+def by_hand(rows, terms, lengths, weight):
+    """Rows of tf-idf and of parts, with one Python step for each word and part."""
+    terms, shortest, longest = list(terms), *lengths
+    counts = CountVectorizer(vocabulary=terms, token_pattern=r"\w\w+", ngram_range=(1, 2))
+    counts = counts.fit_transform(rows["text"])
+    tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts)
+    values, idf = tf_idf.transform(counts).toarray(), tf_idf.idf_
+    parts = [{f"<{term}>"[start:start + length] for length in range(shortest, longest + 1)
+              for start in range(len(term) + 3 - length)} if " " not in term else set()
+             for term in terms]
+    names = sorted(part for part in set().union(*parts) if sum(part in own for own in parts) > 1)
+    has = np.array([[part in own for part in names] for own in parts], dtype=np.float64)
+    holders = ((counts.toarray() > 0) @ has > 0).sum(axis=0)
+    of_parts = np.log((1 + len(values)) / (1 + holders)) + 1
+    factors = weight / (longest - shortest + 1) ** 0.5 * has / idf[:, None] * of_parts
+    return values, factors
+
+
+@pytest.mark.parametrize("lengths", [(4, 4), (3, 5)])
+@pytest.mark.parametrize("weight", [0.5, 2.0])
+def test_weights_are_those_of_liblinear_on_terms_and_parts(lengths, weight):
+    rows = questions()
+    model = TextClassifier(
+        NBLinear(power=0.0, tol=1e-9, held_out=0), tokenizer=Tokenizer(ngram_range=(1, 2)),
+        subwords=lengths, sharing=weight).fit(rows)
+    values, factors = by_hand(rows, model.vocabulary_, lengths, weight)
+    wide = np.hstack([values, values @ factors])
+    form = model.linear_form()
+    for k, label in enumerate(model.classes_):
+        expected = LinearSVC(C=1.0, tol=1e-10, max_iter=100_000, dual=False).fit(
+            wide, rows["label"] == label)
+        w, u = np.split(expected.coef_[0], [len(model.vocabulary_)])
+        np.testing.assert_allclose(form.weights[:, k], w + factors @ u, atol=1e-6)
+        np.testing.assert_allclose(form.intercept[k], expected.intercept_[0], atol=1e-6)
+
+
+def test_a_folded_weight_scores_as_terms_and_parts():
+    draw = np.random.default_rng(0)
+    counts = sp.csr_array(draw.poisson(0.3, (50, 40)))
+    counts.eliminate_zeros()
+    parts = sp.csr_array((draw.random((40, 25)) < 0.2) * 1.0)
+    features = NBLinear().fit(counts, np.arange(50) % 2).feature_map_
+    shared = Sharing(parts, 1.5).of_rows(counts, features)
+    mapped, weights = features.sparse(counts), draw.normal(size=(65, 3))
+    wide = shared.widen(next(block for _, block in row_blocks(mapped))).to_csr()
+    assert np.array_equal(shared.holders, ((counts @ parts).toarray() > 0).sum(axis=0))
+    np.testing.assert_allclose(wide @ weights, mapped @ shared.fold(weights), atol=1e-12)
+
+
+def test_words_with_the_same_parts_have_more_similar_weights():
+    def difference(model):
+        form = model.fit(questions()).linear_form()
+        margin = form.weights - form.weights.mean(axis=1, keepdims=True)
+        a, b = (margin[model.vocabulary_.index(word)] for word in ("transfer", "transfers"))
+        return np.abs(a - b).sum() / (np.abs(a) + np.abs(b)).sum()
+
+    assert difference(TextClassifier(NBLinear(), subwords=(3, 5))) < 0.8 * difference(
+        TextClassifier(NBLinear()))
+
+
+@pytest.mark.parametrize("settings", [{"sharing": 0.0}, {"analyzer": "unspaced"}])
+def test_without_parts_nothing_changes(settings):
+    if "analyzer" in settings:
+        # Each character and pair has one part alone: itself.
+        rows = pl.DataFrame({"text": ["\u65e5\u672c\u8a9e", "\u4e2d\u6587\u5b57"] * 9,
+                             "label": ["ja", "zh"] * 9})
+        settings = {}
+    else:
+        rows = questions()
+    shared = TextClassifier(NBLinear(), subwords=(4, 4), **settings).fit(rows)
+    plain = TextClassifier(NBLinear()).fit(rows)
+    np.testing.assert_allclose(shared.linear_form().weights, plain.linear_form().weights, rtol=1e-9)
+
+
+def test_fewer_words_have_a_larger_weight():
+    parts = sp.csr_array(np.ones((4, 2)))
+
+    def weight(counts):
+        return Sharing.of_length(parts, sp.csr_array(np.array(counts))).weight
+
+    assert weight([[1, 0, 0, 0]]) == weight([[0, 0, 0, 0]]) == MAX_WEIGHT
+    assert weight([[5, 5, 5, 1], [3, 2, 2, 2]]) == 5 / 12.5**0.5
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+def test_it_keeps_what_a_linear_model_promises(loss, tmp_path):
+    rows = questions(300)
+    model = TextClassifier(NBLinear(loss=loss), subwords=(3, 4)).fit(rows)
+    lazy = TextClassifier(NBLinear(loss=loss), subwords=(3, 4)).fit(rows.lazy())
+    assert np.array_equal(lazy.linear_form().weights, model.linear_form().weights)
+    model.save(tmp_path / "m.textnb")
+    again = textnb.load(tmp_path / "m.textnb")
+    assert (again.subwords, again.sharing) == ((3, 4), None)
+    assert np.array_equal(again.decision_function(rows), model.decision_function(rows))
+    textnb.export_model(model, tmp_path / "m", "python")
+    textnb.verify_export(tmp_path / "m")
+    cold = TextClassifier(NBLinear(loss=loss, tol=1e-9), subwords=(3, 4)).fit(rows)
+    warm = TextClassifier(NBLinear(loss=loss, tol=1e-9), subwords=(3, 4)).fit(rows[:200]).fit(
+        rows, warm_start=True)
+    np.testing.assert_allclose(
+        warm.linear_form().weights, cold.linear_form().weights, atol=1e-6)
+
+
+def test_a_weight_of_2_is_two_rows():
+    rows = questions(60)
+    twice = [1 + row % 2 for row in range(rows.height)]
+    repeated = rows[[row for row, times in enumerate(twice) for _ in range(times)]]
+    models = [TextClassifier(NBLinear(tol=1e-9, held_out=0), subwords=(3, 4)) for _ in range(2)]
+    models[0].fit(rows, sample_weight=np.array(twice, dtype=np.float64))
+    models[1].fit(repeated)
+    np.testing.assert_allclose(*(model.linear_form().weights for model in models), atol=1e-6)
+
+
+def test_lists_of_labels_share_too():
+    rows = questions(300).with_columns(label=pl.concat_list("label", pl.lit("all")))
+    model = TextClassifier(NBLinear(), subwords=(3, 5)).fit(rows)
+    plain = TextClassifier(NBLinear()).fit(rows)
+    assert not np.allclose(model.linear_form().weights, plain.linear_form().weights)
+    assert textnb.evaluate(model, rows).micro_f1 > 0.9 * textnb.evaluate(plain, rows).micro_f1
+
+
+@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+def test_the_temperature_is_that_of_parts_of_the_others(train):
+    shared, plain = (TextClassifier(NBLinear(), subwords=parts).fit(train).calibration_
+                     for parts in ((2, 3), None))
+    assert shared.documents == plain.documents
+    assert shared.temperature != plain.temperature
