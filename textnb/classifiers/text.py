@@ -68,8 +68,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         The model on counts: `MultinomialNB` (if not given), `BernoulliNB`, `ComplementNB`,
         `TfidfComplementNB`, `NBLinear` or `NBLogisticRegression`. It is cloned. The first three
         learn in bounded memory; the others need the matrix of all documents. "auto" lets `fit`
-        choose the model, the tokenizer and ``min_df`` as `tune` does, and keep what it found as
-        ``tuned_``.
+        choose the model, the tokenizer and ``min_df`` as `tune` does, and keep it as ``tuned_``.
     text : str or sequence of str
         Name of the text column, or names of several.
     label : str
@@ -85,13 +84,11 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     binary : bool
         Count a term once per document.
     memory_limit : int or str, optional
-        Bytes, or a size such as ``"500M"``, for the terms and their counts, in addition to the
-        process's other memory. If they do not fit, counts go to temporary files, and in the end the
-        rarest terms are left out: all terms up to a number of occurrences, which is as small as
-        possible. Other terms keep exact counts, which depend on the documents alone. ``pruned_``
-        says how many terms were left out. A model that learns more after that counts them anew:
-        a count is then short by at most ``pruned_.at_most``. `count` and `partial_fit` do not keep
-        to the limit while they count.
+        Bytes, or a size such as ``"500M"``, for the terms and their counts, beside other memory. If
+        they do not fit, counts go to temporary files, and in the end the rarest terms are left out,
+        as few as possible (``pruned_``). Others have exact counts. A model that learns more later
+        counts left-out terms anew, so that a count is short by at most ``pruned_.at_most``. `count`
+        and `partial_fit` do not keep to the limit while they count.
     subwords : (int, int), optional
         For `NBLinear`: share weights among words with the same parts, of this number of characters,
         such as (4, 4). It helps most where texts are short and classes many.
@@ -104,16 +101,14 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     vocabulary_ : list of str
         Sorted, one term per column.
     estimator_ : the fitted model on counts
-    calibration_ : Calibration or None
-        See `set_calibration`.
-    decision_ : Decision or None
-        See `set_decision`.
+    calibration_, decision_ : Calibration or None, Decision or None
+        See `set_calibration` and `set_decision`.
     pruned_ : Pruned or None
         What `memory_limit` left out: the number of ``terms``, their ``occurrences``, and how often
         each of them occurs ``at_most``.
     has_separate_labels_ : bool
-        Whether labels were passed separately from a table: `predict` then returns arrays for tables
-        in memory. A model file does not hold it.
+        Whether labels were passed beside a table: `predict` then returns arrays for tables in
+        memory. A model file does not hold it.
     statistics_ : Counts
         Counts of all terms, even outside the limits (except for `memory_limit`). They add and
         subtract. `NBLogisticRegression` has none.
