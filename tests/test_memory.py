@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
+from textnb.bayes.cells import cells_of
 from textnb.bayes.counts import Counts
 from textnb.bayes.formulas import complement_weights, log_ratio, multinomial_log_prob
 from textnb.errors import DataError, ModelFileError
@@ -233,6 +234,13 @@ class TestTables:
         counts = np.zeros((4000, 3000), dtype=np.int64)
         weights, peak = peak_of(lambda: derive(counts))
         assert peak < weights.nbytes + 16 * MIB
+
+    def test_cells_take_less_than_a_second_table(self):
+        """A running sum of all cells was twice as large as their table."""
+        table = np.zeros((2000, 2000), dtype=np.int32)
+        _, peak = peak_of(lambda: cells_of(table))
+        # A copy feature by feature, and a byte for each cell.
+        assert peak < 1.5 * table.nbytes
 
     @pytest.mark.parametrize("shape", [(1, 3), (2, 9000), (37, 5000), (150, 40)])
     def test_tiles_have_the_bits_of_the_whole(self, shape):

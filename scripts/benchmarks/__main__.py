@@ -2,7 +2,7 @@
 
     speed         whole processes, their parts from memory, and single messages: textnb,
                   scikit-learn, fastText, Vowpal Wabbit, bogofilter
-    scale         textnb from 10 MB to 3 GB of text
+    scale         textnb on more and more rows, terms and classes
     accuracy      accuracy, macro-F1, log loss and CPU seconds on all corpora
     recipe        complement models on tf-idf, beside their published figures
     tables        dense models beside scikit-learn's, on MNIST

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from benchmarks.process import Missing, Row
@@ -15,6 +16,8 @@ from benchmarks.process import Missing, Row
 HEAPS = 0.5
 # Rows of each split that a side runs on before it is measured, so that imports are done.
 FEW = 500
+# Words of a synthetic row, and rows of one of its files.
+WORDS, PIECE = 15, 10**6
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,24 @@ def repeat(rows: pl.DataFrame, where: Path, megabytes: float) -> None:
         part.with_columns(pl.concat_str("text", *words)).write_parquet(
             where / f"{copy:04d}.parquet")
         n_bytes, copy = n_bytes - own, copy + 1
+
+
+def synthesize(where: Path, rows: int, terms: int, classes: int) -> None:
+    """Write rows whose words have Zipf's frequencies, every other one shifted by its class.
+
+    The first words are all terms in turn, so that each of them occurs.
+    """
+    random = np.random.default_rng(0)
+    for first in range(0, rows, PIECE):
+        row = np.arange(first, min(first + PIECE, rows))
+        label, words = row % classes, {}
+        for k in range(WORDS):
+            drawn = (terms ** random.random(row.size)).astype(int) - 1
+            words[str(k)] = np.where(row + k * rows < terms, row + k * rows,
+                                     (drawn + k % 2 * label * 7919) % terms)
+        pl.DataFrame({"label": label, **words}).select(
+            "label", text="w" + pl.concat_str(*words, separator=" w")).write_parquet(
+                where / f"{first // PIECE:04d}.parquet")
 
 
 def _one_or_all(folder: Path) -> str:

@@ -216,22 +216,48 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def losses(rows: Sequence[Row]) -> str:
-    """Where a peer is faster, smaller or more accurate than textnb: every case."""
-    better: dict[str, Callable[[Row, Row], bool]] = {
-        "faster": lambda own, peer: peer["seconds"] < own["seconds"],
-        "smaller": lambda own, peer: peer.get("peak_mib", 1e9) < own.get("peak_mib", 0),
-        "more accurate": lambda own, peer: (peer["check"].get("accuracy", 0)
-                                            > own["check"].get("accuracy", 1))}
-    lines = []
-    for corpus, task in dict.fromkeys((row["corpus"], row["task"]) for row in rows):
-        here = {row["side"]: row for row in of_tasks(rows, [task])
-                if row["corpus"] == corpus and "seconds" in row}
-        lost = [", ".join(side for side, peer in here.items() if OWN in here
-                          and not side.startswith(OWN) and is_better(here[OWN], peer))
-                for is_better in better.values()]
-        if any(lost):
-            lines.append((corpus, f"`{task}`", *lost))
-    return table(("corpus", "task", *better), lines, left=5) if lines else "Nowhere."
+    """Where each peer is faster, smaller or more accurate than textnb, and by how much."""
+    better: dict[str, tuple[int, Callable[[Row, Row], float]]] = {
+        "times faster": (1, lambda own, peer: own["seconds"] / peer["seconds"]),
+        # A process may end before its memory is looked at.
+        "times smaller": (1, lambda own, peer: (
+            own.get("peak_mib", 0) / (peer.get("peak_mib") or math.inf))),
+        "more accurate, points": (0, lambda own, peer: 100 * (
+            peer["check"].get("accuracy", 0) - own["check"].get("accuracy", 1)))}
+    rows = [row for row in rows if "seconds" in row]
+    own = {(row["corpus"], row["task"]): row for row in rows if row["side"] == OWN}
+    cases: dict[str, list[list[str]]] = {}
+    for row in rows:
+        place = row["corpus"], row["task"]
+        if place in own and not row["side"].startswith(OWN):
+            of_side = cases.setdefault(row["side"], [[] for _ in better])
+            for cell, (limit, gain) in zip(of_side, better.values(), strict=True):
+                if (by := gain(own[place], row)) > limit:
+                    cell.append(f"{place[0]} {place[1] and f'`{place[1]}` '}{digits(by)}")
+    lines = [(side, *map("; ".join, cells)) for side, cells in cases.items() if any(cells)]
+    return table(("peer", *better), lines, left=4) if lines else "Nowhere."
+
+
+def losses_of_answers(rows: Sequence[Row]) -> str:
+    """Those of the most accurate model, at its default settings."""
+    return losses([{**row, "task": "", "check": row, "seconds": row["cpu_seconds"],
+                    "side": OWN if row["side"] == DEFAULT else row["side"]}
+                   for row in rows if "accuracy" in row])
+
+
+def exponents(rows: Sequence[Row]) -> str:
+    """The powers with which costs grow: the slope between the logarithms of the last figures."""
+    found = []
+    for place in dict.fromkeys((row["grows"], row["side"]) for row in rows):
+        last = [row for row in rows if (row["grows"], row["side"]) == place
+                and "failed" not in row][-2:]
+        if len(last) == 2:
+            powers = {cost: math.log(last[1][cost] / last[0][cost], last[1]["number"] / last[0][
+                "number"]) for cost in COSTS}
+            found.append({**last[1], "from": last[0]["number"], **powers})
+    return Table({"what grows": "{grows}", "task": SIDE}, {
+        "between": "{from:,} and {number:,}", **{
+            f"power of {name}": f"{cost}:.2f" for cost, name in COSTS.items()}})(found)
 
 
 def of_corpora(name: str, form: str) -> Pivot:
@@ -282,6 +308,7 @@ def export_speed(rows: Sequence[Row]) -> str:
 
 # The tables.
 
+COSTS = {"cpu_seconds": "CPU, s", "peak_mib": "memory, MiB"}
 CORPUS, TASK, SIDE = "{corpus}", "`{task}`", "{side}"
 SECONDS, ACCURACY = "seconds", "accuracy:.4f"
 FASTER = {"times faster": "times_faster"}
@@ -308,10 +335,10 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
         "time, ms": "seconds/1e-3",
         "a second": lambda row: f"{row.get('per_second', 1 / row['seconds']):,.0f}", **FASTER,
         "memory, MiB": "peak_mib", "private, MiB": "private_mib"}, SHORT, "corpus")),
-    "losses": ("speed", losses),
-    "sizes": ("scale", Table({"text": CORPUS}, SIZES, ("corpus",))),
-    "scale": ("scale", Table({"text": CORPUS, "task": TASK}, {
-        "time, s": SECONDS, "memory, MiB": "peak_mib"}, ("train", "predict"))),
+    "losses": ("speed", losses), "losses_of_answers": ("accuracy", losses_of_answers),
+    "exponents": ("scale", exponents),
+    "scale": ("scale", Table({"number": "{number:,}", "task": SIDE}, {
+        "time, s": SECONDS, "CPU, s": "cpu_seconds", "memory, MiB": "peak_mib"}, each="grows")),
     "accuracy": ("accuracy", Table({"texts": "{train_rows:,} / {test_rows:,}", "side": SIDE}, {
         "accuracy": ACCURACY, "macro-F1": "macro_f1:.4f", "log loss": "log_loss:.4f",
         "CPU, s": "cpu_seconds", "memory, MiB": "peak_mib"}, each="corpus")),
@@ -359,10 +386,11 @@ PICTURES = {
 
 
 def pictures(figures: Mapping[str, Any]) -> dict[Path, str]:
-    if "speed" not in figures:
-        return {}
-    return {RECORD.with_name(name): picture(figures["speed"], *parts)
-            for name, parts in PICTURES.items()}
+    found = {name: picture(figures["speed"], *parts) for name, parts in PICTURES.items()
+             if "speed" in figures}
+    if "scale" in figures:
+        found["growth.svg"] = growth(figures["scale"])
+    return {RECORD.with_name(name): svg for name, svg in found.items()}
 
 
 def drawing() -> tuple[Any, Any]:
@@ -376,7 +404,7 @@ def drawing() -> tuple[Any, Any]:
 
 def picture(found: Row, title: str, tasks: Mapping[str, str]) -> str:
     """A bar for each side; longer is slower."""
-    alt, vl_convert = drawing()
+    alt, _ = drawing()
     corpora = {row["corpus"]: row for row in of_tasks(found["rows"], ["corpus"])}
     corpus = corpora.get("imdb") or [*corpora.values()][-1]
     panels = []
@@ -394,16 +422,42 @@ def picture(found: Row, title: str, tasks: Mapping[str, str]) -> str:
             bars.mark_text(align="left", dx=4).encode(text="said:N"),
             title=alt.Title(name.format_map(corpus), fontSize=12, anchor="start", frame="group"),
             width=300, height=alt.Step(20)))
-    machine, runs = found["about"], max(row.get("runs", 1) for row in found["rows"])
-    chart = alt.vconcat(*panels, title=alt.Title(
-        f"{title} on {corpus['corpus']}, less is better", anchor="start", offset=12,
-        subtitle=f"{machine['cores']} cores of {machine['cpu']}, {machine['date']}; medians of "
-        f"{runs} runs, in turn. Accuracy in parentheses."), spacing=16)
+    runs = max(row.get("runs", 1) for row in found["rows"])
+    return svg_of(alt.vconcat(*panels, spacing=16), found["about"],
+                  f"{title} on {corpus['corpus']}, less is better",
+                  f"medians of {runs} runs, in turn. Accuracy in parentheses.")
+
+
+def growth(found: Row) -> str:
+    """Costs against what grows; a straight line is a power of it."""
+    alt, _ = drawing()
+    values = [{"x": row["number"], "y": row[cost], "cost": name, "grows": row["grows"],
+               "task": row["side"]} for cost, name in COSTS.items()
+              for row in found["rows"] if "failed" not in row]
+    chart = alt.Chart(alt.Data(values=values), width=190, height=150).mark_line(point=True).encode(
+        *(axis(f"{name}:Q", title=None, scale=alt.Scale(
+            type="log", nice=False, padding=6), axis=alt.Axis(format="~s", tickCount=4))
+          for axis, name in ((alt.X, "x"), (alt.Y, "y"))),
+        color=alt.Color("task:N", title=None, sort=None, legend=alt.Legend(orient="bottom"),
+                        scale=alt.Scale(range=[*BARS[::-2], "#d9822b"]))).facet(
+        **{place: alt.Facet(f"{name}:N", sort=None, title=None, header=alt.Header(
+            labelColor=INK)) for place, name in (("row", "cost"), ("column", "grows"))}
+    ).resolve_scale(x="independent", y="independent")
+    return svg_of(chart, found["about"], "CPU seconds and memory of textnb",
+                  "one of three grows, the others stay. Both axes are logarithmic.")
+
+
+def svg_of(chart: Any, machine: Row, title: str, more: str) -> str:
+    """A chart in the colours of all, below its title and the machine."""
+    alt, vl_convert = drawing()
     # Room for texts, which a reader's fonts may make wider.
     room = {"left": 40, "right": 90, "top": 5, "bottom": 5}
-    styled = chart.configure(
+    styled = chart.properties(title=alt.Title(title, anchor="start", offset=12, subtitle=(
+        f"{machine['cores']} cores of {machine['cpu']}, {machine['date']}; {more}"))).configure(
         background="transparent", font="sans-serif", padding=room).configure_view(
         stroke=None).configure_title(color=INK, subtitleColor=INK).configure_text(
-            color=INK).configure_axis(labelColor=INK, labelLimit=0, domain=False, ticks=False)
+            color=INK).configure_legend(labelColor=INK).configure_axis(
+                labelColor=INK, titleColor=INK, gridOpacity=.3, labelLimit=0, domain=False,
+                ticks=False)
     svg: str = vl_convert.vegalite_to_svg(styled.to_dict())
     return svg

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from benchmarks import sides
-from benchmarks.data import Corpus, prepare, stored
+from benchmarks.data import Corpus, prepare, stored, synthesize
 from benchmarks.process import Missing, Row, calling, in_turn, is_here, rows_of, run
 from benchmarks.sides import BASE, PARTS, SHORT, SIDES, TASKS, WHOLE, command_of, make
 
@@ -39,7 +40,14 @@ Text WIN to 80086 before Friday to claim your prize.
 NEEDS = {"predict": "train", "filter": "train", "filter 1,2": "train 1,2", "update": "train"}
 # Bytes from which each run of the slowest sides takes minutes.
 LARGE = 2e8
-SIZES = ("10 MB", "100 MB", "1 GB", "3 GB")
+# What grows: the numbers that it takes, and what stays.
+GROWTH: dict[str, tuple[list[int], dict[str, int]]] = {
+    "rows": ([10**n for n in range(3, 8)], {"terms": 10**4, "classes": 2}),
+    "terms": ([10**n for n in range(4, 8)], {"rows": 10**6, "classes": 2}),
+    "classes": ([2, *(10**n for n in range(1, 6))], {"rows": 10**5, "terms": 10**4})}
+# Rows times classes up to which a task takes seconds, not minutes.
+GROWING = {"train": ("textnb", "train", 10**12), "predict": ("textnb", "predict", 10**9),
+           "train, NBLinear": ("textnb, NBLinear", "train", 10**7)}
 # scikit-learn's models of feature tables, and textnb's.
 DENSE = {
     "gaussian": ("naive_bayes.GaussianNB()", "GaussianNB()"),
@@ -70,9 +78,23 @@ def speed(given: Any) -> Steps:
 
 
 def scale(given: Any) -> Steps:
-    """textnb alone, from file to file."""
-    for name in given.corpora or SIZES[:1 if given.quick else None]:
-        yield from on_corpus(name, given, ["textnb"], ("train", "predict"), 1)
+    """textnb alone, from file to file, while one of rows, terms and classes grows."""
+    for grows, (numbers, stays) in GROWTH.items():
+        for number in numbers[:1 if given.quick else None]:
+            yield {"grows": grows, "number": number}, partial(
+                grow, grows, number, given, **{**stays, grows: number})
+
+
+def grow(grows: str, number: int, given: Any, rows: int, terms: int, classes: int) -> list[Row]:
+    """A row for each task: it learns these rows, or answers the same."""
+    with tempfile.TemporaryDirectory() as name:
+        train = Path(name, "rows")
+        train.mkdir()
+        synthesize(train, rows, terms, classes)
+        return rows_of({"grows": grows, "number": number}, in_turn(f"{number:,} {grows}", {
+            task: partial(run, command_of(side, work, str(train), str(train), Path(name)))
+            for task, (side, work, limit) in GROWING.items() if rows * classes <= limit},
+            given.runs if rows * classes < 10**6 else 1))
 
 
 def present(given: Any, *tasks: str) -> list[str]:
@@ -83,7 +105,7 @@ def present(given: Any, *tasks: str) -> list[str]:
 
 
 def on_corpus(
-    name: str, given: Any, chosen: list[str], tasks: tuple[str, ...], runs: int = 0
+    name: str, given: Any, chosen: list[str], tasks: tuple[str, ...]
 ) -> Steps:
     corpus = prepare(name, given.folder)
     place = {"corpus": corpus.name, "task": "corpus"}
@@ -98,8 +120,7 @@ def on_corpus(
             len(corpus.labels) == 2 or not (SIDES[side].two_classes or task in SHORT[1:]))]
         if here and not (large and task in ("csr 1,2", "job 1,2", *SHORT)):
             yield {"corpus": corpus.name, "task": task}, partial(
-                compare, corpus, task, here, work, few,
-                runs or (1 if large else given.runs))
+                compare, corpus, task, here, work, few, 1 if large else given.runs)
     shutil.rmtree(work)
 
 

@@ -90,6 +90,17 @@ def test_repeated_text_has_a_vocabulary_that_grows(tmp_path: Path) -> None:
     assert grown == pytest.approx(known * 3**data.HEAPS, rel=0.05)
 
 
+def test_synthetic_rows_have_these_terms_and_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "PIECE", 300)
+    data.synthesize(tmp_path, 1000, 9000, 7)
+    rows = pl.read_parquet(tmp_path)
+    words = rows["text"].str.split(" ")
+    assert (len(rows), rows["label"].n_unique(), set(words.list.len())) == (1000, 7, {data.WORDS})
+    assert words.explode().n_unique() == 9000
+
+
 @pytest.mark.parametrize("official", [True, False])
 def test_a_corpus_has_its_own_split_or_is_split_by_class(official: bool) -> None:
     frame = pl.DataFrame({"label": ["a", "a", "a", "b", "b", "b"], "text": ["t", None] * 3})
