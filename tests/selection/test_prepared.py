@@ -51,9 +51,9 @@ def test_a_trial_has_the_same_bits_whatever_ran_before(rows, metric, descent, mo
 def test_rows_are_prepared_once_for_each_fold(rows, monkeypatch):
     prepared, of = [], PreparedRows.of
 
-    def count(model, *others):
+    def count(model, *others, **more):
         prepared.append(model)
-        return of(model, *others)
+        return of(model, *others, **more)
 
     monkeypatch.setattr(PreparedRows, "of", count)
     place = trials(rows)

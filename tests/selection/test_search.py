@@ -21,12 +21,14 @@ from textnb.selection.trials import Trials, margins_of
 BERNOULLI = textnb.BernoulliNB(l=0.03)
 
 
-def trial_of(rows, estimator, time, metric):
+def trial_of(rows, estimator, time, metric, subwords=None):
     """The same settings by cross-validation, and by a trial on all rows."""
-    held = validate(TextClassifier(estimator, tokenizer=PAIRS, min_df=2), rows, folds=3, time=time)
+    held = validate(TextClassifier(estimator, tokenizer=PAIRS, min_df=2, subwords=subwords), rows,
+                    folds=3, time=time)
     folds = split(rows.lazy(), "label", folds=3, time=time)
     trials = Trials(rows, ["text"], "label", folds, Metric(metric), 0)
-    return held, trials.judge(Candidate(PAIRS, 2, estimator), len(trials.rungs) - 1)
+    return held, trials.judge(
+        Candidate(PAIRS, 2, estimator, subwords), len(trials.rungs) - 1)
 
 
 @pytest.mark.parametrize("estimator", [
@@ -37,6 +39,18 @@ def test_a_trial_is_a_cross_validation(estimator, time):
     temperature = 1.0 if trial.calibration is None else trial.calibration.temperature
     assert trial.value == held.accuracy
     assert np.array_equal(trial.scores, held.scores / temperature)
+
+
+@pytest.mark.parametrize("held_out", [0.0, 0.2])
+def test_a_trial_shares_weights_as_a_fit_does(held_out):
+    metric = "log-loss" if held_out else "accuracy"
+    held, trial = trial_of(ROWS, NBLinear(held_out=held_out), None, metric, (2, 3))
+    plain, _ = trial_of(ROWS, NBLinear(held_out=held_out), None, metric)
+    if not held_out:
+        assert np.array_equal(trial.scores, held.scores)
+    # Calibrated, a trial has other scores with the same signs.
+    assert np.array_equal(trial.scores > 0, held.scores > 0)
+    assert not np.array_equal(trial.scores > 0, plain.scores > 0)
 
 
 @pytest.mark.parametrize("estimator", [
@@ -115,7 +129,8 @@ def test_every_candidate_has_code_that_makes_it():
     names = {name: getattr(textnb, name) for name in textnb.__all__}
     for candidate in candidates:
         made = eval(candidate.code(["text"], "label"), dict(names))
-        assert Candidate(made.tokenizer, made.min_df, made.estimator).key == candidate.key
+        assert Candidate(
+            made.tokenizer, made.min_df, made.estimator, made.subwords).key == candidate.key
 
 
 def test_no_trial_sees_the_rows_of_the_estimate():

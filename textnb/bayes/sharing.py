@@ -21,6 +21,7 @@ answers, explains and exports as one that has not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from textnb.bayes.features import FeatureMap, Idf, count_columns, row_blocks
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
+from textnb.bayes.subwords import subwords
 
 # Measured on short questions, mail, news and reviews: the longer texts are, the less parts help.
 _OF_LENGTH, MAX_WEIGHT = 5.0, 2.0
@@ -49,6 +51,30 @@ class Sharing:
 
     parts: sp.csr_array
     weight: float
+
+    @classmethod
+    def of_words(
+        cls, terms: Sequence[str], lengths: tuple[int, int], counts: sp.csr_array,
+        sharing: float | None = None, weight: Floats | None = None,
+    ) -> Sharing | None:
+        """The sharing of a classifier's settings; None if parts weigh nothing.
+
+        Parameters
+        ----------
+        terms : sequence of str
+            Sorted.
+        lengths : (int, int)
+            Characters of the shortest and the longest parts.
+        counts : csr_array (n_rows, n_terms)
+        sharing : float, optional
+            The weight of parts; by default, it is by the length of the rows.
+        weight : float64 (n_rows,), optional
+            Of the rows.
+        """
+        if sharing == 0:
+            return None
+        parts = subwords(terms, *lengths)
+        return cls(parts, sharing) if sharing is not None else cls.of_length(parts, counts, weight)
 
     @classmethod
     def of_length(

@@ -359,14 +359,10 @@ def _fit_from_rows(
 def _sharing(settings: TextSettings, rows: DocumentTermMatrix) -> Sharing | None:
     # It imports SciPy.
     from textnb.bayes.sharing import Sharing
-    from textnb.bayes.subwords import subwords
 
-    weight = settings.parameters["sharing"]
-    if weight == 0:
-        return None
-    parts = subwords(rows.terms.to_list(), *settings.parameters["subwords"])
-    return Sharing(parts, weight) if weight is not None else Sharing.of_length(
-        parts, rows.counts, rows.weights)
+    parameters = settings.parameters
+    return Sharing.of_words(rows.terms.to_list(), parameters["subwords"], rows.counts,
+                            parameters["sharing"], rows.weights)
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

@@ -27,6 +27,7 @@ _RATIO_L = (0.03, 0.1, 0.3, 1.0)
 _COUNT_L = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _MIN_DF = (1, 2, 3, 5)
 _WORD_NGRAMS = ((1, 1), (1, 2), (1, 3))
+_SUBWORDS = (None, (4, 4), (3, 5))
 _CHARACTER_NGRAMS = ((1, 2), (1, 3), (2, 4), (2, 5))
 
 
@@ -39,23 +40,30 @@ class Candidate:
     tokenizer : Tokenizer
     min_df : int
     model : Model
+    subwords : (int, int) or None
+        None if the model or its terms have no parts to share.
     """
 
     tokenizer: Tokenizer
     min_df: int
     model: Model
+    subwords: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.model.learns_shared and self.tokenizer.analyzer == "word"):
+            object.__setattr__(self, "subwords", None)
 
     @property
     def key(self) -> tuple[Any, ...]:
         """A hashable value that is equal for equal settings."""
-        return (self.tokenizer, self.min_df, self.model.kind,
+        return (self.tokenizer, self.min_df, self.subwords, self.model.kind,
                 tuple(sorted(self.model.get_params(deep=False).items())))
 
     def settings(self, text: list[str], label: str) -> TextSettings:
         """The settings of a classifier with these text columns and label."""
         return TextSettings.of(
             self.model, text=text[0] if len(text) == 1 else text, label=label,
-            tokenizer=self.tokenizer, min_df=self.min_df)
+            tokenizer=self.tokenizer, min_df=self.min_df, subwords=self.subwords)
 
     def changes(self) -> dict[str, dict[str, Any]]:
         """The settings that differ from the defaults: of the tokenizer, limits and model.
@@ -65,7 +73,8 @@ class Candidate:
         return {
             "tokenizer": _changed_fields(
                 self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns)),
-            "limits": {} if self.min_df == 1 else {"min_df": self.min_df},
+            "limits": {**({} if self.min_df == 1 else {"min_df": self.min_df}),
+                       **({} if self.subwords is None else {"subwords": self.subwords})},
             "model": _changed_fields(self.model, type(self.model)())}
 
     def describe(self) -> str:
@@ -105,9 +114,9 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
         Candidate(words, 1, linear), Candidate(pairs, 1, linear),
         Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 2)), 1, linear),
         Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 3)), 2, linear),
+        Candidate(pairs, 1, linear, (4, 4)),
         Candidate(characters, 2, linear),
         Candidate(pairs, 1, replace(linear, power=1.0)),
-        Candidate(pairs, 2, linear),
         Candidate(pairs, 1, replace(linear, power=0.0)),
         Candidate(pairs, 1, replace(linear, C=10.0)),
         Candidate(pairs, 1, MultinomialNB(l=0.1)), Candidate(words, 1, MultinomialNB(l=0.1)),
@@ -156,6 +165,7 @@ def neighbours(best: Candidate, columns: int) -> list[Candidate]:
     return [
         *(replace(best, model=model) for model in _neighbour_models(best.model)),
         *(replace(best, min_df=min_df) for min_df in _adjacent_values(_MIN_DF, best.min_df)),
+        *_neighbour_subwords(best),
         *(replace(best, tokenizer=tokenizer)
           for tokenizer in _neighbour_tokenizers(best.tokenizer, columns))]
 
@@ -195,6 +205,12 @@ def _neighbour_models(model: Model) -> Iterator[Model]:
             yield NBLinear()
         case _:
             yield NBLinear()
+
+
+def _neighbour_subwords(best: Candidate) -> Iterator[Candidate]:
+    if best.model.learns_shared and best.tokenizer.analyzer == "word" and (
+            not best.tokenizer.token_columns):
+        yield from (replace(best, subwords=parts) for parts in _SUBWORDS if parts != best.subwords)
 
 
 def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:

@@ -22,11 +22,11 @@ from textnb.bayes.label_thresholds import f1_thresholds
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.linear import PreparedRows
+from textnb.bayes.sharing import Sharing
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
-from textnb.learning.documents import document_term_matrix
+from textnb.learning.documents import DocumentTermMatrix, document_term_matrix
 from textnb.learning.fitting import labelled_batches
-from textnb.models.base import Model
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.nblinear import NBLinear
 from textnb.runtime.memory import check_room
@@ -103,8 +103,9 @@ class Trials:
         check_room(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
         shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
         self._rungs = _nested_rows(partition.folds, partition.strata, shares, seed)
-        self._matrices: Recent[CountMatrix] = Recent(
-            lambda counts: counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes)
+        self._matrices: Recent[DocumentTermMatrix] = Recent(lambda matrix: (
+            matrix.counts.data.nbytes + matrix.counts.indices.nbytes
+            + matrix.counts.indptr.nbytes + int(matrix.terms.estimated_size())))
         self._prepared: Recent[PreparedFold] = Recent(lambda fold: fold.nbytes)
         self.failure = ""
 
@@ -134,9 +135,9 @@ class Trials:
         chosen[rows] = True
         labels = self._labels.of_rows(chosen)
         try:
-            counts = self._counts(candidate, rung)
+            matrix = self._matrix(candidate, rung)
             scores = self._held_out_scores(
-                candidate, rung, counts, replace(self._partition, folds=folds), labels)
+                candidate, rung, matrix, replace(self._partition, folds=folds), labels)
         except (DataError, VocabularyError) as error:
             self.failure = str(error)
             return TrialResult(
@@ -161,13 +162,13 @@ class Trials:
             f1_thresholds(by, scores, actual))
 
     def _held_out_scores(
-        self, candidate: Candidate, rung: int, counts: CountMatrix, partition: Split,
+        self, candidate: Candidate, rung: int, matrix: DocumentTermMatrix, partition: Split,
         labels: Labels,
     ) -> Floats:
         """Score each row by the model of its fold; -inf for classes that this model has not
         learned."""
         scores = np.full((len(labels), len(self._classes)), -np.inf)
-        model = candidate.model
+        model, counts = candidate.model, matrix.counts
         if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
             # A temperature does not change the order of scores, and fitting it takes half of the
             # time.
@@ -179,15 +180,16 @@ class Trials:
             own = labels.of_rows(training).without_unused()
             # A subclass may learn otherwise.
             if type(model) is NBLinear and not model.held_out:
-                key = (candidate.tokenizer, rung, fold, candidate.min_df, model.tf, model.idf,
-                       model.unit_length, model.loss)
+                key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
+                       model.tf, model.idf, model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
-                    model, counts[training], own, candidate.min_df))
+                    replace(candidate, model=model), counts[training], matrix.terms, own))
                 columns = prepared.columns
                 model.check(int(columns.sum()), 2)
                 learned = prepared.rows.learn(model, own)
             else:
-                learned, columns = learn(model, counts[training], own, candidate.min_df)
+                learned, columns = learn(
+                    replace(candidate, model=model), counts[training], matrix.terms, own)
             rows = counts[tested][:, columns]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
@@ -199,26 +201,29 @@ class Trials:
         self._prepared.drop_oldest()
         return scores
 
-    def _counts(self, candidate: Candidate, rung: int) -> CountMatrix:
-        def count() -> CountMatrix:
+    def _matrix(self, candidate: Candidate, rung: int) -> DocumentTermMatrix:
+        def count() -> DocumentTermMatrix:
             # All terms are counted (min_df is 1): which to keep depends on the rows of a fold.
             settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
                 self.text, self.label)
             batches = labelled_batches(settings, self._frame[self._rungs[rung]])
-            return document_term_matrix(batches).counts
+            return document_term_matrix(batches)
 
-        counts = self._matrices.get((candidate.tokenizer, rung), count)
+        matrix = self._matrices.get((candidate.tokenizer, rung), count)
         self._matrices.drop_oldest()
-        return counts
+        return matrix
 
 
 def learn(
-    model: Model, counts: CountMatrix, labels: Labels, min_df: int
+    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> tuple[Learned, NDArray[np.bool_]]:
-    """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
-    columns, mask = _frequent_columns(counts, min_df)
+    """Fit a candidate on rows of counts; return it with the mask of the columns that it uses."""
+    columns, mask = _frequent_columns(counts, candidate.min_df)
+    model = candidate.model
     if not model.from_counts:
-        return model.learn_rows(columns, labels), mask
+        more: dict[str, Any] = {} if candidate.subwords is None else {
+            "sharing": _sharing(candidate, columns, terms, mask)}
+        return model.learn_rows(columns, labels, **more), mask
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
     model.check(features.shape[1], 2)
@@ -258,10 +263,19 @@ def _frequent_columns(
 
 
 def _prepare(
-    model: NBLinear, counts: CountMatrix, labels: Labels, min_df: int
+    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> PreparedFold:
-    columns, mask = _frequent_columns(counts, min_df)
-    return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), mask)
+    columns, mask = _frequent_columns(counts, candidate.min_df)
+    return PreparedFold(PreparedRows.of(
+        candidate.model, without_zeros(canonical(columns)), labels,
+        sharing=_sharing(candidate, columns, terms, mask)), mask)
+
+
+def _sharing(
+    candidate: Candidate, columns: CountMatrix, terms: pl.Series, mask: NDArray[np.bool_]
+) -> Sharing | None:
+    return None if candidate.subwords is None else Sharing.of_words(
+        terms.filter(pl.Series(mask)).to_list(), candidate.subwords, columns)
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
