@@ -198,7 +198,9 @@ def _words(
             found.append(text[at:end])
         elif text[at] in unspaced:
             end = run(at, unspaced)
-            found += [text[i:i + 2] for i in range(at, end - 1)] or [text[at]]
+            found += [text[i:i + size] for i in range(at, end)
+                      for size in described.get("unspaced_sizes", [2])
+                      if i + size <= end] or [text[at]]
         elif text[at] in members:
             end = run(at, members, unspaced)
             if end - at >= described["least"]:

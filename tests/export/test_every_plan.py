@@ -32,8 +32,8 @@ FORMS = {"classes": MultinomialNB(l=0.1), "presence": BernoulliNB(l=0.1),
          "feature map": textnb.TfidfComplementNB(), "lists of labels": MultinomialNB(l=0.1)}
 # Plans that differ from others in a number or a class of characters alone.
 VARIANTS = {"triples", "az", "whole", "as is", "pairs as is", "least 1", "ascii", "capitals",
-            "letters", "marks", "kept alone", "accents marks", "accents stop", "nfkd",
-            "char 3", "char tr", "char accents"}
+            "kept, other stretches", "letters", "marks", "kept alone", "accents marks",
+            "accents stop", "nfkd", "char 3", "char tr", "char accents"}
 every_plan = pytest.mark.parametrize("plan", [
     pytest.param(plan, marks=pytest.mark.slow if plan in VARIANTS else ()) for plan in PLANS])
 TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
@@ -69,7 +69,8 @@ def test_scripts_of_a_plan_are_written_without_an_engine(plan: str, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [
-    "char 1-2", "char 3", "char tr", "char_wb", "char_wb as is", "default", "tr", "kept"])
+    "char 1-2", "char 3", "char tr", "char_wb", "char_wb as is", "default", "tr", "kept",
+    "stop characters", "other stretches", "kept alone", "kept, other stretches"])
 @pytest.mark.parametrize("to", ["python", "javascript", "c"])
 def test_ten_thousand_random_texts(to: str, plan: str, tmp_path: Path) -> None:
     agree(to, bundle_of(trained(plan), "text"), frame_of_plan(plan, random_texts(10_000)), tmp_path)

@@ -173,6 +173,7 @@ TOKENS: dict[str, dict[str, Any]] = {
     "kept": {"keep": ("emoji", "symbols", "abbreviations", "punctuation")},
     "stops": {"stop_words": ("hello", "don't", "naïve"), "ngram_range": (1, 3)},
     "whole": {"unspaced": "whole"},
+    "unspaced_pairs": {"unspaced": "pairs"},
 }
 # Which model files are kept.
 STORED = {

@@ -44,6 +44,8 @@ SETTINGS = {
     "decimals": {"pattern": r"\d+(?:\.\d+)?"},
     "Turkish": {"lowercase": "tr", "strip_accents": "unicode"},
     "Turkish stop words": {"lowercase": "tr", "ngram_range": (1, 2), "stop_words": ("I\u015eIK",)},
+    "other stretches": {"unspaced": "both"},
+    "n-grams of other stretches": {"unspaced": "both", "ngram_range": (1, 2)},
     "whole": {"unspaced": "whole"},
     "whole pairs": {"unspaced": "whole", "ngram_range": (1, 2)},
     "pairs alone": {"ngram_range": (2, 2)},
@@ -56,6 +58,7 @@ SETTINGS = {
     "to ASCII": {"strip_accents": "ascii"},
     "one to three characters": {"analyzer": "char", "ngram_range": (1, 3)},
     "longer than words": {"analyzer": "char_wb", "ngram_range": (6, 9)},
+    "kept, other stretches": {"keep": ("emoji",), "unspaced": "both", "field_prefix": True},
     "kept, whole": {"keep": ("symbols",), "unspaced": "whole", "ngram_range": (1, 2)},
     "kept pairs": {"pattern": r"\w{3,}", "keep": ("symbols", "emoji"), "ngram_range": (1, 2),
                    "stop_words": ("c#", "a b")},
@@ -108,7 +111,7 @@ DOCUMENTS = [
     "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd",
     r"a:b \\: c\:text: a\\\ text:a", "x\u597d_ \uff8a\uff9f \u0e44\u0e17\u0e22ab\u4e00",
     "\u4e00c++ \u00e9c# x_c++ \u00e9.\u4e00. 3,1.%x 1.5.5% 1..5% $. \u00bd% 1,2,3,%"]
-UNSPACED = "\u4e00\u4e01\u4e02\u30fc\u0e48"
+UNSPACED = "\u4e00\u4e01\u4e02\u30fc\u0e48\u17d2\u1780\U00020000"
 KEPT = "+#$%!?.,15\u20ac\u00a3\u2764\ufe0f\U0001f600c_ \u4e00"
 ANY_TEXTS = st.lists(
     st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

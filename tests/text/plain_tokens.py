@@ -123,25 +123,39 @@ def _words_of_tokens(tokens, settings):
 
 
 def _words(text, settings):
-    pairs = settings["unspaced"] == "pairs" and _least(settings["pattern"]) is not None
+    splits = settings["unspaced"] != "whole" and _least(settings["pattern"]) is not None
 
-    def find(text):
-        return with_pairs(text, settings) if pairs else in_python(settings["pattern"]).findall(text)
+    def find(text, settings):
+        return (with_stretches(text, settings) if splits
+                else in_python(settings["pattern"]).findall(text))
 
-    stops = {word for stop in settings["stop_words"] for word in find(cleaned(stop, settings))}
-    return [word for word in find(text) if word not in stops]
+    stops = {word for stop in settings["stop_words"]
+             for word in find(cleaned(stop, settings), {**settings, "unspaced": "pairs"})}
+    return [word for word in find(text, settings) if word not in stops]
+
+
+def _of_stretch(stretch, settings):
+    """The tokens of a stretch of a script without spaces."""
+    pairs = [first + second for first, second in pairwise(stretch)]
+    if settings["unspaced"] == "pairs":
+        return pairs or [stretch]
+    if tuple(settings["ngram_range"]) != (1, 1):
+        return [*stretch]
+    both = [token for character, pair in zip(stretch, pairs, strict=False)
+            for token in (character, pair)]
+    return [*both, stretch[-1]]
 
 
 def kept_and_words(text, settings):
     """Words of the default pattern and what is kept, character by character."""
-    pairs, at, words = settings["unspaced"] == "pairs", 0, []
+    splits, at, words = settings["unspaced"] != "whole", 0, []
     while at < len(text):
         kept = next(filter(None, (_kept(kind, text[at:]) for kind in settings["keep"])), "")
         run = kept or "".join(takewhile(_in_word, text[at:]))
-        if not kept and pairs and run:
+        if not kept and splits and run:
             run = "".join(next(groupby(run, key=is_unspaced))[1])
-        if run and not kept and pairs and is_unspaced(run[0]):
-            words += [first + second for first, second in pairwise(run)] or [run]
+        if run and not kept and splits and is_unspaced(run[0]):
+            words += _of_stretch(run, settings)
         elif kept or len(run) > 1:
             words.append(run)
         at += len(run) or 1
@@ -180,15 +194,15 @@ def _least(pattern):
     return run and int(run[2] or 1)
 
 
-def with_pairs(text, settings):
-    """Words, and the pairs of characters of scripts without spaces."""
+def with_stretches(text, settings):
+    """Words, and the tokens of scripts without spaces."""
     least, words = _least(settings["pattern"]), []
     for run in in_python(re.sub(r"\{\d+,\}$", "+", settings["pattern"])).findall(text):
         for unspaced, stretch in groupby(run, key=is_unspaced):
             piece = "".join(stretch)
-            if unspaced and len(piece) > 1:
-                words += [first + second for first, second in pairwise(piece)]
-            elif unspaced or len(piece) >= least:
+            if unspaced:
+                words += _of_stretch(piece, settings)
+            elif len(piece) >= least:
                 words.append(piece)
     return words
 

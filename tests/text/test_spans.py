@@ -68,10 +68,19 @@ PIECES = {
         {"text": [("C++", 1.0), (", ", None), ("so", 0.0), (" x", None), ("!", 2.0)]}, 0.0)
        for unspaced in ("pairs", "whole")},
     "pairs of characters": (
-        Tokenizer(ngram_range=(1, 2)), {"text": "USB线 房间很好, Good"},
+        Tokenizer(ngram_range=(1, 2), unspaced="pairs"), {"text": "USB线 房间很好, Good"},
         {"usb": 1.0, "线": 2.0, "房间": 3.0, "间很 很好": 6.0, "good": 9.0},
         {"text": [("USB", 1.0), ("线", 2.0), (" ", None), ("房", 1.5), ("间", 3.5), ("很", 2.0),
                   ("好", 2.0), (", ", None), ("Good", 9.0)]}, 0.0),
+    "characters and their pairs": (
+        Tokenizer(unspaced="both"), {"text": "USB线 好房好, Good"},
+        {"usb": 1.0, "线": 2.0, "好": 3.0, "好房": 4.0, "房好": 6.0, "good": 9.0},
+        {"text": [("USB", 1.0), ("线", 2.0), (" ", None), ("好", 3.5), ("房", 5.0), ("好", 4.5),
+                  (", ", None), ("Good", 9.0)]}, 0.0),
+    "n-grams of characters": (
+        Tokenizer(unspaced="both", ngram_range=(1, 2)), {"text": "USB线缆, Good"},
+        {"usb": 1.0, "usb 线": 2.0, "线 缆": 4.0, "缆 good": 6.0},
+        {"text": [("USB", 2.0), ("线", 3.0), ("缆", 5.0), (", ", None), ("Good", 3.0)]}, 0.0),
     "lists of tokens": (
         Tokenizer(token_columns=["b"], ngram_range=(1, 2), stop_words=["not me"]),
         {"a": "Free x", "b": ["Free", "Not me", "a b"]},

@@ -283,14 +283,33 @@ EXAMPLES = [
     *(({"pattern": pattern}, "(a)", tokens) for pattern, tokens in (
         (r"[(]a", ["(a"]), (r"\(a\)", ["(a)"]), (r"(?:a|b)", ["a"]), (r"(?i)A", ["a"]),
         (r"(?i:A)", ["a"]), (r"[()]", ["(", ")"]))),
-    # Pairs of characters of scripts without spaces
-    *(({}, text, tokens) for text, tokens in (
+    # Characters of scripts without spaces and their pairs; a character alone once
+    *(({"unspaced": "both"}, text, tokens) for text, tokens in (
+        ("房间很", ["房", "房间", "间", "间很", "很"]), ("好 a 很", ["好", "很"]),
+        ("USB线A4纸好", ["usb", "线", "a4", "纸", "纸好", "好"]),
+        ("データ", ["デ", "デー", "ー", "ータ", "タ"]), ("か\u3099き", ["か", "か\u3099", "\u3099",
+                                                           "\u3099き", "き"]),
+        ("ที่", ["ท", "ที", "\u0e35", "\u0e35\u0e48", "\u0e48"]),
+        ("ខ្មែរ", ["ខ", "ខ្", "្", "្ម", "ម", "មែ", "ែ", "ែរ", "រ"]),
+        ("好:很|好\x01很", ["好", "很", "好", "很"]), ("𠀀一", ["𠀀", "𠀀一", "一"]))),
+    # N-grams join characters as words, and no pairs.
+    ({"unspaced": "both", "ngram_range": (1, 2)}, "good房间, 好",
+     ["good", "房", "间", "好", "good 房", "房 间", "间 好"]),
+    ({"unspaced": "both", "ngram_range": (2, 2), "keep": ["symbols"]}, "房间c++",
+     ["房 间", "间 c++"]),
+    # A stop word drops pairs, or a character alone.
+    ({"unspaced": "both", "stop_words": ["不过", "的"]}, "不过的好",
+     ["不", "过", "过的", "的好", "好"]),
+    ({"unspaced": "both", "stop_words": ["不过", "的"], "ngram_range": (1, 2)}, "不过的",
+     ["不", "过", "不 过"]),
+    # Pairs of characters
+    *(({"unspaced": "pairs"}, text, tokens) for text, tokens in (
         ("房间很好", ["房间", "间很", "很好"]), ("好", ["好"]), ("好 a 很", ["好", "很"]),
         ("USB线A4纸", ["usb", "线", "a4", "纸"]), ("x好_", ["好"]),
         ("コーヒー", ["コー", "ーヒ", "ヒー"]), ("ﾊﾟｿ", ["ﾊﾟ", "ﾟｿ"]), ("人々", ["人々"]),
         ("ไทย", ["ไท", "ทย"]), ("한국어 텍스트", ["한국어", "텍스트"]),
         ("好:很|好\x01很", ["好", "很", "好", "很"]), ("𠀀一", ["𠀀一"]))),
-    ({"pattern": r"[\p{L}]{4,}", "ngram_range": (1, 2)}, "good bad房间, 好",
+    ({"pattern": r"[\p{L}]{4,}", "ngram_range": (1, 2), "unspaced": "pairs"}, "good bad房间, 好",
      ["good", "房间", "好", "good 房间", "房间 好"]),
     ({"pattern": "[^ ]+"}, "房间很 好", ["房间很", "好"]),
     # Other tokens than words

@@ -73,7 +73,8 @@ def duplicates(
     test_rows = train_rows if test is None else open_input(
         test, other, columns, label, where="--test-where")
     with train_rows.reading(), test_rows.reading():
-        tokenizer = Tokenizer(token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
+        tokenizer = Tokenizer(
+            unspaced="pairs", token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
         result = find_duplicates(
             train_rows.frame, None if test is None else test_rows.frame, text=columns, label=label,
             near=None if search.exact else search.near, tokenizer=tokenizer)

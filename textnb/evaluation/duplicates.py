@@ -104,7 +104,7 @@ class Duplicates:
 
 def find_duplicates(
     train: Any, test: Any = None, *, text: str | Sequence[str] = "text", label: str | None = None,
-    near: float | None = 0.8, tokenizer: Tokenizer = Tokenizer(), shingle: int = 3,
+    near: float | None = 0.8, tokenizer: Tokenizer = Tokenizer(unspaced="pairs"), shingle: int = 3,
 ) -> Duplicates:
     """Find rows of a test set whose text is in the training set, or rows that repeat in one table.
 

@@ -36,9 +36,10 @@ from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKI
 from textnb.text.expressions import stop_tokens, unspaced_class
 
 # The fields of `Words` that ``characters.json`` describes, as the page on file formats says.
-DESCRIBED = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+DESCRIBED = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
              "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
              "escaped")
+_SIZES = (plans.PAIRS, plans.SINGLE, plans.BOTH)
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ class Words:
         Numbers of words in an n-gram, which one space joins.
     stop_words : tuple of str
         Words to drop before n-grams are built, sorted.
-    pairs : bool
-        Whether characters of scripts without spaces make pairs, and separate other words.
+    sizes : tuple of int
+        The numbers of characters of tokens of scripts without spaces, which separate other words:
+        see `textnb.text.plan.WordsAndPairs`. Empty if their characters are in words.
     replacements : tuple of (str, str)
         Strings of the text, and what replaces them before lower-casing, in this order.
     kinds : tuple of str
@@ -82,7 +84,7 @@ class Words:
     lowercase: bool
     ngram_range: tuple[int, int]
     stop_words: tuple[str, ...]
-    pairs: bool = False
+    sizes: tuple[int, ...] = ()
     replacements: tuple[tuple[str, str], ...] = ()
     kinds: tuple[str, ...] = ()
     analyzer: Literal["word", "char", "char_wb"] = "word"
@@ -94,13 +96,13 @@ class Words:
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
-        """The ``members`` that make pairs; empty without ``pairs``.
+        """The ``members`` of scripts without spaces; empty without ``sizes``.
 
-        A run of them is replaced by its overlapping pairs; a single one is a word. A run of other
-        members is a word if it has ``min_length`` characters.
+        A run of them is replaced by its characters, pairs or both; a single one is a word. A run of
+        other members is a word if it has ``min_length`` characters.
         """
         inside = self.member.removeprefix("[").removesuffix("]")
-        return characters.members(unspaced_class(inside)) if self.pairs else ()
+        return characters.members(unspaced_class(inside)) if self.sizes else ()
 
     @cached_property
     def members(self) -> characters.Ranges:
@@ -186,6 +188,7 @@ class Words:
             "ngram_range": self.ngram_range, "unspaced": self.unspaced,
             "replacements": self.replacements, "lowercase": None if lower is None else {
                 "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
+            **({} if self.sizes in ((), plans.PAIRS) else {"unspaced_sizes": self.sizes}),
             **({} if normal is None else {"normalize": {
                 "form": self.normalize, "mapping": normal.mapping,
                 "classes": normal.class_ranges, "pairs": normal.pairs}}),
@@ -226,12 +229,14 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
                 words = replace(words, accents=step.kind)
             case plans.Runs(members=members, min_length=min_length):
                 words = replace(words, member=f"[{members}]", min_length=min_length)
-            case plans.WordsAndPairs(members=members, min_length=min_length):
-                words = replace(words, member=f"[{members}]", min_length=min_length, pairs=True)
-            case plans.WordsAndKinds(members=members, min_length=min_length, kinds=kinds) if (
-                    set(kinds) <= set(KINDS)):
+            case plans.WordsAndPairs(members=members, min_length=min_length) if (
+                    step.sizes in _SIZES):
                 words = replace(words, member=f"[{members}]", min_length=min_length,
-                                pairs=step.pairs, kinds=kinds)
+                                sizes=step.sizes)
+            case plans.WordsAndKinds(members=members, min_length=min_length, kinds=kinds) if (
+                    set(kinds) <= set(KINDS) and step.sizes in ((), *_SIZES)):
+                words = replace(words, member=f"[{members}]", min_length=min_length,
+                                sizes=step.sizes, kinds=kinds)
             case plans.Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")

@@ -70,15 +70,19 @@ _IN_PYTHON = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RAN
 _STRETCH = re.compile(rf"(?P<unspaced>[{_IN_PYTHON}]+)|[^{_IN_PYTHON}]+")
 
 
-def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str], ...]:
-    r"""Replacements that turn each stretch of a class into its pairs, without lookaround.
+def tokens_by_replacing(
+    alone: str, sizes: Sequence[int], group: str = "${1}"
+) -> tuple[tuple[str, str], ...]:
+    r"""Replacements that turn each stretch of a class into its tokens, without lookaround.
 
-    They put a space or a colon between pairs, which no word holds.
+    They put a space or a colon between tokens, which no word holds.
 
     Parameters
     ----------
     alone : str
         The class, as the engine writes it.
+    sizes : sequence of int
+        See `textnb.text.plan.WordsAndPairs`.
     group : str
         The first group of a match, as the engine writes it.
 
@@ -90,13 +94,17 @@ def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str]
     Examples
     --------
     >>> text = "xabcy, a"
-    >>> for pattern, value in pairs_by_replacing("[abc]", r"\1"):
+    >>> for pattern, value in tokens_by_replacing("[abc]", (2,), r"\1"):
     ...     text = re.sub(pattern, value, text)
     >>> text
     'x ab:bc y,  a '
     """
-    # abc -> " a:ab:bc:c "; then the single characters at the ends of a stretch are removed.
-    return ((f"({alone}+)", f" {group} "), (f"({alone})", f"{group}:{group}"),
+    if 2 not in sizes:
+        return ((f"({alone})", f" {group} "),)
+    # abc -> " a:ab:bc:c "; then the single characters at the ends of a stretch are removed. With
+    # characters it is " a:a:ab:b:bc:c:c ", and one of the two at each end is removed.
+    copies = ":".join([group] * (1 + len(sizes)))
+    return ((f"({alone}+)", f" {group} "), (f"({alone})", copies),
             (f":{alone} ", " "), (f" {alone}:", " "))
 
 

@@ -41,8 +41,8 @@ class CompiledPlan(NamedTuple):
         Terms of some columns begin with the column's name; see `FieldPrefix.prefixes`.
     escaped : str
         Characters that get a backslash inside a term; then the backslash gets one, too.
-    pairs : bool
-        Words are cut where a script without spaces begins, which becomes pairs of characters.
+    sizes : tuple of int
+        The numbers of characters of tokens of scripts without spaces; empty if they are in words.
     kinds : int
         Other kinds of tokens: a bit for each of `characters.KINDS`, the first one lowest.
     """
@@ -54,7 +54,7 @@ class CompiledPlan(NamedTuple):
     within_words: bool = False
     prefixed: bool = False
     escaped: str = ""
-    pairs: bool = False
+    sizes: tuple[int, ...] = ()
     kinds: int = 0
 
 
@@ -84,11 +84,11 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     match splitting:
         case Runs(members=members, min_length=min_length) if not escaped:
             compiled = CompiledPlan(True, members, min_length, words)
-        case WordsAndPairs(members=members, min_length=min_length) if not escaped:
-            compiled = CompiledPlan(True, members, min_length, words, pairs=True)
-        case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds) if (
+        case WordsAndPairs(members=members, min_length=min_length, sizes=sizes) if not escaped:
+            compiled = CompiledPlan(True, members, min_length, words, sizes=sizes)
+        case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds) if (
                 not escaped and set(kinds) <= set(KINDS)):
-            compiled = CompiledPlan(True, members, min_length, words, pairs=pairs, kinds=sum(
+            compiled = CompiledPlan(True, members, min_length, words, sizes=sizes, kinds=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
         case Characters(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
             compiled = CompiledPlan(False, WHITE, 1, (n, m))

@@ -19,7 +19,7 @@ from textnb.text.characters import (
     TURKIC,
     UNSPACED,
     kinds_pattern,
-    pairs_by_replacing,
+    tokens_by_replacing,
 )
 from textnb.text.plan import (
     WHITE,
@@ -44,6 +44,7 @@ from textnb.text.plan import (
     TurkicLowercase,
     WordsAndKinds,
     WordsAndPairs,
+    steps_of_stop_words,
 )
 
 
@@ -143,8 +144,9 @@ def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     split = separators(plan)
     if split is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
-    texts = ([_with_pairs(plan.cleaning, _text(name), split.alone) for name in _columns(text)]
-             if split.alone else cleaned_exprs(plan, text))
+    step = plan.find(WordsAndPairs)
+    texts = cleaned_exprs(plan, text) if step is None else [
+        _with_pairs(plan.cleaning, _text(name), split.alone, step.sizes) for name in _columns(text)]
     lists = [each.str.replace_all(split.pattern, " ").str.split(" ") for each in texts]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
@@ -160,7 +162,7 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
     """
     step = plan.find(StopWords)
     return frozenset() if step is None else _tokens_of(
-        plan.steps[:plan.steps.index(step)], step.texts)
+        steps_of_stop_words(plan.steps[:plan.steps.index(step)]), step.texts)
 
 
 def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
@@ -263,15 +265,15 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
-            case WordsAndPairs(members=members, min_length=min_length):
+            case WordsAndPairs(members=members, min_length=min_length, sizes=sizes):
                 alone = unspaced_class(members)
-                value = _with_pairs(steps[:place], text, alone).str.extract_all(
+                value = _with_pairs(steps[:place], text, alone, sizes).str.extract_all(
                     f"[{members}]{{{min_length},}}|{alone}+")
-            case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
-                alone = unspaced_class(members)
-                if pairs:
-                    value = _with_pairs(steps[:place], text, alone)
-                value = value.str.extract_all(tokens_pattern(members, min_length, pairs, kinds))
+            case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds):
+                if sizes:
+                    value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
+                value = value.str.extract_all(
+                    tokens_pattern(members, min_length, bool(sizes), kinds))
             case Characters(min_n=min_n, max_n=max_n):
                 value = _characters(value, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
@@ -280,7 +282,8 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 # Columns of tokens are read by `_of_tokens`.
                 pass
             case StopWords(texts=texts):
-                value = _without(value, _tokens_of(steps[:place], texts))
+                value = _without(
+                    value, _tokens_of(steps_of_stop_words(steps[:place]), texts))
             case Escape(characters=characters):
                 value = value.list.eval(
                     pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
@@ -308,8 +311,10 @@ def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str,
     return "|".join([kinds_pattern(kinds), *words])
 
 
-def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:
-    """Cleaned text in which each stretch of these characters is replaced by its pairs.
+def _with_pairs(
+    cleaning: tuple[Step, ...], text: pl.Expr, alone: str, sizes: Sequence[int]
+) -> pl.Expr:
+    """Cleaned text in which each stretch of these characters is replaced by its tokens.
 
     Texts without these characters are null in the further steps, which saves time.
     """
@@ -318,7 +323,7 @@ def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Exp
     known = Lowercase | TurkicLowercase
     searched = text if all(isinstance(step, known) for step in cleaning) else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
-    for pattern, replacement in pairs_by_replacing(alone):
+    for pattern, replacement in tokens_by_replacing(alone, sizes):
         pairs = pairs.str.replace_all(pattern, replacement)
     return pl.coalesce(pairs, cleaned)
 

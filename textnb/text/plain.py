@@ -51,6 +51,7 @@ from textnb.text.plan import (
     TurkicLowercase,
     WordsAndKinds,
     WordsAndPairs,
+    steps_of_stop_words,
 )
 
 # Polars knows all characters of this version of Unicode, which a newer Python may exceed.
@@ -156,12 +157,12 @@ def _run(
             case Runs(members=members, min_length=min_length):
                 words = text.translate(_others_to_spaces(members)).split(" ")
                 tokens = [word for word in words if len(word) >= min_length]
-            case WordsAndPairs(members=members, min_length=min_length):
+            case WordsAndPairs(members=members, min_length=min_length, sizes=sizes):
                 tokens = []
                 for run in text.translate(_others_to_spaces(members)).split(" "):
-                    tokens += _words_and_pairs(run, min_length)
-            case WordsAndKinds(members=members, min_length=min_length, pairs=pairs, kinds=kinds):
-                tokens = _words_and_kinds(text, _membership(members), min_length, pairs, kinds)
+                    tokens += _words_and_pairs(run, min_length, sizes)
+            case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds):
+                tokens = _words_and_kinds(text, _membership(members), min_length, sizes, kinds)
             case Characters(min_n=min_n, max_n=max_n):
                 tokens = _characters(text, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
@@ -173,7 +174,7 @@ def _run(
                 # Columns of tokens are read by `_run_tokens`.
                 pass
             case StopWords(texts=texts):
-                stops = _tokens_of(steps[:place], texts)
+                stops = _tokens_of(steps_of_stop_words(steps[:place]), texts)
                 if stops is None:
                     return None
                 tokens = [token for token in tokens if token not in stops]
@@ -234,16 +235,22 @@ def _known(text: str) -> bool:
     return all(unicodedata.category(c) not in ("Cn", "Cs") for c in set(text))
 
 
-def _words_and_pairs(run: str, min_length: int) -> list[str]:
+def _words_and_pairs(run: str, min_length: int, sizes: Sequence[int]) -> list[str]:
     if run.isascii():
         return [run] if len(run) >= min_length else []
     tokens: list[str] = []
     for piece, unspaced in stretches(run):
         if unspaced:
-            tokens += [piece[at:at + 2] for at in range(len(piece) - 1)] or [piece]
+            tokens += _tokens_of_stretch(piece, sizes)
         elif len(piece) >= min_length:
             tokens.append(piece)
     return tokens
+
+
+def _tokens_of_stretch(stretch: str, sizes: Sequence[int]) -> list[str]:
+    """Each character, the pair of each with the next one, or both in this order."""
+    return [stretch[at:at + size] for at in range(len(stretch)) for size in sizes
+            if at + size <= len(stretch)] or [stretch]
 
 
 def _characters(text: str, min_n: int, max_n: int) -> list[str]:
@@ -277,7 +284,8 @@ class _Kinds(dict[str, int]):
 
 
 def _words_and_kinds(
-    text: str, is_member: Callable[[str], bool], min_length: int, pairs: bool, kinds: Sequence[str]
+    text: str, is_member: Callable[[str], bool], min_length: int, sizes: Sequence[int],
+    kinds: Sequence[str],
 ) -> list[str]:
     """The tokens of `WordsAndKinds`, in time that grows with the length of the text.
 
@@ -292,15 +300,15 @@ def _words_and_kinds(
         Whether a character is in the class of words; it must be the same object each time.
     min_length : int
         Number of characters of the shortest word.
-    pairs : bool
-    kinds : sequence of str
+    sizes, kinds
+        See `WordsAndKinds`.
 
     Examples
     --------
-    >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, True, ("symbols", "abbreviations"))
+    >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, (2,), ("symbols", "abbreviations"))
     ['c#', 'u.s.', '5%']
     """
-    tokens, classes = [], _kinds_of(is_member, pairs)
+    tokens, classes = [], _kinds_of(is_member, bool(sizes))
     at = no_name = no_share = no_word = 0
     while at < len(text):
         character, end = text[at], at
@@ -328,7 +336,7 @@ def _words_and_kinds(
             tokens.append(text[at:end])
         elif kind & _UNSPACED:
             end = classes.end_of_run(text, at, _UNSPACED)
-            tokens += [text[place:place + 2] for place in range(at, end - 1)] or [character]
+            tokens += _tokens_of_stretch(text[at:end], sizes)
         elif kind & _IN_WORDS and at >= no_word:
             no_word = classes.end_of_run(text, at, _IN_WORDS)
             if no_word - at >= min_length:

@@ -26,6 +26,9 @@ from textnb.runtime.values import Value
 _BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
                            "segmenter": None}
 
+# The numbers of characters of the tokens that a stretch of a script without spaces becomes.
+PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
+
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
 # No member of these classes is a space, a colon or a backslash.
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
@@ -129,25 +132,29 @@ class Runs(Splitting):
 class WordsAndPairs(Splitting):
     r"""The runs of `Runs`, each cut where a script without spaces begins or ends.
 
-    A stretch of characters of `textnb.text.characters` becomes its overlapping pairs of characters,
-    and a stretch of one character that character. Any other stretch is a word if it has
-    ``min_length`` characters.
+    A stretch of characters of `textnb.text.characters` becomes its characters, its overlapping
+    pairs of characters, or both: each character, then its pair with the next one. A stretch of one
+    character becomes that character, once. Any other stretch is a word if it has ``min_length``
+    characters.
 
     Attributes
     ----------
     pattern, members, min_length
         See `Runs`.
+    sizes : (1, 2), (1,) or (2,)
+        Numbers of characters of the tokens of a stretch.
     """
 
     pattern: str
     members: str
     min_length: int
+    sizes: tuple[int, ...] = PAIRS
 
-    _setting = "pattern={pattern!r} with unspaced='pairs'"
+    _setting = "pattern={pattern!r}, with characters or pairs of scripts without spaces"
 
 
 class WordsAndKinds(Splitting):
-    """Words as of `Runs`, or with ``pairs`` as of `WordsAndPairs`, and other kinds of tokens.
+    """Words as of `Runs`, or with ``sizes`` as of `WordsAndPairs`, and other kinds of tokens.
 
     Where a pattern of `textnb.text.characters` for one of the kinds matches, the match is a token,
     and the next token begins after it.
@@ -156,14 +163,15 @@ class WordsAndKinds(Splitting):
     ----------
     pattern, members, min_length
         As of `Runs`.
-    pairs : bool
+    sizes : tuple of int
+        As of `WordsAndPairs`; empty if stretches are in words.
     kinds : tuple of str
     """
 
     pattern: str
     members: str
     min_length: int
-    pairs: bool
+    sizes: tuple[int, ...]
     kinds: tuple[str, ...]
 
     _setting = "keep={kinds!r}"
@@ -415,7 +423,8 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     match analyzer:
         case "word":
             stop_words, keep, token_columns, segmenter = of_words.values()
-            splitting = [*_words(pattern, unspaced, keep, token_columns, segmenter)]
+            sizes = _sizes(unspaced, (min_n, max_n))
+            splitting = [*_words(pattern, sizes, keep, token_columns, segmenter)]
             if "emoji" in keep and StripAccents("ascii") in cleaning:
                 raise ParameterError.naming(
                     "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, "
@@ -455,6 +464,23 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     return complete
 
 
+def steps_of_stop_words(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps by which stop words are split, of those before they are dropped.
+
+    Of a script without spaces, a stop word of several characters drops its pairs, and not its
+    characters, which are in other words too.
+
+    Examples
+    --------
+    >>> steps_of_stop_words((WordsAndPairs(r"\\w+", r"\\w", 1, BOTH),))[0].sizes
+    (2,)
+    """
+    return tuple(
+        type(step)(**{**vars(step), "sizes": PAIRS})
+        if isinstance(step, WordsAndPairs | WordsAndKinds) and step.sizes else step
+        for step in steps)
+
+
 def _cleaning(normalize: Any, lowercase: Any, strip_accents: Any) -> Iterator[Step]:
     match normalize:
         case None:
@@ -481,24 +507,36 @@ def _cleaning(normalize: Any, lowercase: Any, strip_accents: Any) -> Iterator[St
             raise _no_step("strip_accents", strip_accents)
 
 
+def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
+    """The numbers of characters of the tokens of scripts without spaces; empty for words."""
+    match unspaced:
+        case "both":
+            # Where n-grams are made, those of characters are the pairs: none is of two pairs.
+            return BOTH if tuple(ngram_range) == (1, 1) else SINGLE
+        case "pairs":
+            return PAIRS
+        case "whole":
+            return ()
+    raise _no_step("unspaced", unspaced)
+
+
 def _words(
-    pattern: str, unspaced: str, keep: Sequence[str], token_columns: Any, segmenter: Any
+    pattern: str, sizes: tuple[int, ...], keep: Sequence[str], token_columns: Any, segmenter: Any
 ) -> Iterator[Step]:
     """The step that splits texts into words, and the columns that are not split."""
     words: Splitting = words_of(pattern)
-    if unspaced not in ("pairs", "whole"):
-        raise _no_step("unspaced", unspaced)
     # A class without an escape has no characters of scripts without spaces. A pattern that is not a
     # run of one class finds words by itself.
-    if unspaced == "pairs" and isinstance(words, Runs) and "\\" in words.members:
-        words = WordsAndPairs(words.pattern, words.members, words.min_length)
+    if sizes and isinstance(words, Runs) and "\\" in words.members:
+        words = WordsAndPairs(words.pattern, words.members, words.min_length, sizes)
     if keep:
         if not isinstance(words, Runs | WordsAndPairs):
             raise ParameterError(
                 f"keep={keep!r} needs a pattern that is a run of one class of characters, as the "
                 "default; write what to keep into your pattern")
         words = WordsAndKinds(words.pattern, words.members, words.min_length,
-                             isinstance(words, WordsAndPairs), _hashable(keep))
+                             words.sizes if isinstance(words, WordsAndPairs) else (),
+                             _hashable(keep))
     if segmenter is not None and token_columns:
         raise ParameterError.naming("{segmenter} makes words of texts: it needs no {token_columns}")
     if callable(segmenter):

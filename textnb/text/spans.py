@@ -127,7 +127,8 @@ def _read(
                 contributions, plan.prefixes(columns)[[*columns].index(column)])
             return _Column(text, _moved(spans, place_of), covering)
         split = Plan((*plan.cleaning, splitting))
-        spans, words = _placed(tokens(tokens_expr(split, column)), cleaned)
+        spans, words = _placed(tokens(tokens_expr(split, column)), cleaned,
+                               singles=1 in getattr(splitting, "sizes", ()))
         spans = _moved(spans, place_of)
     else:
         ends = list(accumulate(len(token) + 1 for token in text))
@@ -151,18 +152,26 @@ def _windows(plan: Plan, words: Covering, allowed: set[str], terms: list[str]) -
     return list(zip(terms, windows, strict=True)) if len(windows) == len(terms) else []
 
 
-def _placed(words: Sequence[str], cleaned: str) -> tuple[Spans, Covering]:
+def _placed(
+    words: Sequence[str], cleaned: str, *, singles: bool = False
+) -> tuple[Spans, Covering]:
     """The spans of words, which are found in turn, and the words with the spans they cover.
 
     A pair of characters of a script without spaces covers two spans, and shares the first one with
-    the pair before it.
+    the pair, or with ``singles`` the character, before it. That character shares its span with the
+    pair before.
     """
     spans: Spans = []
     covering: Covering = []
     end = 0
     for word in words:
-        is_pair = len(word) == 2 and next(stretches(word)) == (word, True)
-        continues = (is_pair and len(covering) > 0 and len(covering[-1][1]) == 2
+        is_unspaced = next(stretches(word)) == (word, True)
+        is_pair = is_unspaced and len(word) == 2
+        before = len(covering[-1][1]) if covering else 0
+        if singles and is_unspaced and not is_pair and before == 2:
+            covering.append((word, [len(spans) - 1]))
+            continue
+        continues = (is_pair and before == (1 if singles else 2)
                      and cleaned.startswith(word, end - 1))
         start = end - 1 if continues else cleaned.find(word, end)
         if start < 0:

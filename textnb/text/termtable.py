@@ -316,24 +316,25 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """Codes of single words, or of n-grams of characters, and the texts' ends."""
         spans = self._kernel.spans
-        kinds = self._compiled.kinds
+        kinds, sizes = self._compiled.kinds, self._compiled.sizes
         members = character_class(
-            self._compiled.members, self._compiled.pairs, bool(kinds)).of(source)
+            self._compiled.members, bool(sizes), bool(kinds)).of(source)
         if self._words:
-            # The shortest distance between words, in bytes: a pair may directly follow a word, and
-            # with other kinds of tokens any byte may be one.
-            shortest = 1 if kinds else 2 if self._compiled.pairs else self._min_length + 1
+            # The shortest distance between words, in bytes: a pair may directly follow a word, two
+            # tokens may begin at one character, and with other kinds of tokens any byte is one.
+            shortest = 1 if kinds or len(sizes) > 1 else 2 if sizes else self._min_length + 1
             room = self._buffer((len(source) + len(ends)) // shortest + 1)
-            return self._look_up(partial(spans.words, source), (members, self._min_length, kinds),
-                                 source, ends, room, add)
+            settings = (members, self._min_length, sum(sizes), kinds)
+            return self._look_up(
+                partial(spans.words, source), settings, source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
             source, ends, words = self._padded_words(source, ends, members)
         min_n, max_n = self._compiled.ngram_range
         room = self._buffer((max_n - min_n + 1) * len(source))
-        settings = min_n, max_n, within_words
+        of_characters = min_n, max_n, within_words
         codes, counts = self._look_up(
-            partial(spans.characters, source), settings, source, ends, room, add)
+            partial(spans.characters, source), of_characters, source, ends, room, add)
         return codes, np.append(0, counts)[words] if within_words else counts
 
     def _look_up(

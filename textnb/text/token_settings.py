@@ -52,8 +52,8 @@ class TokenSettings:
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
                                      under="set")
     unspaced: str = setting(
-        "pairs", "Scripts without spaces between words: pairs of characters, or whole phrases.",
-        choices=("pairs", "whole"), under="set")
+        "pairs", "Scripts without spaces between words: characters and their pairs (both), pairs, "
+        "or whole phrases.", choices=("both", "pairs", "whole"), under="set")
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
             "abbreviations (u.s.), punctuation (! ?).", under="set", range=_KINDS)

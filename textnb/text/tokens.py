@@ -81,13 +81,17 @@ class Tokenizer(TokenSettings):
     field_prefix : bool or sequence of str
         With several text columns: write the column's name before its tokens (``subject:free``),
         for every column or for those named.
-    unspaced : {"pairs", "whole"}
+    unspaced : {"both", "pairs", "whole"}
         How to split scripts that are written without spaces between words: Han, Hiragana,
-        Katakana, Thai, Lao, Khmer, Myanmar. "pairs": each stretch of such characters in a word
-        becomes its overlapping pairs of characters (a single character stays one), and the text
-        beside it is a separate word. "whole": such a stretch is part of one long word.
-        It is for words that are runs of one class of characters, as the default pattern finds
-        them; any other pattern finds words by itself.
+        Katakana, Thai, Lao, Khmer, Myanmar. "both": each stretch of such characters in a word
+        becomes its characters and their overlapping pairs, each character before its pair with the
+        next one, and the text beside it is a separate word. With another ``ngram_range`` than
+        (1, 1), each character is a word, and n-grams join them as other words. "pairs": a stretch
+        becomes its pairs (a single character stays one), which n-grams join. "whole": such a
+        stretch is part of one long word. A character is a code point, also if it is a mark. Of a
+        stop word of several characters, its pairs are dropped. It is for words that are runs of one
+        class of characters, as the default pattern finds them; any other pattern finds words by
+        itself.
     keep : sequence of {"emoji", "symbols", "abbreviations", "punctuation"}
         Tokens other than words. "emoji": each emoji. "symbols": letters and digits with ``++`` or
         ``#`` behind them (``c++``, ``c#``), amounts of money (``$5``, ``€3.50``) and percentages
@@ -240,7 +244,7 @@ class Tokenizer(TokenSettings):
         if self.token_columns is True or isinstance(self.segmenter, str):
             return True
         match self.plan().after_cleaning[0]:
-            case Runs() | Matches() | WordsAndKinds(pairs=False):
+            case Runs() | Matches() | WordsAndKinds(sizes=()):
                 return False
         return True
 

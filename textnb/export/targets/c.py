@@ -44,13 +44,14 @@ from textnb.text.characters import TURKIC
 _EMBEDDED = 4 << 20
 _HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
 # The fields of `Words` that the template executes.
-_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
              "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
              "escaped")
 _READS = {"text": 0, "terms": 1, "features": 2}
 _STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 _LOWERCASE, _TURKIC = 1, 2
 _PREFIXES, _ESCAPES = 64, 512
+_STRETCHES = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
 _ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
 _KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
 # Bits that say the kind of a character.
@@ -355,7 +356,8 @@ def _flags(words: Words) -> int:
         raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
             + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
-            + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kinds))
+            + _ESCAPES * bool(words.escaped) + _STRETCHES[words.sizes]
+            + sum(_KEPT[kind] for kind in words.kinds))
 
 
 def _changes(words: Words) -> list[bytes]:

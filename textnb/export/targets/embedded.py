@@ -22,7 +22,7 @@ from textnb.runtime import __version__
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 _LARGEST = sys.float_info.max
 # The fields of `Words` that the templates execute.
-_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
              "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
              "escaped")
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for

@@ -39,7 +39,7 @@ from textnb.export.targets.sql_answers import decision_view, probability_view, r
 from textnb.export.targets.sql_texts import chunks, number
 
 # The fields of `Words` that the scripts execute; `words` refuses some of their values.
-_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "pairs",
+_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
              "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
              "escaped")
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)

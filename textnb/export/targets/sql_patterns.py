@@ -17,7 +17,7 @@ from textnb.text.characters import (
     LETTER,
     LETTER_OR_NUMBER,
     kinds_pattern,
-    pairs_by_replacing,
+    tokens_by_replacing,
 )
 
 
@@ -71,10 +71,10 @@ class PatternSql(Sql):
                 f"GROUP BY {keys}")
 
     def separate_pairs(self, words: Words, text: str, condition: str = "") -> str:
-        """Write an expression that separates the pairs of characters in a text from other words."""
+        """Write an expression that separates tokens of scripts without spaces from other words."""
         unspaced = self.one_of(words.unspaced)
         pairs = text
-        for pattern, replacement in pairs_by_replacing(unspaced, r"\1"):
+        for pattern, replacement in tokens_by_replacing(unspaced, words.sizes, r"\1"):
             pairs = self.replaces.format(pairs, self.pattern(pattern), self.pattern(replacement))
         has_pairs = self.matches.format(text, self.pattern(unspaced))
         return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"

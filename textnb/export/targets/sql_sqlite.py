@@ -44,12 +44,13 @@ from textnb.text.characters import EMOJI
 # JSON and window functions are built in.
 _OLDEST = (3, 38)
 # A character c of a script without spaces becomes [c|c]. Two neighbours have `][` between them.
-# When all `][` are removed, the parts between two bars are the pairs, as in [a|ab|bc|c].
+# When all `][` are removed, the parts between two bars are the pairs, as in [a|ab|bc|c]. With
+# characters it becomes [c|c|c], and two are [a|a|ab|b|b].
 _OPEN, _BETWEEN, _CLOSE = "char(1)", "char(2)", "char(3)"
 # The replacement of a character: itself, another, or a space if no row holds it. One that is kept
 # is a word alone, with a bar before it.
 _REPLACEMENT = f"""coalesce((SELECT CASE WHEN last >= unicode(rest) THEN CASE becomes
-          WHEN '' THEN {_OPEN} || substr(rest, 1, 1) || {_BETWEEN} || substr(rest, 1, 1) || {_CLOSE}
+          WHEN '' THEN {_OPEN} || @COPIES@ || {_CLOSE}
           WHEN {_BETWEEN} THEN ' ' || {_BETWEEN} || substr(rest, 1, 1) || ' '
           ELSE coalesce(becomes, substr(rest, 1, 1)) END END
         FROM textnb_characters
@@ -144,7 +145,8 @@ class Sqlite(Sql):
         unchanged = self.literal("".join(c for c in map(chr, range(128)) if c == " " or (
             words.is_member(c) and c not in words.lower_mapping)))
         word, is_word = "w.value", f"length(w.value) >= {words.min_length}"
-        result = _pairs() if words.unspaced else "done"
+        result = _pairs() if 2 in words.sizes else "done"
+        copies = f" || {_BETWEEN} || ".join(["substr(rest, 1, 1)"] * (1 + len(words.sizes)))
         if words.unspaced or words.kinds:
             text = f"(SELECT {_without_marks()} AS text FROM {text})"
             word = f"ltrim(w.value, {_BETWEEN})"
@@ -157,7 +159,7 @@ FROM (SELECT {keys}, (
   WITH RECURSIVE folded(done, rest) AS (
     SELECT text, ltrim(text, {unchanged}) FROM {text}
     UNION ALL
-    SELECT replace(done, substr(rest, 1, 1), {_REPLACEMENT}),
+    SELECT replace(done, substr(rest, 1, 1), {_REPLACEMENT.replace('@COPIES@', copies)}),
       ltrim(replace(rest, substr(rest, 1, 1), ''), {unchanged})
     FROM folded WHERE rest <> '')
   SELECT {result} FROM folded WHERE rest = '') AS text FROM {source} AS documents) d,
@@ -237,7 +239,8 @@ def _replacements(words: Words) -> list[tuple[int, int, str | None]]:
         (code, code, to) for code, to in changed if to.strip(" ")]
     cuts = [code for code, _ in changed]
     # The characters of pairs do not change in lower case.
-    rows += [(first, last, "") for first, last in words.unspaced]
+    mark = "" if 2 in words.sizes else "\x02"
+    rows += [(first, last, mark) for first, last in words.unspaced]
     rows += [(first, last, "\x02") for kind in words.kinds for first, last in members(_KINDS[kind])]
     for first, last in subtract_ranges(words.members, words.unspaced):
         start = first
@@ -259,7 +262,8 @@ def _pairs() -> str:
     """Write the text with spaces between words, and a bar before pairs and single characters.
 
     With spaces, a character without a neighbour is `[c |c]`, and a run is `[a |ab |b]`, where the
-    first part and the last one are no words.
+    first part and the last one are no words. With characters they are `[c |c |c]` and
+    `[a |a |ab |b |b]`.
     """
     spaced = f"replace(done, {_CLOSE} || {_OPEN}, '')"
     for mark, replacement in ((_OPEN, f"' ' || {_OPEN}"), (_BETWEEN, f"' ' || {_BETWEEN}"),

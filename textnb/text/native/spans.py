@@ -65,12 +65,13 @@ def _character(text: cython.const[cython.uchar][::1], at: Place, size: Place) ->
 @cython.exceptval(-1)
 def _word_spans(
     text: cython.const[cython.uchar][::1], begin: Place, end: Place,
-    members: cython.const[cython.uchar][::1], min_length: Place, edges: cython.longlong[::1],
-    begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
+    members: cython.const[cython.uchar][::1], min_length: Place, sizes: Place,
+    edges: cython.longlong[::1], begins: cython.longlong[::1], stops: cython.longlong[::1],
+    n: Place,
 ) -> Place:
     """Write the spans of words after the first n, and return the new number of spans.
 
-    A stretch of characters of class 2 becomes its pairs of characters, or its only character.
+    A stretch of characters of class 2 becomes the tokens that ``sizes`` says.
     """
     n_edges: Place = 0
     inside: cython.uchar = 0
@@ -113,8 +114,12 @@ def _word_spans(
                 size = _size(text[at])
                 if members[_character(text, at, size)] != 2:
                     break
-                n_edges += 0 if first else 2
-                edges[n_edges - 2], edges[n_edges - 1] = before, at + size
+                # Pairs alone; a pair and a character; or a character.
+                n_edges += 0 if sizes == 2 and first else 2
+                edges[n_edges - 2], edges[n_edges - 1] = at if sizes == 1 else before, at + size
+                if sizes == 3:
+                    edges[n_edges], edges[n_edges + 1] = at, at + size
+                    n_edges += 2
                 first, before = False, at
                 at += size
             continue
@@ -184,7 +189,7 @@ def _end_of_amount(text: cython.const[cython.uchar][::1], at: Place, end: Place)
 @cython.exceptval(-1)
 def _kind_spans(
     text: cython.const[cython.uchar][::1], begin: Place, end: Place,
-    classes: cython.const[cython.uchar][::1], min_length: Place, kinds: Place,
+    classes: cython.const[cython.uchar][::1], min_length: Place, sizes: Place, kinds: Place,
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
     """Write the spans of kinds, words and pairs after the first n; return the number of spans."""
@@ -235,18 +240,21 @@ def _kind_spans(
             begins[n], stops[n] = at, after
             n += 1
         elif of & 2:
-            # A run of characters that make pairs.
+            # A run of characters of a script without spaces.
             last = at
             after = at + _size(text[at])
-            if not _class_at(text, after, end, classes) & 2:
+            if sizes & 1 or not _class_at(text, after, end, classes) & 2:
                 begins[n], stops[n] = at, after
                 n += 1
             while _class_at(text, after, end, classes) & 2:
-                begins[n] = last
-                last = after
-                after += _size(text[after])
-                stops[n] = after
-                n += 1
+                place = after + _size(text[after])
+                if sizes & 2:
+                    begins[n], stops[n] = last, place
+                    n += 1
+                if sizes & 1:
+                    begins[n], stops[n] = after, place
+                    n += 1
+                last, after = after, place
         elif of & 1 and at >= no_word:
             no_word = _end_of_run(text, at, end, classes, 1)
             characters = no_word - at
@@ -265,15 +273,17 @@ def _kind_spans(
 def words(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
     ends: cython.const[cython.longlong][::1], classes: cython.const[cython.uchar][::1],
-    min_length: Place, kinds: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
-    stops: cython.longlong[::1], before: Place, counts: cython.longlong[::1],
+    min_length: Place, sizes: Place, kinds: Place, edges: cython.longlong[::1],
+    begins: cython.longlong[::1], stops: cython.longlong[::1], before: Place,
+    counts: cython.longlong[::1],
 ) -> tuple:
     """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
 
-    A word is a run of characters of a class, at least ``min_length`` characters long; of class 2, a
-    pair of neighbours, or a character without neighbours. ``counts`` becomes the number of words up
-    to the end of each stretch, plus ``before``. The array of edges must be twice as long as those
-    of words.
+    A word is a run of characters of a class, at least ``min_length`` characters long; of class 2,
+    the tokens that ``sizes`` says: 1 for characters, 2 for pairs of neighbours, or characters
+    without neighbours, and 3 for both, each character before its pair with the next one. ``counts``
+    becomes the number of words up to the end of each stretch, plus ``before``. The array of edges
+    must be twice as long as those of words.
 
     If ``kinds`` is not 0, it has those of `textnb.text.characters` as bits, in their order, the
     lowest first, and a single byte may be a word. ``classes`` has bits then: 1 for members of
@@ -296,14 +306,16 @@ def words(
                 while end < ends[stretch] and (
                         text[end] >= 0x80 or classes[text[end]] or (kinds and text[end] > 32)):
                     end += 1
-                room = end - begin + 1 if kinds else (end - begin) // 2 + 2
+                room = end - begin + 1 if kinds or sizes == 3 else (end - begin) // 2 + 2
                 full = n + room > begins.shape[0]
                 if full:
                     break
                 if kinds:
-                    n = _kind_spans(text, begin, end, classes, min_length, kinds, begins, stops, n)
+                    n = _kind_spans(text, begin, end, classes, min_length, sizes, kinds, begins,
+                                    stops, n)
                 else:
-                    n = _word_spans(text, begin, end, classes, min_length, edges, begins, stops, n)
+                    n = _word_spans(text, begin, end, classes, min_length, sizes, edges, begins,
+                                    stops, n)
                 begin = end
             if full:
                 break
