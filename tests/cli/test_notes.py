@@ -49,7 +49,7 @@ def test_words_without_spaces_between_them_are_warned_of(run, folder):
     train = ("train", "rows.parquet", "-o", "m.textnb", "-q")
     ran = run(*train, "--set", "unspaced=whole").checked()
     assert ran.err.startswith("warning: 100% of the tokens are of terms that occur once")
-    assert "--set unspaced=pairs" in ran.err
+    assert "--set unspaced=both" in ran.err
     assert run(*train, "--analyzer", "char", "--ngrams", "1,2").checked().err == ""
 
 

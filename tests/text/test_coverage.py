@@ -20,7 +20,7 @@ from textnb import (
 )
 from textnb.errors import EmptyTextWarning
 
-CAUSE = r'written without spaces .* Tokenizer\(unspaced="pairs"\), the default'
+CAUSE = r'written without spaces .* Tokenizer\(unspaced="both"\), the default'
 OTHERS = "Likely causes: another language"
 TWO_FIFTHS = r"20 of 50 texts \(40%\) hold no term that the model knows"
 WHOLE = Tokenizer(unspaced="whole")

@@ -229,7 +229,7 @@ class TestStoring:
         assert Tokenizer().to_dict() == {
             "pattern": WORD, "lowercase": True, "ngram_range": [1, 1], "analyzer": "word",
             "normalize": None, "strip_accents": None, "stop_words": [], "field_prefix": False,
-            "unspaced": "pairs", "keep": [], "token_columns": False,
+            "unspaced": "both", "keep": [], "token_columns": False,
             "segmenter": None}
 
     def test_equality_and_hash(self):

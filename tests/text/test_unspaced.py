@@ -73,7 +73,7 @@ class TestFilesFromBefore:
         assert quick.log_odds == pytest.approx(mail_filter.judge(message).log_odds)
 
     def test_a_model_of_pairs(self, tmp_path):
-        """They keep their tokens: also of lists of tokens, for which the setting means nothing."""
+        """Pairs were the default: also of lists of tokens, for which the setting means nothing."""
         model = TextClassifier(tokenizer=Tokenizer(unspaced="pairs")).fit(REVIEWS)
         model.save(tmp_path / "model.textnb")
         read = textnb.load(tmp_path / "model.textnb")

@@ -32,8 +32,8 @@ _SAMPLE = 1000
 _PHRASE = 4
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "
-          "words: learn with Tokenizer(unspaced=\"pairs\"), the default, which takes pairs of "
-          "characters (textnb train --set unspaced=pairs)",
+          "words: learn with Tokenizer(unspaced=\"both\"), the default, which takes characters "
+          "and their pairs (textnb train --set unspaced=both)",
     False: "Likely causes: another language or another column than what was learned, limits that "
            "leave few terms, or too few documents"}
 

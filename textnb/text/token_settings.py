@@ -52,7 +52,7 @@ class TokenSettings:
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
                                      under="set")
     unspaced: str = setting(
-        "pairs", "Scripts without spaces between words: characters and their pairs (both), pairs, "
+        "both", "Scripts without spaces between words: characters and their pairs (both), pairs, "
         "or whole phrases.", choices=("both", "pairs", "whole"), under="set")
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "

@@ -228,7 +228,8 @@ class Tokenizer(TokenSettings):
             return
         for name in ("pattern", "unspaced", "keep"):
             value = getattr(self, name)
-            if value != getattr(Tokenizer, name):
+            # "pairs" was the default of earlier models.
+            if value != getattr(Tokenizer, name) and (name, value) != ("unspaced", "pairs"):
                 raise ParameterError(
                     f"{name}={value!r} is for texts, and the text columns {list(columns)!r} are "
                     "lists of tokens, or split by a segmenter: leave it at its default")
