@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # The name of the matrices' type for other modules.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
+# Up to this number of columns, an array of them stays in the cache, and rows need no sort.
+_FEW_COLUMNS = 1 << 17
 # Pages of one process, mapped at once: shared pages that are mapped one by one cost twice the time.
 _PAGES = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE} if (
     sys.platform == "linux") else {}
@@ -170,18 +172,26 @@ class CsrBuilder:
             counts = merge_tokens(
                 *_keep_entries(np.diff(ends, prepend=0), column, known), self._width)
             return SparseRows(counts.data, counts.indices, counts.indptr, self._width)
-        indptr, data = np.zeros(len(ends) + 1, dtype=np.int64), np.empty_like(codes)
-        self._kernel.rows.fill_rows(codes, ends, columns, *self._scratch(), indptr, data)
-        # What is cut off was never written, so it takes no memory.
-        indices, data = codes[:indptr[-1]].copy(), data[:indptr[-1]]
+        rows = self._kernel.rows
+        if self._width <= _FEW_COLUMNS:
+            indptr, data = np.zeros(len(ends) + 1, dtype=np.int64), np.empty_like(codes)
+            rows.count_rows(codes, ends, columns, *self._scratch(), indptr, data)
+            # What is cut off was never written, so it takes no memory.
+            indices, data = codes[:indptr[-1]].copy(), data[:indptr[-1]]
+        else:
+            entries = np.empty(len(ends), dtype=np.int64)
+            rows.sort_rows(codes, ends, columns, (self._width - 1).bit_length(), entries)
+            indptr = np.concatenate([[0], np.cumsum(entries)])
+            indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
+            rows.fill_rows(codes, ends, indptr, indices, data)
         if max(len(data), self._width) < 2**31:
             indptr = indptr.astype(np.int32)
         else:
             indices = indices.astype(np.int64)
-        return SparseRows(data, indices, indptr, self._width, self._kernel.rows.add_weights)
+        return SparseRows(data, indices, indptr, self._width, rows.add_weights)
 
     def _scratch(self) -> tuple[Codes, NDArray[Any], NDArray[Any]]:
-        """Zeros for `fill_rows`, which leaves zeros for the next call of this thread."""
+        """Zeros for `count_rows`, which leaves zeros for the next call of this thread."""
         if not hasattr(self._thread_local, "scratch"):
             self._thread_local.scratch = (
                 np.zeros(self._width, dtype=np.int32), *(np.zeros(
