@@ -32,7 +32,7 @@ from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, build
-from textnb.text import compiled, counting
+from textnb.text import compiled, counting, matrix
 from textnb.text.character_class import CharacterClass
 from textnb.text.compiled import reading, reason_for_expressions, usable_kernel
 from textnb.text.counting import CountSpec
@@ -129,6 +129,12 @@ class TestEquality:
         frame = frame_of(make())
         for name in names:
             assert_same_counts(both, TOKENIZERS[name], frame, frame)
+
+    @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
+    def test_rows_of_more_columns_are_sorted(self, terms, monkeypatch):
+        monkeypatch.setattr(matrix, "_FEW_COLUMNS", 0)
+        frame = frame_of(rows_of_all_lengths(terms))
+        assert_same_counts(both, TOKENIZERS["default"], frame, frame)
 
     @pytest.mark.parametrize("name", ["default", "pairs", "within words", "stop words"])
     @pytest.mark.parametrize("above", [None, 0.0, 1.0, 1.5, -1.0, np.inf])

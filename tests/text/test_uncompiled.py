@@ -24,7 +24,7 @@ from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
-from textnb.text import termtable
+from textnb.text import matrix, termtable
 
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
 
@@ -60,6 +60,8 @@ def _unset():
         patch.delenv("TEXTNB_KERNEL", raising=False)
         # Many calls go on in the room for spans, and some words do not fit it.
         patch.setattr(termtable, "_SPANS", 8)
+        # Rows of more columns are sorted.
+        patch.setattr(matrix, "_FEW_COLUMNS", 8)
         yield
 
 

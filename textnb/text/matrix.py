@@ -9,10 +9,11 @@ depend on threads.
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
-from mmap import mmap
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
 # The name of the matrices' type for other modules.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
+# Up to this number of columns, an array of them stays in the cache, and rows need no sort.
+_FEW_COLUMNS = 1 << 17
+# Pages of one process, mapped at once: shared pages that are mapped one by one cost twice the time.
+_PAGES = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE} if (
+    sys.platform == "linux") else {}
 
 
 class Vocabulary:
@@ -145,7 +151,7 @@ class CsrBuilder:
 
     def __init__(self, kernel: Kernel | None, width: int):
         self._kernel, self._width = kernel, width
-        self._bits = max(1, (width - 1).bit_length())
+        self._thread_local = local()
 
     def rows(self, codes: Codes, ends: Ints, columns: Codes | None) -> SparseRows:
         """The rows of documents.
@@ -166,16 +172,32 @@ class CsrBuilder:
             counts = merge_tokens(
                 *_keep_entries(np.diff(ends, prepend=0), column, known), self._width)
             return SparseRows(counts.data, counts.indices, counts.indptr, self._width)
-        rows, entries = self._kernel.rows, np.empty(len(ends), dtype=np.int64)
-        rows.sort_rows(codes, ends, columns, self._bits, entries)
-        indptr = np.concatenate([[0], np.cumsum(entries)])
-        indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
-        rows.fill_rows(codes, ends, indptr, indices, data)
+        rows = self._kernel.rows
+        if self._width <= _FEW_COLUMNS:
+            indptr, data = np.zeros(len(ends) + 1, dtype=np.int64), np.empty_like(codes)
+            rows.count_rows(codes, ends, columns, *self._scratch(), indptr, data)
+            # What is cut off was never written, so it takes no memory.
+            indices, data = codes[:indptr[-1]].copy(), data[:indptr[-1]]
+        else:
+            entries = np.empty(len(ends), dtype=np.int64)
+            rows.sort_rows(codes, ends, columns, (self._width - 1).bit_length(), entries)
+            indptr = np.concatenate([[0], np.cumsum(entries)])
+            indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
+            rows.fill_rows(codes, ends, indptr, indices, data)
         if max(len(data), self._width) < 2**31:
             indptr = indptr.astype(np.int32)
         else:
             indices = indices.astype(np.int64)
         return SparseRows(data, indices, indptr, self._width, rows.add_weights)
+
+    def _scratch(self) -> tuple[Codes, NDArray[Any], NDArray[Any]]:
+        """Zeros for `count_rows`, which leaves zeros for the next call of this thread."""
+        if not hasattr(self._thread_local, "scratch"):
+            self._thread_local.scratch = (
+                np.zeros(self._width, dtype=np.int32), *(np.zeros(
+                    (self._width >> bits) + 1, dtype=np.uint64) for bits in (6, 12)))
+        scratch: tuple[Codes, NDArray[Any], NDArray[Any]] = self._thread_local.scratch
+        return scratch
 
 
 def columns_of(codes: Codes | Ints, size: int) -> Codes:
@@ -272,7 +294,8 @@ def count_matrix(
 
 def _copy_to_pages(codes: Codes) -> Codes:
     """A copy whose memory goes back to the system as soon as it is freed, not to malloc's heap."""
-    pages = np.frombuffer(mmap(-1, max(1, codes.nbytes)), dtype=np.int32, count=len(codes))
+    pages = np.frombuffer(
+        mmap.mmap(-1, max(1, codes.nbytes), **_PAGES), dtype=np.int32, count=len(codes))
     pages[:] = codes
     return pages
 

@@ -11,6 +11,7 @@ import cython
 SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
 
 Place = cython.typedef(cython.Py_ssize_t)
+U64 = cython.typedef(cython.ulonglong)
 # Counts and indices of either width.
 Whole = cython.fused_type(cython.int, cython.longlong)
 Index = cython.fused_type(cython.int, cython.longlong)
@@ -205,6 +206,69 @@ def fill_rows(
                 n += other
                 indices[n - 1], data[n - 1] = column, count
                 last = column
+            indptr[row + 1], begin = n, ends[row]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _lowest(bits: U64) -> Place:
+    """The place of the lowest bit that is set, by a de Bruijn sequence."""
+    places: cython.p_const_uchar = (
+        b"\x00\x01\x30\x02\x39\x31\x1c\x03\x3d\x3a\x32\x2a\x26\x1d\x11\x04\x3e\x37\x3b\x24\x35\x33"
+        b"\x2b\x16\x2d\x27\x21\x1e\x18\x12\x0c\x05\x3f\x2f\x38\x1b\x3c\x29\x25\x10\x36\x23\x34\x15"
+        b"\x2c\x20\x17\x0b\x2e\x1a\x28\x0f\x22\x14\x1f\x0a\x19\x0e\x13\x09\x0d\x08\x07\x06")
+    sequence: U64 = (cython.cast(U64, 0x03F79D71) << 32) | cython.cast(U64, 0xB4CB0A89)
+    lowest: U64 = bits & (0 - bits)
+    return places[((lowest * sequence) >> 58) & 63]
+
+
+def count_rows(
+    codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.int][::1], sums: cython.int[::1], low: cython.ulonglong[::1],
+    high: cython.ulonglong[::1], indptr: cython.longlong[::1], data: cython.int[::1],
+) -> None:
+    """`sort_rows` and `fill_rows` in one, faster if all columns fit in the cache.
+
+    The columns, in ascending order, replace the first codes; codes below 0 have no column. ``data``
+    is as long as the codes, and ``indptr`` begins with a 0. The other arrays are 0 before and
+    after: ``sums`` has an element per column, ``low`` a bit, and ``high`` a bit per element of
+    ``low``.
+    """
+    one: U64 = 1
+    n: Place = 0
+    begin: Place = 0
+    row: Place
+    at: Place
+    word: Place
+    code: cython.int
+    column: cython.int
+    words: U64
+    bits: U64
+    with cython.nogil:
+        for row in range(ends.shape[0]):
+            for at in range(begin, ends[row]):
+                code = codes[at]
+                column = columns[code] if code >= 0 else -1
+                if column >= 0:
+                    sums[column] += 1
+                    low[column >> 6] |= one << cython.cast(U64, column & 63)
+                    high[column >> 12] |= one << cython.cast(U64, (column >> 6) & 63)
+            for at in range(high.shape[0]):
+                words = high[at]
+                high[at] = 0
+                while words:
+                    word = (at << 6) + _lowest(words)
+                    words &= words - 1
+                    bits = low[word]
+                    low[word] = 0
+                    while bits:
+                        column = cython.cast(cython.int, (word << 6) + _lowest(bits))
+                        bits &= bits - 1
+                        codes[n], data[n] = column, sums[column]
+                        sums[column] = 0
+                        n += 1
             indptr[row + 1], begin = n, ends[row]
 
 

@@ -74,8 +74,8 @@ def _word_spans(
     A stretch of characters of class 2 becomes the tokens that ``sizes`` says.
     """
     n_edges: Place = 0
-    inside: cython.uchar = 0
-    member: cython.uchar
+    inside: Place = 0
+    member: Place
     ascii: cython.bint = True
     at: Place = begin
     after: Place
@@ -92,7 +92,7 @@ def _word_spans(
         eight = _eight_bytes(text, at) if at + 8 <= end else high
         if eight & high == 0:
             for place in range(8):
-                member = members[(eight >> cython.cast(U64, 8 * place)) & 0x7F]
+                member = members[text[at + place]]
                 edges[n_edges] = at + place
                 n_edges += member ^ inside
                 inside = member
@@ -132,8 +132,9 @@ def _word_spans(
         characters = after - at
         begins[n], stops[n] = at, after
         if not ascii and characters >= min_length:
-            while at < after:
-                characters -= (text[at] & 0xC0) == 0x80
+            characters = 0
+            while characters < min_length and at < after:
+                characters += (text[at] & 0xC0) != 0x80
                 at += 1
         is_word = characters >= min_length
         if not (ascii or is_word):

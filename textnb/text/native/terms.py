@@ -255,7 +255,7 @@ class Table:
     def _make_room(self, words: Place, letters: Place, grams: Place) -> cython.int:
         """Make sure that this number of words, their bytes, and n-grams can be added."""
         codes: Place = self._codes + words + grams
-        if (4 * (self._words + words) > self._slots.shape[0]
+        if (3 * (self._words + words) > self._slots.shape[0]
                 or 4 * (self._codes - self._words + grams) > self._pairs.shape[0]
                 or codes >= self._starts.shape[0]
                 or self._starts[self._codes] + letters > self._pool.shape[0]):
@@ -270,7 +270,7 @@ class Table:
         tails: cython.int[::1]
         pool: cython.uchar[::1]
         letters += self._starts[self._codes]
-        while 4 * (self._words + words) > self._slots.shape[0]:
+        while 3 * (self._words + words) > self._slots.shape[0]:
             self._slots = self._roomier(self._slots)
         while 4 * (self._codes - self._words + grams) > self._pairs.shape[0]:
             self._pairs = self._roomier(self._pairs)
