@@ -223,6 +223,11 @@ DAMAGED = [
     ("sample", "sample", "its sample has more rows than it holds", [{"most": 8}]),
     ("multinomial", "sample", "it has a sample of rows", [{"most": 9}]),
     ("sample", "estimator/parameters/idf", "it has a sample of rows", [True]),
+    ("sample", "settings/subwords", "it has a sample of rows", [[4, 4]]),
+    ("weights", "settings/subwords", "its model shares no weights among words", [[4, 4]]),
+    ("few weights", "settings/subwords", r"subwords must be \(min_n, max_n\)", [
+        4, "44", [4], [4.0, 4], [True, True], [4, 3], [4, 10**30]]),
+    ("few weights", "settings/sharing", "sharing is the weight of subwords", [0.5]),
     # What only some models have
     ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1]),
     ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),

@@ -117,7 +117,7 @@ def check_text_document(
     _check_since_fit(document.get("since_fit"), model)
     has_sample = document.get("sample") is not None
     require(not has_sample or (model.counts_beside_weights and n_classes > 1 and not is_multilabel
-                               and "rows" not in classes),
+                               and "rows" not in classes and settings["subwords"] is None),
             f"it has a sample of rows, and {model.name} of its kind has none")
     _check_sample(document.get("sample"))
     for name, known in CHOICES.items():
