@@ -54,6 +54,7 @@ IN_THE_FILE = [
     ("model.features=['x']", "model.features: belongs to kind=gaussian, lda"),
     ("model.min_df=often", "model.min_df: must be a count"), ("model.min_df=inf", "min_df: must"),
     ("model.memory_limit=x", "model.memory_limit: must be bytes, "),
+    ("model.subwords=[4, 4]", "model.subwords: is for NBLinear, whose weights are learned"),
     ("model.text=[]", "model.text: must be one or more columns"),
     ("model.label=text", "model: the label column 'text' is also a text"),
     ("model.label=predicted", "'predicted' is the name of an answer"),

@@ -72,7 +72,7 @@ class TextSettings:
         limits = Limits(*(parameters[name] for name in ("min_df", "max_df", "max_features")))
         vocabulary = parameters["vocabulary"]
         check_memory_limit(parameters["memory_limit"], model, vocabulary is not None)
-        _check_sharing(parameters, model)
+        check_sharing(parameters, model)
         if vocabulary is not None and limits != Limits():
             raise ParameterError.naming(
                 "a given vocabulary is not limited: leave {min_df}, {max_df} and {max_features} at "
@@ -138,7 +138,7 @@ class TextSettings:
         return statistics.select(self.limits.within(statistics))
 
 
-def _check_sharing(parameters: dict[str, Any], model: Model) -> None:
+def check_sharing(parameters: dict[str, Any], model: Model) -> None:
     """Raise ParameterError if the parts of words can't be shared by this model or tokenizer."""
     check_values(LimitSettings, {name: parameters[name] for name in ("subwords", "sharing")})
     if parameters["subwords"] is None:

@@ -21,7 +21,7 @@ from textnb.learning.settings import (
     foreign_settings,
     mail_recipe,
 )
-from textnb.learning.text_settings import TextSettings
+from textnb.learning.text_settings import TextSettings, check_sharing
 from textnb.models.known import (
     SYNONYMS,
     all_models,
@@ -149,9 +149,11 @@ def check_training(options: TrainOptions) -> None:
         options.limits)
     names = options.text_columns if model.of_terms else list(options.learning.features or ())
     if model.of_terms:
-        tokenizer_of(options.tokenizer).expr(names or ["text"])
+        tokenizer = tokenizer_of(options.tokenizer)
+        tokenizer.expr(names or ["text"])
         Limits(limits.min_df, limits.max_df, limits.max_features)
         check_memory_limit(memory_size(limits.memory_limit), model, has_vocabulary=False)
+        check_sharing({**vars(limits), "tokenizer": tokenizer}, model)
         if not names or len(set(names)) < len(names):
             raise ParameterError.naming("{text} must be one or more columns, without repeats")
     if columns.label in names:
