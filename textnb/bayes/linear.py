@@ -123,18 +123,20 @@ def _fit(
     classes = statistics.classes
     problems = _Problems.of(
         model, prepared.rows, labels, weight, statistics if of_more_rows else None)
-    weights = np.zeros((prepared.rows.n_features, len(classes)))
+    weights = np.zeros((statistics.n_features, len(classes)))
     intercept = problems.intercept
     duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, solution in problems.solve("fitting", points=begin):
-        solution.put(weights[:, k])
+        # Parts are several times as many as terms: no table has them for all classes.
+        if prepared.shared is None:
+            solution.put(weights[:, k])
+        else:
+            weights[:, k] = prepared.shared.fold(solution.weights)
         intercept[k] = solution.intercept
         duals[k] = DualCoefficients.of(solution.duals)
         n_iter = max(n_iter, solution.n_iter)
-    if prepared.shared is not None:
-        weights = prepared.shared.fold(weights)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
     return Learned(statistics, form, n_iter), duals
 
