@@ -99,6 +99,23 @@ def test_without_parts_nothing_changes(settings):
     np.testing.assert_allclose(shared.linear_form().weights, plain.linear_form().weights, rtol=1e-9)
 
 
+def test_a_word_has_the_same_parts_in_each_column():
+    # Apart from the column's name, "aa" and "bb" have no part in common.
+    rows = pl.DataFrame({"title": ["aa", "bb"] * 9, "text": ["aa", "cc"] * 9,
+                         "label": ["a", "b"] * 9})
+
+    def weights(length):
+        return TextClassifier(
+            NBLinear(), text=["title", "text"], tokenizer=Tokenizer(field_prefix=True),
+            subwords=(length, length), sharing=2.0).fit(rows).linear_form().weights
+
+    plain = TextClassifier(NBLinear(), text=["title", "text"],
+                           tokenizer=Tokenizer(field_prefix=True)).fit(rows).linear_form().weights
+    # The longest part of "<aa>" has 4 characters; those of "<title:aa>" would have 5.
+    np.testing.assert_allclose(weights(5), plain, rtol=1e-9)
+    assert not np.allclose(weights(4), plain)
+
+
 def test_fewer_words_have_a_larger_weight():
     parts = sp.csr_array(np.ones((4, 2)))
 

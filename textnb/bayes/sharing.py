@@ -56,6 +56,7 @@ class Sharing:
     def of_words(
         cls, terms: Sequence[str], lengths: tuple[int, int], counts: sp.csr_array,
         sharing: float | None = None, weight: Floats | None = None,
+        prefixes: Sequence[str] = (),
     ) -> Sharing | None:
         """The sharing of a classifier's settings; None if parts weigh nothing.
 
@@ -70,9 +71,13 @@ class Sharing:
             The weight of parts; by default, it is by the length of the rows.
         weight : float64 (n_rows,), optional
             Of the rows.
+        prefixes : sequence of str
+            Names of columns before words, which are no parts of them; each ends with a colon.
         """
         if sharing == 0:
             return None
+        named = tuple(filter(None, prefixes))
+        terms = [term.partition(":")[2] if term.startswith(named) else term for term in terms]
         parts = subwords(terms, *lengths)
         return cls(parts, sharing) if sharing is not None else cls.of_length(parts, counts, weight)
 

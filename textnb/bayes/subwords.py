@@ -21,7 +21,7 @@ def subwords(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_array:
     Parameters
     ----------
     terms : sequence of str
-        Sorted. One with a space is an n-gram of words, and has no parts: its words have them.
+        One with a space is an n-gram of words, and has no parts: its words have them.
     shortest, longest : int
         Characters of a part, with the marks of the word's ends.
 

@@ -362,7 +362,8 @@ def _sharing(settings: TextSettings, rows: DocumentTermMatrix) -> Sharing | None
 
     parameters = settings.parameters
     return Sharing.of_words(rows.terms.to_list(), parameters["subwords"], rows.counts,
-                            parameters["sharing"], rows.weights)
+                            parameters["sharing"], rows.weights,
+                            settings.tokenizer.plan().prefixes(settings.columns))
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

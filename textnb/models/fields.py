@@ -16,9 +16,9 @@ RESERVED = frozenset({
     "label", "label_columns", "label_separator", "leaves_out", "lowercase", "max_df",
     "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
     "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator",
-    "set", "sklearn", "spam_class", "stop_words", "storage_options", "strip_accents",
-    "subfolders", "text", "token_columns", "tokenizer", "unspaced", "vocabulary", "warm_start",
-    "weight", "where"})
+    "set", "sharing", "sklearn", "spam_class", "stop_words", "storage_options",
+    "strip_accents", "subfolders", "subwords", "text", "token_columns", "tokenizer", "unspaced",
+    "vocabulary", "warm_start", "weight", "where"})
 # Types that the command line, jobs and model files can read.
 _TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
 

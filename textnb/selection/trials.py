@@ -183,13 +183,14 @@ class Trials:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
                        model.tf, model.idf, model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
-                    replace(candidate, model=model), counts[training], matrix.terms, own))
+                    replace(candidate, model=model), counts[training], matrix.terms, own,
+                    self.text))
                 columns = prepared.columns
                 model.check(int(columns.sum()), 2)
                 learned = prepared.rows.learn(model, own)
             else:
                 learned, columns = learn(
-                    replace(candidate, model=model), counts[training], matrix.terms, own)
+                    replace(candidate, model=model), counts[training], matrix.terms, own, self.text)
             rows = counts[tested][:, columns]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
@@ -215,14 +216,14 @@ class Trials:
 
 
 def learn(
-    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels
+    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels, text: list[str]
 ) -> tuple[Learned, NDArray[np.bool_]]:
     """Fit a candidate on rows of counts; return it with the mask of the columns that it uses."""
     columns, mask = _frequent_columns(counts, candidate.min_df)
     model = candidate.model
     if not model.from_counts:
         more: dict[str, Any] = {} if candidate.subwords is None else {
-            "sharing": _sharing(candidate, columns, terms, mask)}
+            "sharing": _sharing(candidate, columns, terms, mask, text)}
         return model.learn_rows(columns, labels, **more), mask
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
@@ -263,19 +264,21 @@ def _frequent_columns(
 
 
 def _prepare(
-    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels
+    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels, text: list[str]
 ) -> PreparedFold:
     columns, mask = _frequent_columns(counts, candidate.min_df)
     return PreparedFold(PreparedRows.of(
         candidate.model, without_zeros(canonical(columns)), labels,
-        sharing=_sharing(candidate, columns, terms, mask)), mask)
+        sharing=_sharing(candidate, columns, terms, mask, text)), mask)
 
 
 def _sharing(
-    candidate: Candidate, columns: CountMatrix, terms: pl.Series, mask: NDArray[np.bool_]
+    candidate: Candidate, columns: CountMatrix, terms: pl.Series, mask: NDArray[np.bool_],
+    text: list[str],
 ) -> Sharing | None:
     return None if candidate.subwords is None else Sharing.of_words(
-        terms.filter(pl.Series(mask)).to_list(), candidate.subwords, columns)
+        terms.filter(pl.Series(mask)).to_list(), candidate.subwords, columns,
+        prefixes=candidate.tokenizer.plan().prefixes(text))
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
