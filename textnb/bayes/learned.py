@@ -104,8 +104,7 @@ class WarmStart:
             # The first of two classes scores 0.
             k, sign = 1, 1.0 if k == 1 else -1.0
         # Of columns after the terms, which are of parts, no weights are known.
-        known = columns < len(self.place)
-        place = np.where(known, self.place[np.where(known, columns, 0)], -1)
+        place = np.append(self.place, -1)[np.minimum(columns, len(self.place))]
         weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
         return weights, sign * float(self.form.intercept[k])
 

@@ -66,13 +66,10 @@ class PreparedRows:
     statistics : Counts
     rows : SolverRows
         The rows after the feature map.
-    shared : Shared or None
-        The parts that terms share.
     """
 
     statistics: Counts
     rows: SolverRows
-    shared: Shared | None = None
 
     @classmethod
     def of(
@@ -84,9 +81,8 @@ class PreparedRows:
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
                    log=True)
         features = model.feature_map(statistics, binary)
-        shared = None if sharing is None else sharing.of_rows(
-            counts, features, weight=weight)
-        return cls(statistics, _solver_rows(model, counts, features, shared=shared), shared)
+        parts = None if sharing is None else sharing.of_rows(counts, features, weight=weight)
+        return cls(statistics, _solver_rows(model, counts, features, parts=parts))
 
     @property
     def nbytes(self) -> int:
@@ -101,9 +97,9 @@ class PreparedRows:
 def _solver_rows(
     model: Any, counts: sp.csr_array, features: FeatureMap,
     chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
-    shared: Shared | None = None,
+    parts: Shared | None = None,
 ) -> SolverRows:
-    rows = SolverRows.of(counts, model.loss, features, chosen, holders, shared)
+    rows = SolverRows.of(counts, model.loss, features, chosen, holders, parts)
     largest = max(np.max(values, initial=0.0) for values in (rows.shared.data, rows.value))
     if not largest <= _MAX_VALUE:
         raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
@@ -123,17 +119,12 @@ def _fit(
     classes = statistics.classes
     problems = _Problems.of(
         model, prepared.rows, labels, weight, statistics if of_more_rows else None)
-    weights = np.zeros((statistics.n_features, len(classes)))
-    intercept = problems.intercept
+    weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
     duals, n_iter = dict[int, DualCoefficients](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, solution in problems.solve("fitting", points=begin):
-        # Parts are several times as many as terms: no table has them for all classes.
-        if prepared.shared is None:
-            solution.put(weights[:, k])
-        else:
-            weights[:, k] = prepared.shared.fold(solution.weights)
+        solution.put(weights[:, k])
         intercept[k] = solution.intercept
         duals[k] = DualCoefficients.of(solution.duals)
         n_iter = max(n_iter, solution.n_iter)
@@ -299,19 +290,18 @@ def _scores_of_others(
     own = labels.of_rows(learn)
     features = model.feature_map(
         _statistics_of_columns(counts, learn, len(own), weight, holders), binary)
-    shared = None if sharing is None else sharing.of_rows(counts, features, learn, weight)
+    parts = None if sharing is None else sharing.of_rows(counts, features, learn, weight)
     judged = features.sparse(canonical(others))
     del others
     problems = _Problems.of(model, _solver_rows(
-        model, counts, features, learn, holders, shared), own, weight)
+        model, counts, features, learn, holders, parts), own, weight)
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
     # Newton's method converges sooner from zero, and may not converge at all from there.
     starts = None if model.loss == "log" and problems.cost.max() > MAX_LIGHT else [
         duals[k].of_rows(learn) for k in problems.positives]
     for k, solution in problems.solve("calibrating", starts):
-        weights = solution.weights if shared is None else shared.fold(solution.weights)
-        scores[:, k] = judged @ weights + solution.intercept
+        scores[:, k] = judged @ solution.weights + solution.intercept
     return scores
 
 

@@ -105,13 +105,20 @@ class LinearSolution:
 
     @property
     def weights(self) -> Floats:
-        """Weights of all columns: float64 (n_features,)."""
+        """One weight per term: float64 (n_terms,)."""
         weights = np.zeros(self.rows.n_features)
-        self.put(weights)
-        return weights
+        self._put_all(weights)
+        return weights if self.rows.parts is None else self.rows.parts.fold(weights)
 
     def put(self, column: Floats) -> None:
-        """Put the weights of all columns into an array of zeros."""
+        """Put one weight per term into an array of zeros."""
+        if self.rows.parts is None:
+            self._put_all(column)
+        else:
+            column[:] = self.weights
+
+    def _put_all(self, column: Floats) -> None:
+        """Put the weights of all columns, of terms and of parts, into an array of zeros."""
         column[self.rows.columns] = self.shared
         # Computed only here, as there are many, and as many classes.
         scale = self.scales.of_own(self.rows)

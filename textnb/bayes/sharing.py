@@ -44,9 +44,9 @@ class Sharing:
     Attributes
     ----------
     parts : csr_array of numbers (n_terms, n_parts)
-        How often a term has each part.
+        What a term has of each part.
     weight : float
-        0: not at all.
+        Above 0.
     """
 
     parts: sp.csr_array
@@ -63,7 +63,6 @@ class Sharing:
         Parameters
         ----------
         terms : sequence of str
-            Sorted.
         lengths : (int, int)
             Characters of the shortest and the longest parts.
         counts : csr_array (n_rows, n_terms)

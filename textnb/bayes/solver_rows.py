@@ -29,6 +29,9 @@ class SolverRows:
         Place of each value in a column that only one row holds.
     value : float64 (n_own,)
     n_features : int
+        Terms, and parts of them.
+    parts : Shared or None
+        The parts that terms share.
     """
 
     shared: sp.csr_array
@@ -37,12 +40,13 @@ class SolverRows:
     column: NDArray[Any]
     value: Floats
     n_features: int
+    parts: Shared | None = None
 
     @classmethod
     def of(
         cls, rows: sp.csr_array, loss: str, features: FeatureMap = IDENTITY,
         chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
-        shared_parts: Shared | None = None,
+        parts: Shared | None = None,
     ) -> SolverRows:
         """The rows of a matrix, after a feature map, which is applied to some rows at a time.
 
@@ -57,12 +61,12 @@ class SolverRows:
             The rows to take, if not all.
         holders : int64 (n_features,), optional
             How many of them have each feature, if that is known.
-        shared_parts : Shared, optional
+        parts : Shared, optional
             Makes columns of parts of terms, after those of the terms.
         """
         holders = count_columns(rows, chosen) if holders is None else holders
-        if shared_parts is not None:
-            holders = np.concatenate([holders, shared_parts.holders])
+        if parts is not None:
+            holders = np.concatenate([holders, parts.holders])
         n_features = len(holders)
         min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
         columns = np.argsort(-holders, kind="stable")[:np.count_nonzero(holders >= min_holders)]
@@ -79,8 +83,8 @@ class SolverRows:
         n_shared = n_own = 0
         for before, block in row_blocks(rows, chosen):
             mapped = features.rows(block)
-            if shared_parts is not None:
-                mapped = shared_parts.widen(mapped)
+            if parts is not None:
+                mapped = parts.widen(mapped)
             places = place[mapped.indices]
             inside = places >= 0
             row = np.repeat(np.arange(block.shape[0]), np.diff(mapped.indptr))
@@ -94,7 +98,8 @@ class SolverRows:
         matrix = sp.csr_array(
             (shared[0][:n_shared], shared[1][:n_shared], ends), shape=(len(ends) - 1, len(columns)))
         return cls(
-            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features)
+            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features,
+            parts)
 
     @property
     def nbytes(self) -> int:

@@ -33,7 +33,7 @@ def subwords(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_array:
         their characters.
     """
     words = np.array([place for place, term in enumerate(terms) if " " not in term], np.int64)
-    marked = [f"{_START}{term}{_END}" for term in terms if " " not in term]
+    marked = [f"{_START}{terms[place]}{_END}" for place in words.tolist()]
     characters = np.frombuffer("".join(marked).encode("utf-32-le", "surrogatepass"), np.uint32)
     sizes = np.array([len(word) for word in marked], dtype=np.int64)
     word = np.repeat(words, sizes)

@@ -38,7 +38,6 @@ from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
 from textnb.learning.beside_weights import count_beside, weights_not_exact
 from textnb.learning.documents import (
-    DocumentTermMatrix,
     LabelledBatches,
     announced_labels,
     check_known,
@@ -63,9 +62,10 @@ from textnb.runtime.progress import Size, line
 from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
-from textnb.text.matrix import Vocabulary
+from textnb.text.matrix import CountMatrix, Vocabulary
 
 if TYPE_CHECKING:
+    from textnb.bayes.forms import Floats
     from textnb.bayes.sharing import Sharing
 
 Weight = str | ArrayLike | None
@@ -347,8 +347,9 @@ def _fit_from_rows(
             learn = partial(learn, start=start_of(start, rows.terms))
         if left_out and settings.model.scores_left_out:
             learn = partial(learn, left_out=True)
-        if settings.parameters["subwords"] is not None:
-            learn = partial(learn, sharing=_sharing(settings, rows))
+        sharing = sharing_of(settings, rows.terms, rows.counts, rows.weights)
+        if sharing is not None:
+            learn = partial(learn, sharing=sharing)
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), has_separate_labels=beside)
     if keep_sample is not None:
@@ -356,14 +357,27 @@ def _fit_from_rows(
     return fitted, int(learned.counts.values.sum()), len(rows.labels)
 
 
-def _sharing(settings: TextSettings, rows: DocumentTermMatrix) -> Sharing | None:
+def sharing_of(
+    settings: TextSettings, terms: pl.Series, counts: CountMatrix, weights: Floats | None = None
+) -> Sharing | None:
+    """What the terms of rows share by the settings; None if nothing.
+
+    Parameters
+    ----------
+    settings : TextSettings
+    terms : Series of String
+    counts : csr_array (n_rows, n_terms)
+    weights : float64 (n_rows,), optional
+        Of the rows.
+    """
+    parameters = settings.parameters
+    if parameters["subwords"] is None:
+        return None
     # It imports SciPy.
     from textnb.bayes.sharing import Sharing
 
-    parameters = settings.parameters
-    return Sharing.of_words(rows.terms.to_list(), parameters["subwords"], rows.counts,
-                            parameters["sharing"], rows.weights,
-                            settings.tokenizer.plan().prefixes(settings.columns))
+    return Sharing.of_words(terms.to_list(), parameters["subwords"], counts, parameters["sharing"],
+                            weights, settings.tokenizer.plan().prefixes(settings.columns))
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

@@ -50,7 +50,8 @@ class Candidate:
     subwords: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if not (self.model.learns_shared and self.tokenizer.analyzer == "word"):
+        if not (self.model.learns_shared and self.tokenizer.analyzer == "word"
+                and not self.tokenizer.token_columns):
             object.__setattr__(self, "subwords", None)
 
     @property
@@ -165,7 +166,8 @@ def neighbours(best: Candidate, columns: int) -> list[Candidate]:
     return [
         *(replace(best, model=model) for model in _neighbour_models(best.model)),
         *(replace(best, min_df=min_df) for min_df in _adjacent_values(_MIN_DF, best.min_df)),
-        *_neighbour_subwords(best),
+        *(other for parts in _SUBWORDS
+          if (other := replace(best, subwords=parts)).subwords != best.subwords),
         *(replace(best, tokenizer=tokenizer)
           for tokenizer in _neighbour_tokenizers(best.tokenizer, columns))]
 
@@ -205,12 +207,6 @@ def _neighbour_models(model: Model) -> Iterator[Model]:
             yield NBLinear()
         case _:
             yield NBLinear()
-
-
-def _neighbour_subwords(best: Candidate) -> Iterator[Candidate]:
-    if best.model.learns_shared and best.tokenizer.analyzer == "word" and (
-            not best.tokenizer.token_columns):
-        yield from (replace(best, subwords=parts) for parts in _SUBWORDS if parts != best.subwords)
 
 
 def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:

@@ -22,11 +22,11 @@ from textnb.bayes.label_thresholds import f1_thresholds
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.linear import PreparedRows
-from textnb.bayes.sharing import Sharing
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
 from textnb.learning.documents import DocumentTermMatrix, document_term_matrix
-from textnb.learning.fitting import labelled_batches
+from textnb.learning.fitting import labelled_batches, sharing_of
+from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.nblinear import NBLinear
 from textnb.runtime.memory import check_room
@@ -173,6 +173,7 @@ class Trials:
             # A temperature does not change the order of scores, and fitting it takes half of the
             # time.
             model = replace(model, held_out=0.0)
+        settings = replace(candidate, model=model).settings(self.text, self.label)
 
         def score(fold: int) -> None:
             training = partition.training_rows(fold)
@@ -183,14 +184,12 @@ class Trials:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
                        model.tf, model.idf, model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
-                    replace(candidate, model=model), counts[training], matrix.terms, own,
-                    self.text))
+                    settings, counts[training], matrix.terms, own))
                 columns = prepared.columns
                 model.check(int(columns.sum()), 2)
                 learned = prepared.rows.learn(model, own)
             else:
-                learned, columns = learn(
-                    replace(candidate, model=model), counts[training], matrix.terms, own, self.text)
+                learned, columns = learn(settings, counts[training], matrix.terms, own)
             rows = counts[tested][:, columns]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
@@ -216,14 +215,14 @@ class Trials:
 
 
 def learn(
-    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels, text: list[str]
+    settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> tuple[Learned, NDArray[np.bool_]]:
-    """Fit a candidate on rows of counts; return it with the mask of the columns that it uses."""
-    columns, mask = _frequent_columns(counts, candidate.min_df)
-    model = candidate.model
+    """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
+    columns, mask = _frequent_columns(counts, settings.parameters["min_df"])
+    model = settings.model
     if not model.from_counts:
-        more: dict[str, Any] = {} if candidate.subwords is None else {
-            "sharing": _sharing(candidate, columns, terms, mask, text)}
+        sharing = sharing_of(settings, terms.filter(pl.Series(mask)), columns)
+        more: dict[str, Any] = {} if sharing is None else {"sharing": sharing}
         return model.learn_rows(columns, labels, **more), mask
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
@@ -264,21 +263,12 @@ def _frequent_columns(
 
 
 def _prepare(
-    candidate: Candidate, counts: CountMatrix, terms: pl.Series, labels: Labels, text: list[str]
+    settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> PreparedFold:
-    columns, mask = _frequent_columns(counts, candidate.min_df)
+    columns, mask = _frequent_columns(counts, settings.parameters["min_df"])
     return PreparedFold(PreparedRows.of(
-        candidate.model, without_zeros(canonical(columns)), labels,
-        sharing=_sharing(candidate, columns, terms, mask, text)), mask)
-
-
-def _sharing(
-    candidate: Candidate, columns: CountMatrix, terms: pl.Series, mask: NDArray[np.bool_],
-    text: list[str],
-) -> Sharing | None:
-    return None if candidate.subwords is None else Sharing.of_words(
-        terms.filter(pl.Series(mask)).to_list(), candidate.subwords, columns,
-        prefixes=candidate.tokenizer.plan().prefixes(text))
+        settings.model, without_zeros(canonical(columns)), labels,
+        sharing=sharing_of(settings, terms.filter(pl.Series(mask)), columns)), mask)
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
