@@ -54,9 +54,8 @@ def duplicates(
     options: TypedOptions, inputs: TwoInputs, search: Search, output: DuplicatesOutput
 ) -> None:
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
-    from textnb.evaluation.duplicates import find_duplicates
+    from textnb.evaluation.duplicates import OF_WORDS, find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
-    from textnb.text.tokens import Tokenizer
     from textnb.workflow.rows import check_storage, options_for
 
     train, test, label = inputs.train, inputs.test, inputs.label
@@ -73,8 +72,8 @@ def duplicates(
     test_rows = train_rows if test is None else open_input(
         test, other, columns, label, where="--test-where")
     with train_rows.reading(), test_rows.reading():
-        tokenizer = Tokenizer(
-            unspaced="pairs", token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
+        tokenizer = OF_WORDS.with_params(
+            token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
         result = find_duplicates(
             train_rows.frame, None if test is None else test_rows.frame, text=columns, label=label,
             near=None if search.exact else search.near, tokenizer=tokenizer)
