@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.stats import binomtest
 
 from benchmarks.data import Corpus, name_of, prepare, read, split, stored
 from benchmarks.process import Row, note, run
-from benchmarks.sides import SIDES, command_of, make
+from benchmarks.sides import DEFAULT, SIDES, SVMS, command_of, make
 from benchmarks.speed import Steps, present
 
 # Rennie, Shih, Teevan and Karger, ICML 2003, table 5: 20 Newsgroups, Reuters micro and macro.
@@ -50,7 +51,8 @@ def judge(name: str, side: str, folder: Path) -> list[Row]:
     corpus, task = prepare(name, folder), SIDES[side].tasks[0]
     found = run(command_of(side, task, corpus.train, corpus.test, folder))
     if "failed" not in found:
-        found = {**metrics(corpus, folder / "answers.npz"), "cpu_seconds": found["cpu_seconds"],
+        found = {**metrics(corpus, folder / "answers.npz"), **beside_svm(corpus.name, side, folder),
+                 "cpu_seconds": found["cpu_seconds"],
                  "peak_mib": found["peak_mib"],
                  **({"settings": found["settings"]} if "settings" in found else {})}
     note(f"{corpus.name}, {side}: {found.get('failed') or found['accuracy']}")
@@ -67,10 +69,40 @@ def metrics(corpus: Corpus, answers: Path) -> Row:
     truth = pl.read_parquet(corpus.test)["label"].cast(pl.String).to_numpy()
     with np.load(answers) as found:
         predicted = found["predicted"]
-        loss = (float(log_loss(truth, found["probabilities"], labels=corpus.labels))
-                if "probabilities" in found else None)
+        loss = error = None
+        if "probabilities" in found:
+            loss = float(log_loss(truth, found["probabilities"], labels=corpus.labels))
+            error = calibration_error(found["probabilities"].max(axis=1), predicted == truth)
+    # For the comparison of two sides.
+    np.save(answers.with_name("right.npy"), predicted == truth)
     return {"accuracy": float(accuracy_score(truth, predicted)),
-            "macro_f1": float(f1_score(truth, predicted, average="macro")), "log_loss": loss}
+            "macro_f1": float(f1_score(truth, predicted, average="macro")), "log_loss": loss,
+            "calibration_error": error}
+
+
+def calibration_error(probability: Any, right: Any, bins: int = 15) -> float:
+    """The mean difference between confidence and accuracy in bins of confidence (Guo, 2017)."""
+    of_bin = np.minimum((probability * bins).astype(int), bins - 1)
+    return float(np.abs(np.bincount(of_bin, probability - right)).sum() / len(right))
+
+
+def beside_svm(name: str, side: str, folder: Path) -> Row:
+    """The rows that the default has right and the best linear SVM has not, and the reverse.
+
+    ``p`` is that of McNemar's exact test: each of these rows is as probable on both sides. An SVM
+    must have been measured before, in the same run.
+    """
+    if side not in (*SVMS, DEFAULT):
+        return {}
+    own = (folder / "right.npy").rename(folder / f"{name}, {side}.npy")
+    svms = [np.load(file) for file in (folder / f"{name}, {one}.npy" for one in SVMS)
+            if file.exists()]
+    if side != DEFAULT or not svms:
+        return {}
+    ours, theirs = np.load(own), max(svms, key=np.sum)
+    gained, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    return {"gained": gained, "lost": lost, "p": float(
+        binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0}
 
 
 def recipe(given: Any) -> Steps:

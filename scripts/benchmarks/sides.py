@@ -282,7 +282,7 @@ class Side:
             f"sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.{self.vectorizer}, "
             f"sklearn.{self.model})" if self.vectorizer else
             f"textnb.TextClassifier(textnb.{self.model}, "
-            f"tokenizer={self.tokenizer}(ngram_range=(1, WORDS)))")
+            + (self.tokenizer and f"tokenizer={self.tokenizer}(ngram_range=(1, WORDS))") + ")")
         return self.kind(expression, 2 if task.endswith(" 1,2") else 1, folder)
 
     def command(self, task: str) -> str | None:
@@ -309,7 +309,9 @@ def read_sides() -> dict[str, Side]:
 
 
 SIDES = read_sides()
-DEFAULT, TUNED = "textnb, NBLinear, words", f"textnb, tune, {TRIALS} trials"
+SVMS = [name for name, side in SIDES.items()
+        if side.model == "svm.LinearSVC()" and side.tasks == ("answers 1,2",)]
+DEFAULT, TUNED = "textnb, NBLinear, defaults", f"textnb, tune, {TRIALS} trials"
 
 
 def command_of(

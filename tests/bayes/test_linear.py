@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 import textnb
 from tests.bayes.samples import some_counts
 from tests.classifier.models import NEWS, SPAM
-from textnb import NBLinear, NBLogisticRegression, TextClassifier
+from textnb import NBLinear, NBLogisticRegression, TextClassifier, Tokenizer
 from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.losses import LOSSES
@@ -88,7 +88,7 @@ def test_the_temperature_is_that_of_documents_held_out():
 
 def test_a_model_of_the_others_is_found_though_rows_cost_much():
     # From the optimum of all rows Newton's method does not find it: T would be the largest.
-    model = TextClassifier(NBLinear(loss="log", C=1e9)).fit(NEWS)
+    model = TextClassifier(NBLinear(loss="log", C=1e9), tokenizer=Tokenizer()).fit(NEWS)
     assert 100 < model.calibration_.temperature < 10_000
 
 
@@ -179,8 +179,9 @@ def test_a_warm_start_takes_fewer_steps():
     labels = [["x", "y", "z"][(text.count("w3 ") + text.count("w7 ")) % 3] for text in texts]
     rows = pl.DataFrame({"text": texts, "label": labels})
     for tol in (1e-2, 1e-6):
-        model = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows[:1450])
-        cold = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows).estimator_.n_iter_
+        model = TextClassifier(NBLinear(tol=tol, held_out=0), tokenizer=Tokenizer())
+        cold = model.fit(rows).estimator_.n_iter_
+        model.fit(rows[:1450])
         assert model.fit(rows, warm_start=True).estimator_.n_iter_ < cold
 
 
@@ -197,7 +198,7 @@ def test_rows_of_one_side_have_the_optimum_of_the_intercept_alone(loss, slope, c
 def test_a_fold_without_a_label_scores_as_folds_that_know_it(loss, highest):
     # Of the label of one row, one fold in three knows nothing.
     lists = [[*(["rare"] if row == 7 else []), label] for row, label in enumerate(NEWS["label"])]
-    model = TextClassifier(NBLinear(loss=loss)).fit(NEWS["text"], lists)
+    model = TextClassifier(NBLinear(loss=loss), tokenizer=Tokenizer()).fit(NEWS["text"], lists)
     assert model.decision_.thresholds["rare"] < highest
     chance = model.predict_proba(NEWS["text"])[:, model.classes_.tolist().index("rare")]
     assert 0.2 < chance.sum() < 5.0

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import ComplementNB as SklearnComplementNB
 import textnb
 from tests.bayes.samples import some_counts
 from tests.classifier.models import NEWS, SPAM
-from textnb import NBLinear, NBLogisticRegression, TextClassifier, TfidfComplementNB
+from textnb import NBLinear, NBLogisticRegression, TextClassifier, TfidfComplementNB, Tokenizer
 
 ROW_MODELS = [NBLinear(), TfidfComplementNB(norm=True), NBLogisticRegression()]
 
@@ -37,7 +37,7 @@ def test_a_file_keeps_every_bit(tmp_path, train, settings, estimator):
 
 @pytest.mark.parametrize("estimator", ROW_MODELS, ids=repr)
 def test_text_classifier_has_the_weights_of_a_fit_on_its_count_matrix(estimator):
-    model = TextClassifier(estimator).fit(NEWS)
+    model = TextClassifier(estimator, tokenizer=Tokenizer()).fit(NEWS)
     rows = model.transform(NEWS)
     own = estimator.fit(rows, NEWS["label"].to_numpy())
     assert np.array_equal(own.linear_form().weights, model.linear_form().weights)

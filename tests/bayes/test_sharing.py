@@ -11,7 +11,7 @@ import textnb
 from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, TextClassifier, Tokenizer
 from textnb.bayes.features import row_blocks
-from textnb.bayes.sharing import MAX_WEIGHT, Sharing
+from textnb.bayes.sharing import MAX_WEIGHT, Sharing, weight_of_length
 
 # Words with common parts, and a pair of words, which has none.
 WORDS = ["sent", "sender", "sends", "resend", "card", "cards", "carded", "discard", "bill",
@@ -23,6 +23,10 @@ def questions(rows=200, classes=("bill", "card", "send"), seed=0):
     labels = [classes[row % len(classes)] for row in range(rows)]
     return pl.DataFrame({"label": labels, "text": [" ".join(draw.choice(
         [word for word in WORDS if word[:2] == label[:2]] * 2 + WORDS, 6)) for label in labels]})
+
+
+def of_words(model, **settings):
+    return TextClassifier(model, tokenizer=Tokenizer(), **settings)
 
 
 def by_hand(rows, terms, lengths, weight):
@@ -81,8 +85,8 @@ def test_words_with_the_same_parts_have_more_similar_weights():
         a, b = (margin[model.vocabulary_.index(word)] for word in ("transfer", "transfers"))
         return np.abs(a - b).sum() / (np.abs(a) + np.abs(b)).sum()
 
-    assert difference(TextClassifier(NBLinear(), subwords=(3, 5))) < 0.8 * difference(
-        TextClassifier(NBLinear()))
+    assert difference(of_words(NBLinear(), subwords=(3, 5))) < 0.8 * difference(
+        of_words(NBLinear()))
 
 
 @pytest.mark.parametrize("settings", [{"sharing": 0.0}, {"analyzer": "unspaced"}])
@@ -94,8 +98,8 @@ def test_without_parts_nothing_changes(settings):
         settings = {}
     else:
         rows = questions()
-    shared = TextClassifier(NBLinear(), subwords=(4, 4), **settings).fit(rows)
-    plain = TextClassifier(NBLinear()).fit(rows)
+    shared = of_words(NBLinear(), subwords=(4, 4), **settings).fit(rows)
+    plain = of_words(NBLinear()).fit(rows)
     np.testing.assert_allclose(shared.linear_form().weights, plain.linear_form().weights, rtol=1e-9)
 
 
@@ -117,20 +121,23 @@ def test_a_word_has_the_same_parts_in_each_column():
 
 
 def test_fewer_words_have_a_larger_weight():
-    parts = sp.csr_array(np.ones((4, 2)))
+    terms = [*map(str, range(200)), "a pair"]
 
-    def weight(counts):
-        return Sharing.of_length(parts, sp.csr_array(np.array(counts))).weight
+    def weight(*words):
+        holders = np.sum([np.arange(201) < n for n in words], axis=0)
+        return weight_of_length(terms, holders, len(words))
 
-    assert weight([[1, 0, 0, 0]]) == weight([[0, 0, 0, 0]]) == MAX_WEIGHT
-    assert weight([[5, 5, 5, 1], [3, 2, 2, 2]]) == 5 / 12.5**0.5
+    assert weight(1) == weight(0, 0) == weight(6, 6) == MAX_WEIGHT
+    assert weight(16, 9) == 5 / 12.5**0.5
+    # A pair is no word.
+    assert (weight(100), weight(101), weight(201, 0)) == (0.5, 0.0, 0.5)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])
 def test_it_keeps_what_a_linear_model_promises(loss, tmp_path):
     rows = questions(300)
-    model = TextClassifier(NBLinear(loss=loss), subwords=(3, 4)).fit(rows)
-    lazy = TextClassifier(NBLinear(loss=loss), subwords=(3, 4)).fit(rows.lazy())
+    model = of_words(NBLinear(loss=loss), subwords=(3, 4)).fit(rows)
+    lazy = of_words(NBLinear(loss=loss), subwords=(3, 4)).fit(rows.lazy())
     assert np.array_equal(lazy.linear_form().weights, model.linear_form().weights)
     model.save(tmp_path / "m.textnb")
     again = textnb.load(tmp_path / "m.textnb")
@@ -138,8 +145,8 @@ def test_it_keeps_what_a_linear_model_promises(loss, tmp_path):
     assert np.array_equal(again.decision_function(rows), model.decision_function(rows))
     textnb.export_model(model, tmp_path / "m", "python")
     textnb.verify_export(tmp_path / "m")
-    cold = TextClassifier(NBLinear(loss=loss, tol=1e-9), subwords=(3, 4)).fit(rows)
-    warm = TextClassifier(NBLinear(loss=loss, tol=1e-9), subwords=(3, 4)).fit(rows[:200]).fit(
+    cold = of_words(NBLinear(loss=loss, tol=1e-9), subwords=(3, 4)).fit(rows)
+    warm = of_words(NBLinear(loss=loss, tol=1e-9), subwords=(3, 4)).fit(rows[:200]).fit(
         rows, warm_start=True)
     np.testing.assert_allclose(
         warm.linear_form().weights, cold.linear_form().weights, atol=1e-6)
@@ -149,7 +156,7 @@ def test_a_weight_of_2_is_two_rows():
     rows = questions(60)
     twice = [1 + row % 2 for row in range(rows.height)]
     repeated = rows[[row for row, times in enumerate(twice) for _ in range(times)]]
-    models = [TextClassifier(NBLinear(tol=1e-9, held_out=0), subwords=(3, 4)) for _ in range(2)]
+    models = [of_words(NBLinear(tol=1e-9, held_out=0), subwords=(3, 4)) for _ in range(2)]
     models[0].fit(rows, sample_weight=np.array(twice, dtype=np.float64))
     models[1].fit(repeated)
     np.testing.assert_allclose(*(model.linear_form().weights for model in models), atol=1e-6)
@@ -157,15 +164,15 @@ def test_a_weight_of_2_is_two_rows():
 
 def test_lists_of_labels_share_too():
     rows = questions(300).with_columns(label=pl.concat_list("label", pl.lit("all")))
-    model = TextClassifier(NBLinear(), subwords=(3, 5)).fit(rows)
-    plain = TextClassifier(NBLinear()).fit(rows)
+    model = of_words(NBLinear(), subwords=(3, 5)).fit(rows)
+    plain = of_words(NBLinear()).fit(rows)
     assert not np.allclose(model.linear_form().weights, plain.linear_form().weights)
     assert textnb.evaluate(model, rows).micro_f1 > 0.9 * textnb.evaluate(plain, rows).micro_f1
 
 
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 def test_the_temperature_is_that_of_parts_of_the_others(train):
-    shared, plain = (TextClassifier(NBLinear(), subwords=parts).fit(train).calibration_
+    shared, plain = (of_words(NBLinear(), subwords=parts).fit(train).calibration_
                      for parts in ((2, 3), None))
     assert shared.documents == plain.documents
     assert shared.temperature != plain.temperature

@@ -134,7 +134,8 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
     corpus = data.Corpus("rows", path, path, ["a", "b"], {})
     result = accuracy.metrics(corpus, tmp_path / "answers.npz")
     assert result == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
-                                    "log_loss": 5 / 4 * np.log(2)})
+                                    "log_loss": 5 / 4 * np.log(2),
+                                    "calibration_error": 0.5625})
 
 
 def test_a_run_that_is_resumed_measures_what_is_missing(

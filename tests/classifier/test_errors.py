@@ -142,7 +142,7 @@ ERRORS = [
     (lambda: TextClassifier().fit(LISTS, sample_weight=np.zeros(LISTS.height)), DataError,
      "zero for every document"),
     # Settings: all of them are checked before rows are read
-    (fit(SPAM, tokenizer=None), ParameterError, "tokenizer must be a Tokenizer"),
+    (fit(SPAM, tokenizer="words"), ParameterError, "tokenizer must be a Tokenizer"),
     (fit(SPAM, estimator=MultinomialNB), ParameterError, r"is its class: MultinomialNB\(\)"),
     *((fit(never_read(SPAM.schema), estimator=estimator), (ParameterError, TypeError),
        r"estimator|clone") for estimator in (CategoricalNB(), 5, "multinomia", TextClassifier())),
@@ -158,7 +158,7 @@ ERRORS = [
         *(({"subwords": parts, "estimator": NBLinear()}, r"subwords must be None or \(min_n, max_n")
           for parts in (4, (1, 4), (4, 3), (3, 9))),
         ({"sharing": 3.0, "subwords": (4, 4), "estimator": NBLinear()}, "sharing must be"),
-        ({"sharing": 1.0, "estimator": NBLinear()}, "sharing is the weight of subwords, and there"),
+        ({"sharing": 1.0}, "sharing is the weight of subwords, and there"),
         ({"subwords": (4, 4), "estimator": NBLinear(l=[0.3, 0.3])}, "one number for l"),
         ({"subwords": (4, 4), "estimator": NBLinear(), "tokenizer": Tokenizer(analyzer="char_wb")},
          "leave analyzer at 'word'"))),

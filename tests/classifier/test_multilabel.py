@@ -28,6 +28,7 @@ from textnb import (
     ParameterError,
     SchemaError,
     TextClassifier,
+    Tokenizer,
 )
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.evaluation.evaluate import evaluate_roc
@@ -112,8 +113,8 @@ def test_scores_equal_one_vs_rest_of_scikit_learn(ours, reference, weights):
 
 
 def test_balanced_class_weights_equal_one_vs_rest_of_scikit_learn():
-    model = TextClassifier(NBLinear(power=0.0, idf=False, class_weight="balanced", **EXACT)).fit(
-        NEWS)
+    model = TextClassifier(NBLinear(power=0.0, idf=False, class_weight="balanced", **EXACT),
+                           tokenizer=Tokenizer()).fit(NEWS)
     form = model.linear_form()
     train, test = (form.features.sparse(model.transform(frame)) for frame in (NEWS, TEST))
     reference = OneVsRestClassifier(LinearSVC(
@@ -248,7 +249,7 @@ def test_labels_to_explain():
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), NBLinear()], ids=repr)
 def test_a_text_is_coloured_for_each_of_its_labels(estimator):
-    model = TextClassifier(estimator).fit(NEWS)
+    model = TextClassifier(estimator, tokenizer=Tokenizer()).fit(NEWS)
     text = text_with_several_labels(model)
     shown = model.highlight(text + " <b>unseen</b>", 2)
     assert shown.predicted == model.predict([text])[0]

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from textnb import MultinomialNB, NBLinear, ParameterError, TextClassifier, load
+from textnb import MultinomialNB, NBLinear, ParameterError, TextClassifier, Tokenizer, load
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.classifiers.mail import mail_classifier
 from textnb.errors import DataError
@@ -26,7 +26,7 @@ def messages(n, seed, more=0):
 
 
 def classifier(**parameters):
-    return TextClassifier(NBLinear(**{**EXACT, **parameters}))
+    return TextClassifier(NBLinear(**{**EXACT, **parameters}), tokenizer=Tokenizer())
 
 
 def assert_same(model, expected, near=1e-6):

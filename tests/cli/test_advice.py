@@ -75,7 +75,7 @@ PYTHON_ONLY = {
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
     "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n",
     "n_components", "name", "progress", "prune", "raw", "search", "shingle", "sigmoids", "stale",
-    "step of a feature map", "steps", "target", "text column", "tokenizer", "weights",
+    "step of a feature map", "steps", "target", "text column", "tokenizer", "vocabulary", "weights",
     "y"}
 
 

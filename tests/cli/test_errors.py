@@ -108,7 +108,7 @@ BAD_USAGE = {
         ("--subwords 4,4", "--subwords is for NBLinear, whose weights are learned"),
         ("--subwords 4 --model nblinear", "--subwords must be two numbers, such as 1,2; got '4'"),
         ("--subwords 4,3 --model nblinear", "--subwords must be None or (min_n, max_n)"),
-        ("--set sharing=1 --model nblinear", "--set sharing is the weight of --subwords"),
+        ("--set sharing=1", "--set sharing is the weight of --subwords"),
         ("--keep-sample 9 --model nblinear", "--keep-sample is for NBLinear without"),
         ("--keep-sample 1", "2147483647"), ("--class-prior 0.3", "that only Python and jobs (text"),
         ("--where 'colour = 1'", "the columns are text, label, split, id"),

@@ -200,7 +200,9 @@ OF_TEXTS = [
     "_".join(value) if isinstance(value, list) else ""))
 def test_options_of_texts_reach_the_model(words, settings, run, tables, stop_words):
     parameters = train(run, "multinomial", *words).get_params()
-    expected = {**TextClassifier(MultinomialNB()).get_params(), **settings,
+    # A tokenizer that has its defaults is not given.
+    tokenizer = parameters["tokenizer"] and Tokenizer()
+    expected = {**TextClassifier(MultinomialNB(), tokenizer=tokenizer).get_params(), **settings,
                 "estimator": parameters["estimator"], "tokenizer": parameters["tokenizer"]}
     assert parameters == expected
     assert {name: type(value) for name, value in parameters.items()} == {

@@ -306,3 +306,22 @@ def test_every_verb_with_an_output_is_tried():
         "--output" in option.opts for option in command_of(verb).params)}
     # merge and export read only models, and an export never replaces a model file.
     assert with_output == {*WORDS_BEFORE_INPUT, "merge", "export"}
+
+
+def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
+    rows = pl.DataFrame({"text": ["a deposit", "my deposit", "a card", "my card"],
+                         "label": ["money", "money", "card", "card"]})
+    new = ["depositors", "cardboard", "other"]
+    rows.write_csv("rows.csv")
+    pl.DataFrame({"text": new}).write_parquet("new.parquet")
+    model = TextClassifier(NBLinear()).fit(rows, unlabelled=new)
+    run("train", "rows.csv", "--model", "nblinear", "--unlabelled", "new.parquet", "-o",
+        "m.textnb").checked()
+    assert_same_file("m.textnb", model)
+    (folder / "job.toml").write_text(
+        'output = "out"\n[input]\ntrain = "rows.csv"\n[model]\nkind = "nblinear"\n'
+        'unlabelled = "new.parquet"\n', "utf-8")
+    run("run", "job.toml").checked()
+    assert "depositors" in textnb.load("out/model.textnb").vocabulary_
+    refused = run("train", "rows.csv", "--unlabelled", "new.parquet", "-o", "m.textnb").checked(2)
+    assert "set --subwords" in refused.err

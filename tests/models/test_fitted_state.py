@@ -351,13 +351,14 @@ def test_an_owner_may_go_on_writing_into_arrays_that_made_a_form():
 
 
 def test_a_tokenizers_settings_are_parameters():
-    model = TextClassifier()
+    model = TextClassifier(tokenizer=Tokenizer())
     assert model.get_params()["tokenizer__ngram_range"] == (1, 1)
     assert "tokenizer__ngram_range" not in model.get_params(deep=False)
     model.set_params(tokenizer__ngram_range=(1, 2), tokenizer__lowercase=False, min_df=2)
     assert model.tokenizer == Tokenizer(ngram_range=(1, 2), lowercase=False)
     assert model.min_df == 2
-    assert TextClassifier().tokenizer == Tokenizer()
+    assert TextClassifier().set_params(tokenizer__lowercase=False).tokenizer == Tokenizer(
+        lowercase=False)
     assert clone(model).get_params()["tokenizer"] == model.tokenizer
     model.set_params(tokenizer=Tokenizer(lowercase=False), tokenizer__ngram_range=(2, 2))
     assert model.tokenizer == Tokenizer(lowercase=False, ngram_range=(2, 2))
@@ -373,7 +374,7 @@ def test_an_unknown_setting_of_a_tokenizer_is_answered_by_the_nearest():
         model.set_params(tokenizer__ngram_range=(2, 1), min_df=3)
     with pytest.raises(ValueError, match="Invalid parameter 'tokeniser'"):
         model.set_params(tokeniser__ngram_range=(1, 2))
-    assert (model.tokenizer, model.min_df) == (Tokenizer(), 1)
+    assert (model.tokenizer, model.min_df) == (None, 1)
 
 
 def test_a_grid_over_a_tokenizer_is_searched():

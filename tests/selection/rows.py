@@ -24,3 +24,9 @@ def two_topics():
 ROWS = two_topics()
 LISTS = news(400, seed=3).with_columns(
     day=pl.int_range(400), author=pl.format("author {}", pl.int_range(400) % 50))
+
+# Three words in a row tell the labels apart, as two do not: whether the number of "up" is even.
+_UP = np.random.default_rng(0).integers(2, size=(400, 3))
+THREE_IN_A_ROW = pl.DataFrame({
+    "text": [" ".join(row) for row in np.where(_UP, "up", "down")],
+    "label": np.where(_UP.sum(axis=1) % 2, "x", "y")})

@@ -8,10 +8,11 @@ import pytest
 from sklearn import metrics
 
 import textnb
-from tests.selection.rows import LISTS, PAIRS, ROWS
+from tests.selection.rows import LISTS, PAIRS, ROWS, THREE_IN_A_ROW
 from textnb import ComplementNB, HeldOut, MultinomialNB, NBLinear, TextClassifier, load, tune
 from textnb import cross_validate as validate
 from textnb.bayes.label_thresholds import f1_thresholds
+from textnb.learning.parameters import SHORT_WORDS
 from textnb.selection.candidates import Candidate, first_candidates, is_spaceless, neighbours
 from textnb.selection.metric import Metric
 from textnb.selection.search import _schedule, search
@@ -128,9 +129,10 @@ def test_every_candidate_has_code_that_makes_it():
     candidates += [beside for each in candidates for beside in neighbours(each, 2)]
     names = {name: getattr(textnb, name) for name in textnb.__all__}
     for candidate in candidates:
-        made = eval(candidate.code(["text"], "label"), dict(names))
+        made = eval(candidate.code(["text"], "label"), dict(names)).text_settings()
         assert Candidate(
-            made.tokenizer, made.min_df, made.estimator, made.subwords).key == candidate.key
+            made.tokenizer, made.parameters["min_df"], made.model, made.parameters["subwords"],
+        ).key == candidate.key
 
 
 def test_no_trial_sees_the_rows_of_the_estimate():
@@ -171,27 +173,21 @@ def test_a_lead_that_chance_can_make_keeps_the_defaults():
 
 
 def test_a_sure_lead_takes_the_place_of_the_defaults():
-    """Only the order of words tells the labels apart."""
-    random = np.random.default_rng(0)
-    labels = random.choice(["x", "y"], 400)
-    texts = [" ".join(f"{'up down' if label == 'x' else 'down up'} w{n}"
-                      for n in random.integers(40, size=3)) for label in labels]
-    result = search(pl.DataFrame({"text": texts, "label": labels}), trials=4)
+    result = search(THREE_IN_A_ROW, trials=6)
     assert result.lead.low > 0
-    assert result.settings.tokenizer == PAIRS
+    assert result.settings.tokenizer == SHORT_WORDS.with_params(ngram_range=(1, 3))
     assert result.to_dict()["lead"]["settings"] == result.settings.describe()
 
 
 def test_settings_that_can_not_be_learned_have_no_value():
-    """All words are one character long: the default pattern has no term."""
+    """All words are one character long: the pattern of longer ones has no term."""
     rows = pl.DataFrame({"text": ["a b", "b a", "c d", "d c"] * 10,
                          "label": ["x", "x", "y", "y"] * 10})
     result = search(rows, trials=14)
-    assert result.trials.filter(pl.col("trial") == 1)["value"].item() is None
+    assert result.trials.filter(pl.col("trial") == 2)["value"].item() is None
     assert result.trials["value"][-1] is None
-    assert "pattern" in result.settings.changes()["tokenizer"]
-    assert result.estimate.value == 1.0
-    assert np.isnan(result.default.value)
+    assert result.settings.describe() == "nblinear"
+    assert result.estimate.value == result.default.value == 1.0
 
 
 def test_texts_may_be_categories():

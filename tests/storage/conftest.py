@@ -50,7 +50,7 @@ MODELS = {
     "complement": lambda: TextClassifier(
         ComplementNB(norm=True), max_features=6, binary=True).fit(FRAME),
     "weights": lambda: TextClassifier(NBLogisticRegression()).fit(FRAME),
-    "few weights": lambda: TextClassifier(NBLinear()).fit(many_classes(3)),
+    "few weights": lambda: TextClassifier(NBLinear(), tokenizer=Tokenizer()).fit(many_classes(3)),
     "weighted": lambda: TextClassifier(MultinomialNB(class_weight="balanced")).fit(
         FRAME, sample_weight=np.arange(1.0, 6.0)),
     "sample": lambda: TextClassifier(NBLinear(idf=False)).fit(

@@ -240,7 +240,7 @@ def test_either_form_comes_back_to_the_bit(n_terms, n_classes, share):
 def test_a_file_of_many_classes_stores_few_weights_and_each_bit(
     estimator, n_classes, names, file_of, tmp_path
 ):
-    model = TextClassifier(estimator)
+    model = TextClassifier(estimator, tokenizer=Tokenizer())
     content = file_of(model, many_classes(n_classes))
     weights = model.linear_form().weights
     assert sorted(name for name in arrays_of(content) if name.startswith("weights")) == names

@@ -38,7 +38,7 @@ class TestLearning:
     def test_fit_sees_which_columns_are_lists(self, model, both):
         assert model.vocabulary_ == ["dull", "film", "new york"]
         assert model.fitted_.settings.tokenizer == Tokenizer(token_columns=["tokens"])
-        assert model.tokenizer == Tokenizer()
+        assert model.tokenizer is None
         assert both.vocabulary_ == ["dull", "film", "fine", "new york", "plot"]
         assert both.predict(LISTS.lazy()).collect()["predicted"].to_list() == (
             LISTS["label"].to_list())

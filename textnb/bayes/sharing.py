@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,8 +34,34 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.subwords import subwords
 
-# Measured on short questions, mail, news and reviews: the longer texts are, the less parts help.
-_OF_LENGTH, MAX_WEIGHT = 5.0, 2.0
+# Measured on short questions, mail, news and reviews: the longer texts are, the less parts help;
+# below the least weight, they only take time.
+_OF_LENGTH, LEAST_WEIGHT, MAX_WEIGHT = 5.0, 0.5, 2.0
+
+
+def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
+    """Terms without the names of columns before them, each of which ends with a colon.
+
+    >>> without_names(["title:cat", "a:b"], ["title:", ""])
+    ['cat', 'a:b']
+    """
+    named = tuple(filter(None, prefixes))
+    return [term.partition(":")[2] if term.startswith(named) else term for term in terms]
+
+
+def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
+    """The weight of parts that suits the length of rows.
+
+    It is 5 / sqrt(words of a row), at most 2; and 0 where that is below 0.5, with more than 100
+    words. Words are different ones, of which a model keeps how many rows hold each.
+
+    >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1), weight_of_length(
+    ...     ["cat"], np.array([101]), 1)
+    (2.0, 0.0)
+    """
+    is_word = np.fromiter((" " not in term for term in terms), np.bool_, len(terms))
+    weight = _OF_LENGTH / max(float(holders[is_word].sum()) / rows, 1.0) ** 0.5
+    return min(weight, MAX_WEIGHT) if weight >= LEAST_WEIGHT else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +81,8 @@ class Sharing:
 
     @classmethod
     def of_words(
-        cls, terms: Sequence[str], lengths: tuple[int, int], counts: sp.csr_array,
-        sharing: float | None = None, weight: Floats | None = None,
-        prefixes: Sequence[str] = (),
+        cls, terms: Sequence[str], lengths: tuple[int, int], holders: NDArray[Any],
+        rows: float, sharing: float | None = None, prefixes: Sequence[str] = (),
     ) -> Sharing | None:
         """The sharing of a classifier's settings; None if parts weigh nothing.
 
@@ -65,30 +91,17 @@ class Sharing:
         terms : sequence of str
         lengths : (int, int)
             Characters of the shortest and the longest parts.
-        counts : csr_array (n_rows, n_terms)
+        holders : (n_terms,)
+            How many rows hold a term, or the sum of their weights.
+        rows : float
+            How many rows there are, or the sum of their weights.
         sharing : float, optional
             The weight of parts; by default, it is by the length of the rows.
-        weight : float64 (n_rows,), optional
-            Of the rows.
         prefixes : sequence of str
             Names of columns before words, which are no parts of them; each ends with a colon.
         """
-        if sharing == 0:
-            return None
-        named = tuple(filter(None, prefixes))
-        terms = [term.partition(":")[2] if term.startswith(named) else term for term in terms]
-        parts = subwords(terms, *lengths)
-        return cls(parts, sharing) if sharing is not None else cls.of_length(parts, counts, weight)
-
-    @classmethod
-    def of_length(
-        cls, parts: sp.csr_array, counts: sp.csr_array, weight: Floats | None = None
-    ) -> Sharing:
-        """With the weight that suits the length of rows: 5 / sqrt(words of a row), at most 2."""
-        has_parts = np.diff(parts.indptr) > 0
-        of_row = counts @ has_parts.astype(np.float64)
-        length = float(np.average(of_row, weights=weight))
-        return cls(parts, min(MAX_WEIGHT, _OF_LENGTH / max(length, 1.0) ** 0.5))
+        weight = weight_of_length(terms, holders, rows) if sharing is None else sharing
+        return cls(subwords(without_names(terms, prefixes), *lengths), weight) if weight else None
 
     def of_rows(
         self, counts: sp.csr_array, features: FeatureMap,

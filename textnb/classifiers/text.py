@@ -21,12 +21,11 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.pruned import Pruned
-from textnb.classifiers.changes import check_unchanged
 from textnb.classifiers.texts import (
     AUTO,
     check_start_of,
+    check_texts_unchanged,
     model_of_texts,
-    named_model,
     place_of_setting,
     with_parameters,
 )
@@ -38,7 +37,6 @@ from textnb.frames.sizes import size_of
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import Weight
-from textnb.learning.memory_limit import memory_size
 from textnb.learning.merging import merge
 from textnb.learning.parameters import DEFAULTS
 from textnb.learning.settings import ColumnSettings, LimitSettings
@@ -60,7 +58,7 @@ from textnb.text.tokens import Tokenizer
 @with_checked_names
 @dataclass(eq=False, repr=False)
 class TextClassifier(LimitSettings, ColumnSettings, Parameters):
-    """A classifier of texts: it learns from a table of documents, and answers with a table.
+    r"""A classifier of texts: it learns from a table of documents, and answers with a table.
 
     Parameters
     ----------
@@ -73,7 +71,10 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Name of the text column, or names of several.
     label : str
         The label column: strings, integers, booleans, categories; or lists of them (multi-label).
-    tokenizer : Tokenizer
+    tokenizer : Tokenizer, optional
+        By default ``Tokenizer()``: words. For `NBLinear` also words of one letter, "!" and "?", and
+        pairs of these, ``Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+", keep=["punctuation"],
+        ngram_range=(1, 2))``, with ``subwords=(4, 4)``; but columns of tokens as they are.
     min_df, max_df : int or float
         Keep terms that occur in at least / at most this number of documents (int), or share of
         them (float).
@@ -90,10 +91,11 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         counts left-out terms anew, so that a count is short by at most ``pruned_.at_most``. `count`
         and `partial_fit` do not keep to the limit while they count.
     subwords : (int, int), optional
-        For `NBLinear`: share weights among words with the same parts, of this number of characters,
-        such as (4, 4). It helps most where texts are short and classes many.
+        For `NBLinear`: share weights among words with the same parts, of this number of characters;
+        (4, 4) if no tokenizer is given, else none. It helps most where texts are short and classes
+        many. ``keep_sample`` and an ``l`` for each term go without.
     sharing : float in [0, 2], optional
-        The weight of parts; by default 5 / √(words of a mean row), at most 2.
+        The weight of parts, 0 for none; by default 5 / √(words of a mean row), at most 2.
 
     Attributes
     ----------
@@ -130,7 +132,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     """
 
     estimator: Model | str | None = None
-    tokenizer: Tokenizer = field(default=Tokenizer(), kw_only=True)
+    tokenizer: Tokenizer | None = field(default=None, kw_only=True)
     vocabulary: Sequence[str] | None = field(default=None, kw_only=True)
 
     @classmethod
@@ -139,7 +141,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-        warm_start: bool = False, keep_sample: int | None = None,
+        warm_start: bool = False, keep_sample: int | None = None, unlabelled: Rows | None = None,
         progress: Progress | bool | None = None,
     ) -> Self:
         """Learn from labelled documents, in one pass and in bounded memory.
@@ -169,6 +171,10 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             For `NBLinear` without ``idf``: keep the terms, not the text, of this many documents at
             most, those that the model is least sure of. `partial_fit` and `forget` then refit the
             weights on them and on what is new, and do not only count.
+        unlabelled : table, path, or sequence of str, optional
+            Texts without labels, such as those to be classified. With ``subwords``, their words
+            that no document of X holds get weights by the parts that they share with others: the
+            20,000 most frequent.
         progress : callable or bool, optional
             Called with the number of rows of each batch; or True for a line in a terminal or a
             notebook that names what is being done.
@@ -187,7 +193,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             If rows have no text in any text column: null, empty, or white space alone.
         """
         is_search = isinstance(self.estimator, str) and self.estimator == AUTO
-        check_start_of(is_search, warm_start, keep_sample)
+        check_start_of(is_search, warm_start, keep_sample, unlabelled)
         y, indicator = split_indicator(y)
         with watched(progress, "training", lambda: size_of(X)) as advance:
             if is_search:
@@ -202,7 +208,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                 blank = BlankTexts(settings.columns)
                 self._fitted = fitting.fit(
                     settings, X, y, sample_weight=sample_weight, keep_sample=keep_sample,
-                    progress=advance, blank=blank,
+                    unlabelled=unlabelled, progress=advance, blank=blank,
                     start=getattr(self, "_fitted", None) if warm_start else None)
                 blank.warn()
                 # What a search found before is not this model.
@@ -305,7 +311,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
         """The classifier of a fitted model, such as a file holds."""
-        model = cls(unfitted(fitted.model), **fitted.settings.parameters)
+        model = cls(unfitted(fitted.model), **fitted.settings.given)
         model._fitted = fitted
         return model
 
@@ -572,6 +578,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                   for name in list(parameters) if name.startswith(prefix)}
         if nested:
             tokenizer = parameters.get("tokenizer", self.tokenizer)
+            if tokenizer is None:
+                tokenizer = Tokenizer()
             if not isinstance(tokenizer, Tokenizer):
                 raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
             # Tokenizers are frozen, and even the default one is shared: make another one.
@@ -668,17 +676,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def _fitted_for(self, action: str) -> Fitted:
         """The fitted state, after a check that no parameter was changed since."""
         fitted, cached = self.fitted_, getattr(self, "_cached_estimator", None)
-        parameters: dict[str, Any] = fitted.settings.parameters
-        estimator: Any = fitted.model
-        if self.estimator == AUTO:
-            parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
-            estimator, cached = AUTO, None
-        now = {**{name: getattr(self, name) for name in parameters},
-               "estimator": named_model(self.estimator)}
-        # A fitted limit is in bytes, even if it was set as text such as "500M".
-        now["memory_limit"] = memory_size(self.memory_limit)
-        used = estimator if cached is None or cached[0] is not fitted else cached[1]
-        check_unchanged({**parameters, "estimator": estimator}, now, used, action)
+        used = None if cached is None or cached[0] is not fitted else cached[1]
+        check_texts_unchanged(self, fitted.settings, used, action)
         return fitted
 
     def __repr__(self) -> str:

@@ -6,7 +6,11 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
+from textnb.classifiers.changes import check_unchanged
 from textnb.errors import ParameterError
+from textnb.learning.memory_limit import memory_size
+from textnb.learning.parameters import DEFAULTS
+from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model, check_registered
 from textnb.models.known import SYNONYMS, import_offered, text_models
 from textnb.models.multinomial import MultinomialNB
@@ -19,10 +23,12 @@ from textnb.text.tokens import Tokenizer
 AUTO = "auto"
 
 
-def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any) -> None:
+def check_start_of(
+    is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any
+) -> None:
     """Raise ParameterError if a warm start is not True or False, or goes with a search.
 
-    A search begins anew, and keeps no sample of rows.
+    A search begins anew, keeps no sample of rows, and reads labelled rows alone.
     """
     if not is_truth(warm_start):
         raise ParameterError.out_of_range(
@@ -30,8 +36,38 @@ def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any) -> None:
             "textnb.load(path).fit(documents, warm_start=True)", warm_start)
     if warm_start and is_search:
         raise ParameterError("a search for settings has no warm start")
-    if keep_sample is not None and is_search:
-        raise ParameterError("keep_sample is for NBLinear, and not for estimator='auto'")
+    for name, value in (("keep_sample", keep_sample), ("unlabelled", unlabelled)):
+        if value is not None and is_search:
+            raise ParameterError(f"{name} is for NBLinear, and not for estimator='auto'")
+
+
+def check_texts_unchanged(
+    classifier: Any, settings: TextSettings, used: Any, action: str
+) -> None:
+    """Raise ParameterError if a classifier's parameters are no longer those of `fit`.
+
+    Parameters
+    ----------
+    classifier : TextClassifier
+    settings : TextSettings
+        Those of `fit`.
+    used : estimator or None
+        The fitted estimator, if somebody has it.
+    action : str
+        See `check_unchanged`.
+    """
+    parameters: dict[str, Any] = settings.parameters
+    estimator: Any = settings.model
+    if classifier.estimator == AUTO:
+        parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
+        estimator, used = AUTO, None
+    now = {**{name: getattr(classifier, name) for name in parameters},
+           "estimator": named_model(classifier.estimator)}
+    now |= {name: parameters[name] for name in settings.by_default if now[name] is None}
+    # A fitted limit is in bytes, even if it was set as text such as "500M".
+    now["memory_limit"] = memory_size(classifier.memory_limit)
+    check_unchanged({**parameters, "estimator": estimator}, now,
+                    estimator if used is None else used, action)
 
 
 def place_of_setting(owner: type, name: str) -> str:

@@ -148,4 +148,4 @@ def _check(fitted: Any, table: Rows, rows: int, options: TypedOptions) -> None:
     in_memory = fitted.settings.memory_limit is None
     if fitted.model.from_counts and in_memory and not names_model and rows >= _FEW and (
             accuracy is None or accuracy < _SURE):
-        note("usually more accurate: --model nblinear --ngrams 1,2 (no update, forget, merge)")
+        note("usually more accurate: --model nblinear (no update, forget, merge)")

@@ -11,6 +11,7 @@ from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.learning.fitting import sharing_weight
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
 from textnb.runtime import __version__
 from textnb.text.compiled import reading
@@ -31,13 +32,14 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
         label's rows are those that have it, and its prior is against its rest), ``reads``
         (columns). For models of texts: ``recipe`` (only if it is the default of mail),
-        ``vocabulary`` (number of terms), ``tokens`` counted
-        in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
-        installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
-        the weights were fitted, which no answer considers), ``sample`` (only if it keeps one:
-        ``rows`` from which weights are refitted, and the ``most`` of them), ``calibration`` and
-        ``decision`` (None if there is none). For models of tables: ``features``. Versions:
-        ``format`` (of the model file) and ``textnb``.
+        ``vocabulary`` (number of terms), ``tokens`` counted in training, ``limits``, ``subwords``
+        and ``sharing`` (only if words share weights: the characters of their parts, and the weight
+        of these), ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this installation,
+        or expressions and why), ``since_fit`` (documents learned and forgotten since the weights
+        were fitted, which no answer considers), ``sample`` (only if it keeps one: ``rows`` from
+        which weights are refitted, and the ``most`` of them), ``calibration`` and ``decision``
+        (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
+        model file) and ``textnb``.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def describe_model(model: Any) -> dict[str, Any]:
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
             **({} if settings.parameters["subwords"] is None else {
-                name: settings.parameters[name] for name in ("subwords", "sharing")}),
+                "subwords": settings.parameters["subwords"], "sharing": sharing_weight(fitted)}),
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),

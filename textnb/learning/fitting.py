@@ -13,12 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import GRID, choose_l
 from textnb.bayes.counts import Counts
+from textnb.bayes.features import count_columns
 from textnb.bayes.label_form import check_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
@@ -55,6 +57,7 @@ from textnb.learning.refitting import (
     start_of,
 )
 from textnb.learning.text_settings import TextSettings
+from textnb.learning.unlabelled import check_unlabelled, with_words_of
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
@@ -75,7 +78,7 @@ Result = TypeVar("Result")
 def fit(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
     start: Fitted | None = None, left_out: bool = False, keep_sample: int | None = None,
-    progress: Progress | None = None, blank: BlankTexts | None = None,
+    unlabelled: Any = None, progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Fitted:
     """Learn from labelled texts: see `TextClassifier.fit`.
 
@@ -91,12 +94,17 @@ def fit(
         `scores_left_out`: ``learned.left_out``.
     keep_sample : int, optional
         Keep this number of rows, from which weights are refitted: see `textnb.learning.refitting`.
+    unlabelled : table, path, or sequence of str, optional
+        Texts whose words get weights too: see `textnb.learning.unlabelled`.
     blank : BlankTexts, optional
         Counts the rows without a text.
     """
     started = time.perf_counter()
     if keep_sample is not None:
+        settings = settings.without_parts()
         check_keep_sample(settings, keep_sample, sample_weight is not None)
+    if unlabelled is not None:
+        check_unlabelled(settings)
     if start is not None:
         check_start(settings, start)
     read = [*settings.columns, *([] if y is not None else [settings.label])]
@@ -105,7 +113,7 @@ def fit(
         _fit_by_counting(settings, X, y, sample_weight, progress, blank)
         if settings.model.from_counts else
         _fit_from_rows(settings, X, y, sample_weight, progress, blank, start, left_out,
-                       keep_sample)))
+                       keep_sample, unlabelled)))
     _warn_of_lone_terms(fitted, tokens, documents)
     _log("fit", started, fitted)
     return fitted
@@ -335,12 +343,15 @@ def _fit_by_counting(
 def _fit_from_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
     progress: Progress | None, blank: BlankTexts | None, start: Fitted | None, left_out: bool,
-    keep_sample: int | None,
+    keep_sample: int | None, unlabelled: Any,
 ) -> tuple[Fitted, int, int]:
     beside = labels_are_separate(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
+    if unlabelled is not None:
+        with reading(unlabelled):
+            rows = with_words_of(rows, settings, unlabelled)
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
@@ -350,6 +361,10 @@ def _fit_from_rows(
         sharing = sharing_of(settings, rows.terms, rows.counts, rows.weights)
         if sharing is not None:
             learn = partial(learn, sharing=sharing)
+        elif unlabelled is not None:
+            raise ParameterError.naming(
+                "{unlabelled} texts change nothing, as the parts of words weigh nothing by default "
+                "where documents have more than 100 different words: set {sharing}, such as 0.5")
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), has_separate_labels=beside)
     if keep_sample is not None:
@@ -373,11 +388,29 @@ def sharing_of(
     parameters = settings.parameters
     if parameters["subwords"] is None:
         return None
+    if weights is None:
+        holders, n_rows = count_columns(counts), float(counts.shape[0])
+    else:
+        holders, n_rows = np.bincount(
+            counts.indices, weights=np.repeat(weights, np.diff(counts.indptr)),
+            minlength=counts.shape[1]), weights.sum()
     # It imports SciPy.
     from textnb.bayes.sharing import Sharing
 
-    return Sharing.of_words(terms.to_list(), parameters["subwords"], counts, parameters["sharing"],
-                            weights, settings.tokenizer.plan().prefixes(settings.columns))
+    return Sharing.of_words(
+        terms.to_list(), parameters["subwords"], holders, n_rows, parameters["sharing"],
+        settings.tokenizer.plan().prefixes(settings.columns))
+
+
+def sharing_weight(fitted: Fitted) -> float | None:
+    """The weight that parts had in the fit; None if words have none."""
+    parameters, counts = fitted.settings.parameters, fitted.counts
+    if parameters["subwords"] is None or parameters["sharing"] is not None:
+        return None if parameters["subwords"] is None else float(parameters["sharing"])
+    # It imports SciPy.
+    from textnb.bayes.sharing import weight_of_length
+
+    return weight_of_length(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

@@ -54,8 +54,8 @@ class LimitSettings:
         None, "Bytes for the terms and their counts, such as 500M or 2G, 1M or more: the rarest "
               "terms are left out until the rest fits.", metavar="SIZE")
     subwords: Pair | None = setting(
-        None, "Share weights among words with the same parts, of N to M characters, such as 4,4; "
-              "for nblinear.", range=_PARTS)
+        None, "Share weights among words with the same parts, of N to M characters, such as 4,4: "
+              "the default of nblinear if no setting of tokens is given.", range=_PARTS)
     sharing: float | None = setting(
         None, "How much the parts weigh beside words: 0 to 2; the default is by the length of "
               "texts.", under="set", range=between(0, 2))

@@ -12,7 +12,7 @@ import polars as pl
 from textnb.bayes.counts import Counts
 from textnb.errors import ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.parameters import DEFAULTS, copied
+from textnb.learning.parameters import DEFAULTS, copied, default_terms
 from textnb.learning.settings import LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values
@@ -35,6 +35,9 @@ class TextSettings:
     limits : Limits
     vocabulary : polars.Series or None
         The sorted terms, if they are not chosen from documents.
+    by_default : set of str
+        The parameters among "tokenizer" and "subwords" that the model chose, as none was given: see
+        `textnb.learning.parameters.default_terms`.
     """
 
     parameters: dict[str, Any]
@@ -42,6 +45,7 @@ class TextSettings:
     columns: list[str]
     limits: Limits
     vocabulary: pl.Series | None
+    by_default: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, model: Model, **parameters: Any) -> TextSettings:
@@ -63,6 +67,10 @@ class TextSettings:
                 raise ParameterError.unknown_choice("a setting of texts", name, [*DEFAULTS])
         parameters = {name: copied(value) for name, value in {**DEFAULTS, **parameters}.items()}
         check_settings(model)
+        chosen = {} if parameters["tokenizer"] is not None else {
+            name: value for name, value in default_terms(model).items()
+            if parameters[name] is None}
+        parameters |= chosen
         parameters["memory_limit"] = memory_size(parameters["memory_limit"])
         tokenizer, binary = parameters["tokenizer"], parameters["binary"]
         if not isinstance(tokenizer, Tokenizer):
@@ -81,7 +89,14 @@ class TextSettings:
         # A tokenizer that does not fit the columns says so here.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
-                   None if vocabulary is None else vocabulary_series(vocabulary))
+                   None if vocabulary is None else vocabulary_series(vocabulary),
+                   frozenset(chosen))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters without those that the model chose, apart from columns of tokens."""
+        chosen = () if self.token_columns else self.by_default
+        return {**self.parameters, **dict.fromkeys(chosen)}
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -96,14 +111,32 @@ class TextSettings:
     def with_token_columns(self, columns: Sequence[str]) -> TextSettings:
         """Settings for text columns of which these hold lists of tokens.
 
+        Lists are counted as they are, if no tokenizer was given.
+
         Raises
         ------
         ParameterError
             If the tokenizer can't read lists: see `Tokenizer`.
         """
-        tokenizer = self.tokenizer.with_params(token_columns=tuple(columns))
+        settings = self.without_parts()
+        tokenizer = Tokenizer() if "tokenizer" in self.by_default else self.tokenizer
+        tokenizer = tokenizer.with_params(token_columns=tuple(columns))
         tokenizer.expr(self.columns)
-        return replace(self, parameters={**self.parameters, "tokenizer": tokenizer})
+        return replace(settings, parameters={**settings.parameters, "tokenizer": tokenizer})
+
+    def without_parts(self) -> TextSettings:
+        """Settings without the parts of words that are there by default.
+
+        Raises
+        ------
+        ParameterError
+            If they have a weight that was given.
+        """
+        if "subwords" not in self.by_default:
+            return self
+        parameters = {**self.parameters, "subwords": None}
+        check_sharing(parameters, self.model)
+        return replace(self, parameters=parameters)
 
     @property
     def label(self) -> str:

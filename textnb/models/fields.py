@@ -17,8 +17,8 @@ RESERVED = frozenset({
     "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
     "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator",
     "set", "sharing", "sklearn", "spam_class", "stop_words", "storage_options",
-    "strip_accents", "subfolders", "subwords", "text", "token_columns", "tokenizer", "unspaced",
-    "vocabulary", "warm_start", "weight", "where"})
+    "strip_accents", "subfolders", "subwords", "text", "token_columns", "tokenizer", "unlabelled",
+    "unspaced", "vocabulary", "warm_start", "weight", "where"})
 # Types that the command line, jobs and model files can read.
 _TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from textnb.learning.parameters import SHORT_WORDS, default_terms
 from textnb.learning.settings import MAIL_RECIPE
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
@@ -18,8 +19,6 @@ from textnb.models.nblinear import NBLinear
 from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
 
-# Words of one letter, "!" and "?" are tokens too: they help to recognise opinions.
-SHORT_WORDS = r"[\p{L}\p{M}\p{N}_]+|[!?]"
 # The neighbours of a value are the values before and after it in its tuple.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -71,12 +70,19 @@ class Candidate:
 
         Which columns hold lists of tokens is seen in the rows.
         """
-        return {
-            "tokenizer": _changed_fields(
-                self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns)),
-            "limits": {**({} if self.min_df == 1 else {"min_df": self.min_df}),
-                       **({} if self.subwords is None else {"subwords": self.subwords})},
-            "model": _changed_fields(self.model, type(self.model)())}
+        tokenizer = _changed_fields(
+            self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns))
+        limits: dict[str, Any] = {"min_df": self.min_df} if self.min_df > 1 else {}
+        if {"tokenizer": self.tokenizer, "subwords": self.subwords} == default_terms(self.model):
+            tokenizer = {}
+        else:
+            if self.subwords is not None:
+                limits["subwords"] = self.subwords
+            if self.model.learns_shared and not (tokenizer or self.tokenizer.token_columns):
+                # A tokenizer that is given, as the model has others by default.
+                tokenizer = {"ngram_range": self.tokenizer.ngram_range}
+        return {"tokenizer": tokenizer, "limits": limits,
+                "model": _changed_fields(self.model, type(self.model)())}
 
     def describe(self) -> str:
         """The settings in one line, for progress messages and tables."""
@@ -93,7 +99,10 @@ class Candidate:
             arguments.append(f"text={text if len(text) > 1 else text[0]!r}")
         if label != "label":
             arguments.append(f"label={label!r}")
-        if own := _changed_fields(self.tokenizer, Tokenizer()):
+        own = changes["tokenizer"]
+        if self.tokenizer.token_columns:
+            own = {**own, "token_columns": self.tokenizer.token_columns}
+        if own:
             arguments.append(f"tokenizer=Tokenizer({_as_arguments(own)})")
         if changes["limits"]:
             arguments.append(_as_arguments(changes["limits"]))
@@ -110,21 +119,20 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
     """
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = NBLinear()
-    characters = Tokenizer(analyzer="char_wb", ngram_range=(2, 5))
+    terms = default_terms(linear)
+    default = Candidate(terms["tokenizer"], 1, linear, terms["subwords"])
     candidates = [
-        Candidate(words, 1, linear), Candidate(pairs, 1, linear),
-        Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 2)), 1, linear),
-        Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 3)), 2, linear),
-        Candidate(pairs, 1, linear, (4, 4)),
-        Candidate(characters, 2, linear),
-        Candidate(pairs, 1, replace(linear, power=1.0)),
-        Candidate(pairs, 1, replace(linear, power=0.0)),
-        Candidate(pairs, 1, replace(linear, C=10.0)),
+        default, Candidate(words, 1, linear), Candidate(pairs, 1, linear),
+        replace(default, subwords=None),
+        Candidate(SHORT_WORDS.with_params(ngram_range=(1, 3)), 2, linear),
+        Candidate(Tokenizer(analyzer="char_wb", ngram_range=(2, 5)), 2, linear),
+        *(replace(default, model=model) for model in (
+            replace(linear, power=1.0), replace(linear, power=0.0), replace(linear, C=10.0))),
         Candidate(pairs, 1, MultinomialNB(l=0.1)), Candidate(words, 1, MultinomialNB(l=0.1)),
         Candidate(words, 1, ComplementNB(l=0.1)), Candidate(pairs, 1, ComplementNB(l=0.1)),
         Candidate(pairs, 1, BernoulliNB(l=0.03))]
     if spaceless:
-        candidates[2:2] = [
+        candidates[3:3] = [
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
     return candidates
@@ -218,8 +226,10 @@ def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokeni
                 for pair in _adjacent_values(ranges, tokenizer.ngram_range))
     yield replace(tokenizer, lowercase=not tokenizer.lowercase)
     if words:
-        pattern = Tokenizer().pattern if tokenizer.pattern == SHORT_WORDS else SHORT_WORDS
-        yield replace(tokenizer, pattern=pattern)
+        # Words of one letter with "!" and "?", or neither.
+        short, long = SHORT_WORDS, Tokenizer()
+        other = long if tokenizer.pattern == short.pattern else short
+        yield replace(tokenizer, pattern=other.pattern, keep=other.keep)
     if columns > 1:
         yield replace(tokenizer, field_prefix=not tokenizer.field_prefix)
 

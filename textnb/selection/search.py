@@ -60,7 +60,6 @@ from textnb.selection.candidates import (
 from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, Trials
-from textnb.text.tokens import Tokenizer
 
 TRIALS = 40
 FOLDS = 3
@@ -525,9 +524,9 @@ def _code(
     candidate: Candidate, calibration: Calibration | None, text: list[str], label: str
 ) -> str:
     names = ["TextClassifier", candidate.model.name]
-    if candidate.tokenizer != Tokenizer():
+    if "Tokenizer(" in (code := candidate.code(text, label)):
         names.append("Tokenizer")
-    lines = [f"model = {candidate.code(text, label)}.fit(rows)"]
+    lines = [f"model = {code}.fit(rows)"]
     if calibration is not None:
         names.append("Calibration")
         # Its repr is rounded.

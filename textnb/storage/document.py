@@ -33,6 +33,8 @@ CLASS_WEIGHT = "class_weight"
 # Written only if they are set, so that the file of a model without them stays as it was before
 # these settings existed.
 OPTIONAL = ("memory_limit", "subwords", "sharing", CLASS_WEIGHT)
+# Of these, settings of how weights are learned, which no count depends on.
+OF_WEIGHTS = ("subwords", "sharing")
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _CLASSES = ("type", "labels", "documents", "rows", "total")

@@ -31,7 +31,7 @@ from textnb.files.archive import MAX_BYTES, read_labels, write_labels
 from textnb.files.require import LABEL_TYPES, check_size, reading_errors, require
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit_from_file, fit_from_weights
-from textnb.learning.parameters import to_json_value
+from textnb.learning.parameters import to_json_value, without_defaults
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
@@ -286,9 +286,10 @@ def unpack_text(
         check_arrays(declared_types(arrays), TEXT, contents.facts, contents.sizes)
         model = replace(contents.model, class_weight=unpack_class_weight(
             contents.settings[CLASS_WEIGHT]))
-        settings = TextSettings.of(model, **{
-            **{name: value for name, value in contents.settings.items() if name != CLASS_WEIGHT},
-            "tokenizer": Tokenizer.from_file(contents.settings["tokenizer"])})
+        parameters = {name: value for name, value in contents.settings.items()
+                      if name != CLASS_WEIGHT}
+        parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
+        settings = TextSettings.of(model, **without_defaults(parameters, model))
         learned = _unpack_counts(path, document, arrays, contents, model, max_bytes)
         # Before the fit, which needs more memory than all else.
         check_derived(document, model, contents.l, arrays, _within_limits(

@@ -18,6 +18,8 @@ from textnb.runtime.settings import (
 from textnb.text.characters import KINDS
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
+# Those of one letter too.
+SHORT_WORD = r"[\p{L}\p{M}\p{N}_]+"
 LONGEST_NGRAM = 32
 _LOWERCASE = Range("True, False, 'tr' or 'az'",
                    lambda v: isinstance(v, bool) or v in ("tr", "az"))

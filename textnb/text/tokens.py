@@ -36,7 +36,7 @@ from textnb.text.plan import (
     plan_of,
     with_missing,
 )
-from textnb.text.token_settings import WORD, TokenSettings
+from textnb.text.token_settings import SHORT_WORD, WORD, TokenSettings
 
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
 LONGEST_PATTERN = 10_000
@@ -354,7 +354,7 @@ def check_exact(tokenizer: Any, purpose: str) -> None:
 
 @lru_cache(maxsize=64)
 def _check_pattern(pattern: str) -> None:
-    if pattern in (WORD, SKLEARN_WORD):
+    if pattern in (WORD, SHORT_WORD, SKLEARN_WORD):
         # These are right. A check would start the engine's threads, which no import may do.
         return
     check_fork()

@@ -137,6 +137,10 @@ class LearnOptions:
         None, "Keep the terms, not the text, of the N documents that the model is least sure of "
         "(nblinear without idf, as for mail): update and forget then refit the weights. Only the "
         "owner may read the file.", metavar="N", range=_SAMPLE)
+    unlabelled: Place | None = setting(
+        None, "File of rows without labels, such as those to be classified: their words get "
+        "weights by the parts that they share with others (nblinear, --subwords).", is_common=False,
+        metavar="ROWS")
     false_positives: float | None = setting(
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "
         "spam, or as little as the rows can show (nblinear, two classes); 0 for none.  "

@@ -13,7 +13,7 @@ from textnb.frames.batches import Progress
 from textnb.frames.scan import is_mail
 from textnb.learning.fitted import check_one_label
 from textnb.learning.fitting import check_start, fit
-from textnb.learning.memory_limit import check_memory_limit, memory_size
+from textnb.learning.memory_limit import memory_size
 from textnb.learning.refitting import check_keep_sample
 from textnb.learning.settings import (
     ColumnSettings,
@@ -21,7 +21,8 @@ from textnb.learning.settings import (
     foreign_settings,
     mail_recipe,
 )
-from textnb.learning.text_settings import TextSettings, check_sharing
+from textnb.learning.text_settings import TextSettings
+from textnb.learning.unlabelled import check_unlabelled
 from textnb.models.known import (
     SYNONYMS,
     all_models,
@@ -32,7 +33,6 @@ from textnb.models.known import (
 from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
-from textnb.text.vocabulary import Limits
 from textnb.workflow.models import AnyModel, class_named
 from textnb.workflow.options import LearnOptions, TokenOptions, TrainOptions, does_not_go
 
@@ -145,19 +145,14 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
 
 def check_training(options: TrainOptions) -> None:
     """Raises ParameterError for impossible options, before rows are read."""
-    model, columns, limits = model_of(options.kind, options.parameters), options.columns, (
-        options.limits)
+    model, columns = model_of(options.kind, options.parameters), options.columns
     names = options.text_columns if model.of_terms else list(options.learning.features or ())
-    if model.of_terms:
-        tokenizer = tokenizer_of(options.tokenizer)
-        tokenizer.expr(names or ["text"])
-        Limits(limits.min_df, limits.max_df, limits.max_features)
-        check_memory_limit(memory_size(limits.memory_limit), model, has_vocabulary=False)
-        check_sharing({**vars(limits), "tokenizer": tokenizer}, model)
-        if not names or len(set(names)) < len(names):
-            raise ParameterError.naming("{text} must be one or more columns, without repeats")
+    if model.of_terms and (not names or len(set(names)) < len(names)):
+        raise ParameterError.naming("{text} must be one or more columns, without repeats")
     if columns.label in names:
         raise ParameterError(f"the label column {columns.label!r} is also a text or feature column")
+    if model.of_terms:
+        text_settings(options)
     if columns.label in ("predicted", "decision"):
         raise ParameterError.naming("{label} is the name of an answer: rename the column",
                                     label=Mention("label", repr(columns.label)))
@@ -171,12 +166,15 @@ def _check_learning(options: TrainOptions) -> None:
         raise ParameterError.naming("{weight} is also a text or label column",
                                     weight=Mention("weight", repr(learning.weight)))
     if not options.is_texts:
-        for name in ("warm_start", "keep_sample"):
+        for name in ("warm_start", "keep_sample", "unlabelled"):
             if getattr(learning, name) is not None:
                 raise ParameterError.naming("{one} is for {model}", one=Mention(name),
                                             model=Mention("model", "nblinear"))
     elif learning.keep_sample is not None:
-        check_keep_sample(text_settings(options), learning.keep_sample, learning.weight is not None)
+        check_keep_sample(text_settings(options).without_parts(), learning.keep_sample,
+                          learning.weight is not None)
+    if learning.unlabelled is not None:
+        check_unlabelled(text_settings(options))
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
@@ -214,6 +212,7 @@ def train(
         check_start(settings, start)
     fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
                  left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
+                 unlabelled=learning.unlabelled,
                  progress=progress)
     return with_threshold(fitted, options) if options.false_positives else Trained(fitted)
 
@@ -223,7 +222,8 @@ def text_settings(options: TrainOptions) -> TextSettings:
     limits, names = options.limits, options.text_columns
     return TextSettings.of(
         model_of(options.kind, options.parameters), text=names[0] if len(names) == 1 else names,
-        label=options.columns.label, tokenizer=tokenizer_of(options.tokenizer),
+        label=options.columns.label,
+        tokenizer=tokenizer_of(options.tokenizer) if options.tokenizer else None,
         **{**vars(limits), "memory_limit": memory_size(limits.memory_limit)})
 
 

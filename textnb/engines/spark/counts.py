@@ -121,7 +121,7 @@ def count_rows(
     first = next(rows, None)
     total = None if first is None else count_documents(LabelledBatches(
         chain([first], rows), CountSpec(
-            model.tokenizer, columns[:-1], columns[-1], _limits(model),
+            model.text_settings().tokenizer, columns[:-1], columns[-1], _limits(model),
             estimator.presence_above(model.binary), model.binary)))
     if unlabelled:
         yield pl.DataFrame({"count": [unlabelled]})

@@ -102,7 +102,7 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     estimator = _check_estimator(model)
     _check_rows(frame)
     fresh: TextClassifier = unfitted(model)
-    check_no_tokens(fresh.tokenizer, fresh.text_columns)
+    check_no_tokens(fresh.text_settings().tokenizer, fresh.text_columns)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label, lists=True)
     # Counting one row refuses wrong settings before the cluster starts to work.

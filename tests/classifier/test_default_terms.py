@@ -1,0 +1,88 @@
+"""What a model reads of texts if no tokenizer is given."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, load
+from textnb.errors import ParameterError
+from textnb.export.describe import describe_model
+
+LINEAR = {"tokenizer": Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+", keep=["punctuation"],
+                                 ngram_range=(1, 2)), "subwords": (4, 4)}
+ROWS = pl.DataFrame({
+    "text": ["a deposit is missing!", "deposits arrive", "when is a deposit refused?",
+             "where cards are sent", "a card was stolen", "cards expire!"],
+    "label": ["money", "money", "money", "card", "card", "card"]})
+
+
+def same(one, other):
+    assert one.vocabulary_ == other.vocabulary_
+    np.testing.assert_array_equal(one.linear_form().weights, other.linear_form().weights)
+
+
+def test_a_linear_model_reads_short_words_pairs_and_parts():
+    model = TextClassifier(NBLinear()).fit(ROWS)
+    same(model, TextClassifier(NBLinear(), **LINEAR).fit(ROWS))
+    assert {"a", "!", "deposits arrive", "missing !"} < set(model.vocabulary_)
+    plain = TextClassifier(NBLinear(), tokenizer=LINEAR["tokenizer"]).fit(ROWS)
+    assert not np.array_equal(plain.linear_form().weights, model.linear_form().weights)
+    # Each setting can be another one; a tokenizer that is given has no parts of words.
+    same(plain, TextClassifier(NBLinear(), sharing=0).fit(ROWS))
+    same(TextClassifier(NBLinear(), subwords=(3, 5)).fit(ROWS),
+         TextClassifier(NBLinear(), **{**LINEAR, "subwords": (3, 5)}).fit(ROWS))
+    assert TextClassifier(NBLinear(), tokenizer=Tokenizer()).fit(ROWS).vocabulary_ == (
+        TextClassifier(MultinomialNB()).fit(ROWS).vocabulary_) == (
+        TextClassifier(MultinomialNB(), tokenizer=Tokenizer()).fit(ROWS).vocabulary_)
+
+
+def test_lists_of_tokens_are_counted_as_they_are():
+    lists = ROWS.with_columns(pl.col("text").str.split(" "))
+    same(TextClassifier(NBLinear()).fit(lists),
+         TextClassifier(NBLinear(), tokenizer=Tokenizer()).fit(lists))
+    same(TextClassifier(NBLinear(), subwords=(4, 4)).fit(lists),
+         TextClassifier(NBLinear(), tokenizer=Tokenizer(), subwords=(4, 4)).fit(lists))
+    with pytest.raises(ParameterError, match="sharing is the weight of subwords"):
+        TextClassifier(NBLinear(), sharing=1.0).fit(lists)
+
+
+def test_a_sample_and_ratios_of_terms_go_without_parts():
+    model = NBLinear(idf=False)
+    tokens = LINEAR["tokenizer"]
+    same(TextClassifier(model).fit(ROWS, keep_sample=4),
+         TextClassifier(model, tokenizer=tokens).fit(ROWS))
+    with pytest.raises(ParameterError, match="keep_sample and subwords exclude each other"):
+        TextClassifier(model, subwords=(4, 4)).fit(ROWS, keep_sample=4)
+    with pytest.raises(ParameterError, match="sharing is the weight of subwords"):
+        TextClassifier(model, sharing=1.0).fit(ROWS, keep_sample=4)
+    n_terms = len(TextClassifier(model).fit(ROWS).vocabulary_)
+    of_terms = replace(model, l=np.full(n_terms, 0.3))
+    same(TextClassifier(of_terms).fit(ROWS), TextClassifier(model, tokenizer=tokens).fit(ROWS))
+
+
+def test_files_and_descriptions_name_what_was_read(tmp_path):
+    model = TextClassifier(NBLinear()).fit(ROWS)
+    model.save(tmp_path / "m.textnb")
+    read = load(tmp_path / "m.textnb")
+    same(model, read)
+    assert (read.tokenizer, read.subwords) == (None, None)
+    TextClassifier(NBLinear(), **{**LINEAR, "subwords": None}).fit(ROWS).save(tmp_path / "p.textnb")
+    assert load(tmp_path / "p.textnb").tokenizer == LINEAR["tokenizer"]
+    for one in (model, read):
+        card = describe_model(one)
+        # Rows are too short for parts to weigh less than 2.
+        assert (card["subwords"], card["sharing"]) == ((4, 4), 2.0)
+        assert card["tokenizer"]["keep"] == ["punctuation"]
+    assert describe_model(TextClassifier(NBLinear(), sharing=0.25).fit(ROWS))["sharing"] == 0.25
+    words = TextClassifier(NBLinear(), tokenizer=Tokenizer()).fit(ROWS)
+    assert "sharing" not in describe_model(words)
+    model.set_params(subwords=(3, 5))
+    with pytest.raises(ParameterError, match=r"subwords from \(4, 4\) to \(3, 5\)"):
+        model.save(tmp_path / "m.textnb")
+
+
+def test_a_setting_of_the_tokenizer_begins_from_the_plain_one():
+    model = TextClassifier(NBLinear()).set_params(tokenizer__ngram_range=(1, 3))
+    assert model.tokenizer == Tokenizer(ngram_range=(1, 3))
