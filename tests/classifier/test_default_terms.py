@@ -62,6 +62,17 @@ def test_a_sample_and_ratios_of_terms_go_without_parts():
     same(TextClassifier(of_terms).fit(ROWS), TextClassifier(model, tokenizer=tokens).fit(ROWS))
 
 
+def test_lists_of_labels_go_without_parts_by_default():
+    rows = ROWS.with_columns(pl.concat_list("label"))
+    model = NBLinear(held_out=0)
+    same(TextClassifier(model).fit(rows),
+         TextClassifier(model, tokenizer=LINEAR["tokenizer"]).fit(rows))
+    same(TextClassifier(model, subwords=(4, 4)).fit(rows),
+         TextClassifier(model, **LINEAR).fit(rows))
+    with pytest.raises(ParameterError, match="sharing is the weight of subwords"):
+        TextClassifier(model, sharing=1.0).fit(rows)
+
+
 def test_files_and_descriptions_name_what_was_read(tmp_path):
     model = TextClassifier(NBLinear()).fit(ROWS)
     model.save(tmp_path / "m.textnb")

@@ -93,7 +93,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     subwords : (int, int), optional
         For `NBLinear`: share weights among words with the same parts, of this number of characters;
         (4, 4) if no tokenizer is given, else none. It helps most where texts are short and classes
-        many. ``keep_sample`` and an ``l`` for each term go without.
+        many. Lists of labels, ``keep_sample`` and an ``l`` for each term go without by default.
     sharing : float in [0, 2], optional
         The weight of parts, 0 for none; by default 5 / √(words of a mean row), at most 2.
 

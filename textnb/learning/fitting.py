@@ -349,6 +349,8 @@ def _fit_from_rows(
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
+    if rows.labels.link == "sigmoid":
+        settings = settings.without_parts()
     if unlabelled is not None:
         with reading(unlabelled):
             rows = with_words_of(rows, settings, unlabelled)

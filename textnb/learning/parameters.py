@@ -26,8 +26,10 @@ SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
 _OF_WEIGHTS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
 
-def default_terms(model: Model) -> dict[str, Any]:
+def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """The tokenizer and the parts of words of a model for which no tokenizer is given.
+
+    ``of_lists`` is whether documents have lists of labels: parts help none of these.
 
     >>> from textnb.models.multinomial import MultinomialNB
     >>> default_terms(MultinomialNB()) == {"tokenizer": Tokenizer(), "subwords": None}
@@ -36,7 +38,7 @@ def default_terms(model: Model) -> dict[str, Any]:
     if not model.learns_shared:
         return {"tokenizer": Tokenizer(), "subwords": None}
     # With a ratio of its own for each term, there is none for parts.
-    return {**_OF_WEIGHTS, **({"subwords": None} if np.ndim(model.l) else {})}
+    return {**_OF_WEIGHTS, **({"subwords": None} if of_lists or np.ndim(model.l) else {})}
 
 
 def without_defaults(parameters: Mapping[str, Any], model: Model) -> dict[str, Any]:

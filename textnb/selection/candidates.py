@@ -41,12 +41,15 @@ class Candidate:
     model : Model
     subwords : (int, int) or None
         None if the model or its terms have no parts to share.
+    of_lists : bool
+        Whether documents have lists of labels.
     """
 
     tokenizer: Tokenizer
     min_df: int
     model: Model
     subwords: tuple[int, int] | None = None
+    of_lists: bool = False
 
     def __post_init__(self) -> None:
         if not (self.model.learns_shared and self.tokenizer.analyzer == "word"
@@ -73,7 +76,8 @@ class Candidate:
         tokenizer = _changed_fields(
             self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns))
         limits: dict[str, Any] = {"min_df": self.min_df} if self.min_df > 1 else {}
-        if {"tokenizer": self.tokenizer, "subwords": self.subwords} == default_terms(self.model):
+        own = {"tokenizer": self.tokenizer, "subwords": self.subwords}
+        if own == default_terms(self.model, self.of_lists):
             tokenizer = {}
         else:
             if self.subwords is not None:
@@ -155,11 +159,15 @@ def mail_candidates() -> list[Candidate]:
 def for_lists(candidate: Candidate) -> Candidate:
     """The settings for documents with lists of labels.
 
-    A search chooses the labels' thresholds by itself, so that the fit need not.
+    A search chooses the labels' thresholds by itself, so that the fit need not. What is the default
+    stays so.
     """
-    model = candidate.model
-    return candidate if not isinstance(model, NBLinear) else replace(
-        candidate, model=replace(model, held_out=0.0))
+    model, changed = candidate.model, replace(candidate, of_lists=True)
+    if not isinstance(model, NBLinear):
+        return changed
+    if not candidate.changes()["tokenizer"]:
+        changed = replace(changed, subwords=None)
+    return replace(changed, model=replace(model, held_out=0.0))
 
 
 def neighbours(best: Candidate, columns: int) -> list[Candidate]:

@@ -279,7 +279,7 @@ def search(
     first = mail_candidates() if of_mail else first_candidates(
         any(is_spaceless(training[name]) for name in names))
     if of_lists:
-        first = [*map(for_lists, first)]
+        first = [*{each.key: each for each in map(for_lists, first)}.values()]
     best, log, default = _run_trials(judge, first, len(names), trials, seconds, seed, progress)
     tried = set(log["settings"])
     line().begin("comparing the best with the defaults")
