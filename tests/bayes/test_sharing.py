@@ -128,9 +128,9 @@ def test_fewer_words_have_a_larger_weight():
         return weight_of_length(terms, holders, len(words))
 
     assert weight(1) == weight(0, 0) == weight(6, 6) == MAX_WEIGHT
-    assert weight(16, 9) == 5 / 12.5**0.5
+    assert weight(16, 9) == 5.5 / 12.5**0.5
     # A pair is no word.
-    assert (weight(100), weight(101), weight(201, 0)) == (0.5, 0.0, 0.5)
+    assert (weight(100), weight(101), weight(201, 0)) == (0.55, 0.0, 0.55)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])

@@ -34,9 +34,9 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.subwords import subwords
 
-# Measured on short questions, mail, news and reviews: the longer texts are, the less parts help;
-# below the least weight, they only take time.
-_OF_LENGTH, LEAST_WEIGHT, MAX_WEIGHT = 5.0, 0.5, 2.0
+# Measured on questions, mail, news and reviews: the more words texts have, the less parts help;
+# beside many, they only take time.
+_OF_LENGTH, MAX_WEIGHT, _MAX_WORDS = 5.5, 1.6, 100
 
 
 def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
@@ -52,16 +52,16 @@ def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
 def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
     """The weight of parts that suits the length of rows.
 
-    It is 5 / sqrt(words of a row), at most 2; and 0 where that is below 0.5, with more than 100
-    words. Words are different ones, of which a model keeps how many rows hold each.
+    It is 5.5 / sqrt(words of a row), at most 1.6; and 0 where rows have more than 100 words. Words
+    are different ones, of which a model keeps how many rows hold each.
 
     >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1), weight_of_length(
     ...     ["cat"], np.array([101]), 1)
-    (2.0, 0.0)
+    (1.6, 0.0)
     """
     is_word = np.fromiter((" " not in term for term in terms), np.bool_, len(terms))
-    weight = _OF_LENGTH / max(float(holders[is_word].sum()) / rows, 1.0) ** 0.5
-    return min(weight, MAX_WEIGHT) if weight >= LEAST_WEIGHT else 0.0
+    words = max(float(holders[is_word].sum()) / rows, 1.0)
+    return min(_OF_LENGTH / words**0.5, MAX_WEIGHT) if words <= _MAX_WORDS else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,7 +95,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         (4, 4) if no tokenizer is given, else none. It helps most where texts are short and classes
         many. Lists of labels, ``keep_sample`` and an ``l`` for each term go without by default.
     sharing : float in [0, 2], optional
-        The weight of parts, 0 for none; by default 5 / √(words of a mean row), at most 2.
+        The weight of parts, 0 for none. By default 5.5 / √(different words of a mean row), at most
+        1.6, or 0 beyond 100 words.
 
     Attributes
     ----------
