@@ -85,7 +85,7 @@ def test_words_with_the_same_parts_have_more_similar_weights():
         a, b = (margin[model.vocabulary_.index(word)] for word in ("transfer", "transfers"))
         return np.abs(a - b).sum() / (np.abs(a) + np.abs(b)).sum()
 
-    assert difference(of_words(NBLinear(), subwords=(3, 5))) < 0.8 * difference(
+    assert difference(of_words(NBLinear(), subwords=(3, 5), sharing=2.0)) < 0.8 * difference(
         of_words(NBLinear()))
 
 
