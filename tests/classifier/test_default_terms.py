@@ -1,7 +1,5 @@
 """What a model reads of texts if no tokenizer is given."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -48,18 +46,19 @@ def test_lists_of_tokens_are_counted_as_they_are():
         TextClassifier(NBLinear(), sharing=1.0).fit(lists)
 
 
-def test_a_sample_and_ratios_of_terms_go_without_parts():
+def test_models_that_learn_more_and_ratios_of_terms_go_without_parts():
     model = NBLinear(idf=False)
     tokens = LINEAR["tokenizer"]
-    same(TextClassifier(model).fit(ROWS, keep_sample=4),
-         TextClassifier(model, tokenizer=tokens).fit(ROWS))
+    for more in ({}, {"keep_sample": 4}):
+        same(TextClassifier(model).fit(ROWS, **more),
+             TextClassifier(model, tokenizer=tokens).fit(ROWS))
     with pytest.raises(ParameterError, match="keep_sample and subwords exclude each other"):
         TextClassifier(model, subwords=(4, 4)).fit(ROWS, keep_sample=4)
     with pytest.raises(ParameterError, match="sharing is the weight of subwords"):
         TextClassifier(model, sharing=1.0).fit(ROWS, keep_sample=4)
     n_terms = len(TextClassifier(model).fit(ROWS).vocabulary_)
-    of_terms = replace(model, l=np.full(n_terms, 0.3))
-    same(TextClassifier(of_terms).fit(ROWS), TextClassifier(model, tokenizer=tokens).fit(ROWS))
+    of_terms = NBLinear(l=np.full(n_terms, 0.3))
+    same(TextClassifier(of_terms).fit(ROWS), TextClassifier(NBLinear(), sharing=0).fit(ROWS))
 
 
 def test_lists_of_labels_go_without_parts_by_default():
@@ -92,8 +91,16 @@ def test_files_and_descriptions_name_what_was_read(tmp_path):
     model.set_params(subwords=(3, 5))
     with pytest.raises(ParameterError, match=r"subwords from \(4, 4\) to \(3, 5\)"):
         model.save(tmp_path / "m.textnb")
+    model.set_params(subwords=None, tokenizer=LINEAR["tokenizer"])
+    with pytest.raises(ParameterError, match=r"subwords from \(4, 4\) to None"):
+        model.save(tmp_path / "m.textnb")
 
 
-def test_a_setting_of_the_tokenizer_begins_from_the_plain_one():
+def test_one_setting_of_the_tokenizer_leaves_the_others_as_they_are():
     model = TextClassifier(NBLinear()).set_params(tokenizer__ngram_range=(1, 3))
-    assert model.tokenizer == Tokenizer(ngram_range=(1, 3))
+    assert (model.tokenizer, model.subwords) == (
+        LINEAR["tokenizer"].with_params(ngram_range=(1, 3)), (4, 4))
+    model = TextClassifier(NBLinear()).set_params(tokenizer__analyzer="char")
+    assert (model.tokenizer.analyzer, model.subwords) == ("char", None)
+    model = TextClassifier().set_params(tokenizer__lowercase=False)
+    assert (model.tokenizer, model.subwords) == (Tokenizer(lowercase=False), None)

@@ -25,6 +25,7 @@ PLACES = {
         "report.cards report.data report.findings report.page report.sections",
     "thresholds of each label, or of classes":
         "evaluation.decisions evaluation.goal workflow.decide workflow.options cli.threshold",
+    "words have no parts by default": "learning.parameters selection.candidates",
     "folds: of lists, a label may be missing from one":
         "selection.splits selection.search selection.trials evaluation.folds "
         "evaluation.leave_one_out",

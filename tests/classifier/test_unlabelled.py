@@ -13,7 +13,8 @@ from textnb import (
     load,
     verify_export,
 )
-from textnb.errors import ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError
+from textnb.export.describe import describe_model
 from textnb.learning import unlabelled
 
 NEW = ["two depositors", "a depository of cardboard", "depositors xylophone", None, ""]
@@ -47,6 +48,7 @@ def test_files_explanations_and_exports_have_the_new_words(tmp_path):
     model = TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW)
     model.save(tmp_path / "m.textnb")
     same(model, load(tmp_path / "m.textnb"))
+    assert describe_model(load(tmp_path / "m.textnb"))["unlabelled_words"] == 3
     explained = model.predict(pl.DataFrame({"text": ["depository"]}), explain=3)
     assert explained["explanation"][0][0]["term"] == "depository"
     bundle = export_model(model, tmp_path / "out", "python").path
@@ -58,6 +60,19 @@ def test_the_most_frequent_ones_are_taken(monkeypatch):
     model = TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW)
     assert "depositors" in model.vocabulary_
     assert "depository" not in model.vocabulary_
+
+
+def test_limits_hold_for_new_words(tmp_path):
+    def new(**limits):
+        model = TextClassifier(NBLinear(), **limits)
+        before = {*model.fit(ROWS).vocabulary_}
+        return sorted({*model.fit(ROWS, unlabelled=NEW).vocabulary_} - before)
+
+    assert new(min_df=2) == new(min_df=0.3) == ["depositors"]
+    assert new(max_df=1) == ["cardboard", "depository"]
+    assert new(max_features=10) == []
+    n_terms = len(TextClassifier(NBLinear()).fit(ROWS).vocabulary_)
+    assert new(max_features=n_terms + 1) == ["depositors"]
 
 
 def test_names_of_columns_are_no_parts():
@@ -72,9 +87,9 @@ def test_names_of_columns_are_no_parts():
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    (TextClassifier(MultinomialNB()), "unlabelled texts give weights to words by their parts"),
-    (TextClassifier(NBLinear(), tokenizer=Tokenizer()), "set subwords"),
-    (TextClassifier(NBLinear(), sharing=0), "set subwords"),
+    (TextClassifier(MultinomialNB()), "unlabelled is for NBLinear, .*; MultinomialNB shares none"),
+    (TextClassifier(NBLinear(), tokenizer=Tokenizer()), "unlabelled needs subwords"),
+    (TextClassifier(NBLinear(), sharing=0), "unlabelled needs a sharing above 0"),
     (TextClassifier(NBLinear(), vocabulary=["card"]), "unlabelled and vocabulary exclude"),
     (TextClassifier("auto"), "unlabelled is for NBLinear"),
 ])
@@ -84,16 +99,25 @@ def test_models_without_parts_refuse_them(model, message):
 
 
 def test_samples_lists_and_other_columns_are_refused():
-    with pytest.raises(ParameterError, match="set subwords"):
+    with pytest.raises(ParameterError, match="unlabelled needs subwords"):
         TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4)
     lists = ROWS.with_columns(pl.col("text").str.split(" "))
-    with pytest.raises(ParameterError, match="set subwords"):
+    with pytest.raises(ParameterError, match="unlabelled needs subwords"):
         TextClassifier(NBLinear()).fit(lists, unlabelled=lists)
+    with pytest.raises(ParameterError, match="unlabelled needs subwords"):
+        TextClassifier(NBLinear()).fit(
+            ROWS.with_columns(pl.concat_list("label")), unlabelled=NEW)
     long = pl.DataFrame({"text": [" ".join(f"{row}word{n}" for n in range(101)) for row in "ab"],
                          "label": ["a", "b"]})
     with pytest.raises(ParameterError, match="weigh nothing by default"):
         TextClassifier(NBLinear()).fit(long, unlabelled=["aword1000"])
     assert "aword1000" in TextClassifier(NBLinear(), sharing=0.5).fit(
         long, unlabelled=["aword1000"]).vocabulary_
-    with pytest.raises(SchemaError, match="body"):
-        TextClassifier(NBLinear()).fit(ROWS, unlabelled=pl.DataFrame({"body": ["a"]}))
+    for texts, message in ((pl.DataFrame({"body": ["a"]}), "no column 'text'"), (3, "X must be"),
+                           (pl.DataFrame({"text": [["a"]]}), "lists of tokens"),
+                           (pl.Series([1]), "Int64"), ("nowhere.csv", "list")):
+        with pytest.raises(ParameterError, match=f"the unlabelled texts: .*{message}"):
+            TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)
+    for texts in ([], ["", None], pl.DataFrame({"text": []}, schema={"text": pl.String})):
+        with pytest.raises(DataError, match="the unlabelled texts have no word"):
+            TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)

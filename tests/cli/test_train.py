@@ -315,13 +315,16 @@ def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
     rows.write_csv("rows.csv")
     pl.DataFrame({"text": new}).write_parquet("new.parquet")
     model = TextClassifier(NBLinear()).fit(rows, unlabelled=new)
-    run("train", "rows.csv", "--model", "nblinear", "--unlabelled", "new.parquet", "-o",
-        "m.textnb").checked()
+    ran = run("train", "rows.csv", "--model", "nblinear", "--unlabelled", "new.parquet", "-o",
+              "m.textnb").checked()
+    assert "10 terms, 2 of unlabelled texts alone" in ran.err
     assert_same_file("m.textnb", model)
     (folder / "job.toml").write_text(
         'output = "out"\n[input]\ntrain = "rows.csv"\n[model]\nkind = "nblinear"\n'
         'unlabelled = "new.parquet"\n', "utf-8")
     run("run", "job.toml").checked()
     assert "depositors" in textnb.load("out/model.textnb").vocabulary_
+    refused = run("run", "job.toml", "--check", "--set", "model.unlabelled=nowhere.csv").checked(2)
+    assert "nowhere.csv" in refused.err
     refused = run("train", "rows.csv", "--unlabelled", "new.parquet", "-o", "m.textnb").checked(2)
-    assert "set --subwords" in refused.err
+    assert "--unlabelled is for NBLinear" in refused.err

@@ -27,6 +27,7 @@ from textnb.classifiers.texts import (
     check_texts_unchanged,
     model_of_texts,
     place_of_setting,
+    terms_of,
     with_parameters,
 )
 from textnb.errors import ParameterError
@@ -72,12 +73,11 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     label : str
         The label column: strings, integers, booleans, categories; or lists of them (multi-label).
     tokenizer : Tokenizer, optional
-        By default ``Tokenizer()``: words. For `NBLinear` also words of one letter, "!" and "?", and
-        pairs of these, ``Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+", keep=["punctuation"],
-        ngram_range=(1, 2))``, with ``subwords=(4, 4)``; but columns of tokens as they are.
+        By default words, ``Tokenizer()``. Of `NBLinear`, those of one letter too, "!" and "?", and
+        pairs: ``Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+", keep=["punctuation"],
+        ngram_range=(1, 2))``; but columns of tokens as they are.
     min_df, max_df : int or float
-        Keep terms that occur in at least / at most this number of documents (int), or share of
-        them (float).
+        Keep terms in at least / at most this number of documents (int), or share of them (float).
     max_features : int, optional
         Keep the most frequent terms; ties go to the smaller term.
     vocabulary : sequence of str, optional
@@ -91,12 +91,11 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         counts left-out terms anew, so that a count is short by at most ``pruned_.at_most``. `count`
         and `partial_fit` do not keep to the limit while they count.
     subwords : (int, int), optional
-        For `NBLinear`: share weights among words with the same parts, of this number of characters;
-        (4, 4) if no tokenizer is given, else none. It helps most where texts are short and classes
-        many. Lists of labels, ``keep_sample`` and an ``l`` for each term go without by default.
+        For `NBLinear`: share weights among words with the same parts, of this number of characters.
+        By default (4, 4) if no tokenizer is given (but not with lists of labels, without ``idf``
+        and with an ``l`` per term), else none. It helps where texts are short and classes many.
     sharing : float in [0, 2], optional
-        The weight of parts, 0 for none. By default 5.5 / √(different words of a mean row), at most
-        1.6, or 0 beyond 100 words.
+        Weight of parts. By default 5.5 / √(different words of a row), at most 1.6; 0 beyond 100.
 
     Attributes
     ----------
@@ -173,9 +172,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             most, those that the model is least sure of. `partial_fit` and `forget` then refit the
             weights on them and on what is new, and do not only count.
         unlabelled : table, path, or sequence of str, optional
-            Texts without labels, such as those to be classified. With ``subwords``, their words
-            that no document of X holds get weights by the parts that they share with others: the
-            20,000 most frequent.
+            Texts without labels, such as those to be classified. Words that X lacks get weights by
+            parts, if there are ``subwords``: the 20,000 most frequent ones within the limits.
         progress : callable or bool, optional
             Called with the number of rows of each batch; or True for a line in a terminal or a
             notebook that names what is being done.
@@ -580,7 +578,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         if nested:
             tokenizer = parameters.get("tokenizer", self.tokenizer)
             if tokenizer is None:
-                tokenizer = Tokenizer()
+                terms = terms_of(parameters.get("estimator", self.estimator), nested)
+                tokenizer = terms["tokenizer"]
+                parameters.setdefault("subwords", self.subwords or terms["subwords"])
             if not isinstance(tokenizer, Tokenizer):
                 raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
             # Tokenizers are frozen, and even the default one is shared: make another one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from inspect import signature
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from textnb.classifiers.changes import check_unchanged
 from textnb.errors import ParameterError
 from textnb.learning.memory_limit import memory_size
-from textnb.learning.parameters import DEFAULTS
+from textnb.learning.parameters import DEFAULTS, default_terms
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model, check_registered
 from textnb.models.known import SYNONYMS, import_offered, text_models
@@ -63,11 +64,22 @@ def check_texts_unchanged(
         estimator, used = AUTO, None
     now = {**{name: getattr(classifier, name) for name in parameters},
            "estimator": named_model(classifier.estimator)}
-    now |= {name: parameters[name] for name in settings.by_default if now[name] is None}
+    if now["tokenizer"] is None:
+        now |= {name: parameters[name] for name in settings.by_default if now[name] is None}
     # A fitted limit is in bytes, even if it was set as text such as "500M".
     now["memory_limit"] = memory_size(classifier.memory_limit)
     check_unchanged({**parameters, "estimator": estimator}, now,
                     estimator if used is None else used, action)
+
+
+def terms_of(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model of a classifier reads by default, before some settings of it are changed.
+
+    A search, and another analyzer, begin from plain words.
+    """
+    plain = estimator == AUTO if isinstance(estimator, str) else False
+    plain |= settings.get("analyzer", "word") != "word"
+    return default_terms(MultinomialNB() if plain else model_of_texts(estimator))
 
 
 def place_of_setting(owner: type, name: str) -> str:

@@ -98,6 +98,10 @@ def training_lines(
         return
     if model.chosen_l is not None:
         learned += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
+    from textnb.learning.fitting import words_without_counts
+
+    if n_unlabelled := words_without_counts(model):
+        learned += f", {n_unlabelled:,} of unlabelled texts alone"
     if model.learned.n_iter is not None:
         learned += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:

@@ -11,7 +11,7 @@ from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
-from textnb.learning.fitting import sharing_weight
+from textnb.learning.fitting import sharing_weight, words_without_counts
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
 from textnb.runtime import __version__
 from textnb.text.compiled import reading
@@ -32,7 +32,8 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
         label's rows are those that have it, and its prior is against its rest), ``reads``
         (columns). For models of texts: ``recipe`` (only if it is the default of mail),
-        ``vocabulary`` (number of terms), ``tokens`` counted in training, ``limits``, ``subwords``
+        ``vocabulary`` (number of terms), ``unlabelled_words`` (only if there are some: terms that
+        no labelled row holds), ``tokens`` counted in training, ``limits``, ``subwords``
         and ``sharing`` (only if words share weights: the characters of their parts, and the weight
         of these), ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this installation,
         or expressions and why), ``since_fit`` (documents learned and forgotten since the weights
@@ -84,6 +85,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                 "text": settings.parameters["text"], "model": fitted.model.kind,
                 **fitted.model.get_params(deep=False)}) else {}),
             "vocabulary": len(fitted.terms),
+            **({"unlabelled_words": n} if (n := words_without_counts(fitted)) else {}),
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},

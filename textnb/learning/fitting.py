@@ -101,7 +101,6 @@ def fit(
     """
     started = time.perf_counter()
     if keep_sample is not None:
-        settings = settings.without_parts()
         check_keep_sample(settings, keep_sample, sample_weight is not None)
     if unlabelled is not None:
         check_unlabelled(settings)
@@ -352,7 +351,7 @@ def _fit_from_rows(
     if rows.labels.link == "sigmoid":
         settings = settings.without_parts()
     if unlabelled is not None:
-        with reading(unlabelled):
+        with clear_memory_errors(), reading(unlabelled):
             rows = with_words_of(rows, settings, unlabelled)
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
@@ -404,11 +403,26 @@ def sharing_of(
         settings.tokenizer.plan().prefixes(settings.columns))
 
 
+def words_without_counts(fitted: Fitted) -> int:
+    """How many terms no labelled row holds, but unlabelled texts; 0 if words have no parts."""
+    settings = fitted.settings
+    if settings.parameters["subwords"] is None or settings.vocabulary is not None or (
+            # A word may have been forgotten.
+            fitted.since_fit is not None):
+        return 0
+    return int((fitted.counts.all_counts == 0).sum())
+
+
 def sharing_weight(fitted: Fitted) -> float | None:
-    """The weight that parts had in the fit; None if words have none."""
+    """The weight that parts had in the fit.
+
+    None if words have none, or if counts have changed since then, so that it is not known any more.
+    """
     parameters, counts = fitted.settings.parameters, fitted.counts
     if parameters["subwords"] is None or parameters["sharing"] is not None:
         return None if parameters["subwords"] is None else float(parameters["sharing"])
+    if fitted.since_fit is not None:
+        return None
     # It imports SciPy.
     from textnb.bayes.sharing import weight_of_length
 

@@ -29,7 +29,8 @@ _OF_WEIGHTS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwor
 def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """The tokenizer and the parts of words of a model for which no tokenizer is given.
 
-    ``of_lists`` is whether documents have lists of labels: parts help none of these.
+    ``of_lists`` is whether documents have lists of labels, which parts don't help. A model that can
+    learn more, which keeps counts beside its weights, has none either.
 
     >>> from textnb.models.multinomial import MultinomialNB
     >>> default_terms(MultinomialNB()) == {"tokenizer": Tokenizer(), "subwords": None}
@@ -38,7 +39,9 @@ def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
     if not model.learns_shared:
         return {"tokenizer": Tokenizer(), "subwords": None}
     # With a ratio of its own for each term, there is none for parts.
-    return {**_OF_WEIGHTS, **({"subwords": None} if of_lists or np.ndim(model.l) else {})}
+    if of_lists or np.ndim(model.l) or model.counts_beside_weights:
+        return {**_OF_WEIGHTS, "subwords": None}
+    return dict(_OF_WEIGHTS)
 
 
 def without_defaults(parameters: Mapping[str, Any], model: Model) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def check_sharing(parameters: dict[str, Any], model: Model) -> None:
     """Raise ParameterError if the parts of words can't be shared by this model or tokenizer."""
     check_values(LimitSettings, {name: parameters[name] for name in ("subwords", "sharing")})
     if parameters["subwords"] is None:
-        if parameters["sharing"] is not None:
+        if parameters["sharing"]:
             raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
         return
     if not model.learns_shared:

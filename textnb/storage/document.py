@@ -113,7 +113,11 @@ def check_text_document(
     require(memory is None or (model.from_counts and type(model.l) in (int, float)
                                and settings["vocabulary"] is None),
             "its memory limit does not go with its model")
-    require(settings["subwords"] is None or model.learns_shared,
+    require(settings["subwords"] is not None or not settings["sharing"],
+            "sharing is the weight of subwords, and there are none")
+    require(settings["subwords"] is None or (
+        model.learns_shared and not isinstance(parameters.get("l"), list)
+        and settings["tokenizer"].get("analyzer", "word") == "word"),
             "its model shares no weights among words")
     _check_pruned(document.get("pruned"))
     _check_since_fit(document.get("since_fit"), model)

@@ -116,7 +116,7 @@ class LabelledOptions(ReadOptions):
 
 @dataclass(frozen=True)
 class TokenOptions(TokenSettings):
-    """Tokens."""
+    """Tokens. Unless one is given, nblinear reads short words, ! and ?, and pairs too."""
 
     sklearn: bool = setting(
         False, "The tokens of scikit-learn's CountVectorizer.", under="set")
@@ -139,8 +139,8 @@ class LearnOptions:
         "owner may read the file.", metavar="N", range=_SAMPLE)
     unlabelled: Place | None = setting(
         None, "File of rows without labels, such as those to be classified: their words get "
-        "weights by the parts that they share with others (nblinear, --subwords).", is_common=False,
-        metavar="ROWS")
+        "weights by the parts that they share with others (nblinear). It is read by its ending.",
+        is_common=False, metavar="ROWS")
     false_positives: float | None = setting(
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "
         "spam, or as little as the rows can show (nblinear, two classes); 0 for none.  "

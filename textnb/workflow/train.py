@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,9 @@ import polars as pl
 
 from textnb.errors import Mention, ParameterError, TextnbError
 from textnb.frames.batches import Progress
+from textnb.frames.failures import reading
 from textnb.frames.scan import is_mail
+from textnb.frames.token_columns import ListOfTokens
 from textnb.learning.fitted import check_one_label
 from textnb.learning.fitting import check_start, fit
 from textnb.learning.memory_limit import memory_size
@@ -22,7 +25,7 @@ from textnb.learning.settings import (
     mail_recipe,
 )
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import check_unlabelled
+from textnb.learning.unlabelled import check_unlabelled, texts_of
 from textnb.models.known import (
     SYNONYMS,
     all_models,
@@ -171,10 +174,13 @@ def _check_learning(options: TrainOptions) -> None:
                 raise ParameterError.naming("{one} is for {model}", one=Mention(name),
                                             model=Mention("model", "nblinear"))
     elif learning.keep_sample is not None:
-        check_keep_sample(text_settings(options).without_parts(), learning.keep_sample,
-                          learning.weight is not None)
+        check_keep_sample(text_settings(options), learning.keep_sample, learning.weight is not None)
     if learning.unlabelled is not None:
-        check_unlabelled(text_settings(options))
+        settings = text_settings(options)
+        check_unlabelled(settings)
+        # Which columns hold lists is seen in the labelled rows.
+        with reading(learning.unlabelled), suppress(ListOfTokens):
+            texts_of(settings, learning.unlabelled)
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
