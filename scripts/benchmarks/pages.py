@@ -297,7 +297,8 @@ def beside_svm(rows: Sequence[Row]) -> str:
     return Table({"corpus": CORPUS}, {
         "accuracy": "accuracy:.4f", "LinearSVC": "{svm[accuracy]:.4f}",
         "macro-F1": "macro_f1:.4f", "LinearSVC ": "{svm[macro_f1]:.4f}",
-        "rows gained": "gained", "lost": "lost", "McNemar's p": "p:.2g",
+        "rows gained": "gained", "lost": "lost",
+        "McNemar's p": lambda row: shown("p:.2g", row) if row.get("p", 1) > 0.001 else "< 0.001",
         "calibration error": "calibration_error:.3f"})([*found, mean])
 
 
