@@ -207,7 +207,7 @@ def test_a_fold_without_a_label_scores_as_folds_that_know_it(loss, highest):
 @pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 @pytest.mark.parametrize("estimator", [NBLinear(), NBLogisticRegression()])
 def test_calibrate_takes_folds_where_rows_are_learned_at_once(train, estimator):
-    model = TextClassifier(estimator).fit(train)
+    model = TextClassifier(estimator, tokenizer=Tokenizer()).fit(train)
     found = textnb.calibrate(model, train)
     assert found.method == "5 folds"
     sigmoid = isinstance(estimator, NBLinear) and train is NEWS
