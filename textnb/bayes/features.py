@@ -377,6 +377,13 @@ def count_columns(
     return counts
 
 
+def weigh_columns(rows: sp.csr_array, weight: Floats) -> Floats:
+    """The sum of the weights of the rows that store a value in each column: (n_columns,)."""
+    sums: Any = np.bincount(rows.indices, weights=np.repeat(weight, np.diff(rows.indptr)),
+                            minlength=rows.shape[1])
+    return np.asarray(sums, dtype=np.float64)
+
+
 def presence(
     rows: sp.csr_array, above: float, dtype: type[np.integer[Any]] = np.int64
 ) -> sp.csr_array:

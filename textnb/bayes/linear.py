@@ -25,7 +25,13 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights, weights_of_sides
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import Decision
-from textnb.bayes.features import FeatureMap, canonical, count_columns, without_zeros
+from textnb.bayes.features import (
+    FeatureMap,
+    canonical,
+    count_columns,
+    weigh_columns,
+    without_zeros,
+)
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import steady_threshold
@@ -473,9 +479,7 @@ def _statistics_of_columns(
     """Chosen rows that hold each term, whatever their class: all that a feature map needs."""
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
-    counts = counts[chosen]
-    held = np.bincount(counts.indices, weights=np.repeat(weight, np.diff(counts.indptr)),
-                       minlength=counts.shape[1])
+    held = weigh_columns(counts[chosen], weight)
     return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
 
 

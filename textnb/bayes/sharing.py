@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.features import FeatureMap, Idf, count_columns, row_blocks
+from textnb.bayes.features import FeatureMap, Idf, count_columns, row_blocks, weigh_columns
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.subwords import subwords
@@ -119,8 +119,7 @@ class Sharing:
             holders += count_columns(has)
             n_rows = before + block.shape[0]
             if weight is not None:
-                frequency += np.bincount(has.indices, minlength=len(frequency), weights=np.repeat(
-                    weight[before:n_rows], np.diff(has.indptr)))
+                frequency += weigh_columns(has, weight[before:n_rows])
         factors = self.parts * self.weight
         idf = next((step.weights for step in features.steps if isinstance(step, Idf)), None)
         if idf is not None:

@@ -310,7 +310,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
         """The classifier of a fitted model, such as a file holds."""
-        model = cls(unfitted(fitted.model), **fitted.settings.given)
+        model = cls(unfitted(fitted.model), **fitted.settings.classifier_parameters)
         model._fitted = fitted
         return model
 

@@ -77,9 +77,10 @@ def terms_of(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
     A search, and another analyzer, begin from plain words.
     """
-    plain = estimator == AUTO if isinstance(estimator, str) else False
-    plain |= settings.get("analyzer", "word") != "word"
-    return default_terms(MultinomialNB() if plain else model_of_texts(estimator))
+    searches = isinstance(estimator, str) and estimator == AUTO
+    if searches or settings.get("analyzer", "word") != "word":
+        return default_terms(MultinomialNB())
+    return default_terms(model_of_texts(estimator))
 
 
 def place_of_setting(owner: type, name: str) -> str:

@@ -13,14 +13,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import GRID, choose_l
 from textnb.bayes.counts import Counts
-from textnb.bayes.features import count_columns
+from textnb.bayes.features import count_columns, weigh_columns
 from textnb.bayes.label_form import check_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
@@ -389,12 +388,9 @@ def sharing_of(
     parameters = settings.parameters
     if parameters["subwords"] is None:
         return None
-    if weights is None:
-        holders, n_rows = count_columns(counts), float(counts.shape[0])
-    else:
-        holders, n_rows = np.bincount(
-            counts.indices, weights=np.repeat(weights, np.diff(counts.indptr)),
-            minlength=counts.shape[1]), weights.sum()
+    holders, n_rows = (
+        (count_columns(counts), float(counts.shape[0])) if weights is None else
+        (weigh_columns(counts, weights), float(weights.sum())))
     # It imports SciPy.
     from textnb.bayes.sharing import Sharing
 
@@ -419,8 +415,10 @@ def sharing_weight(fitted: Fitted) -> float | None:
     None if words have none, or if counts have changed since then, so that it is not known any more.
     """
     parameters, counts = fitted.settings.parameters, fitted.counts
-    if parameters["subwords"] is None or parameters["sharing"] is not None:
-        return None if parameters["subwords"] is None else float(parameters["sharing"])
+    if parameters["subwords"] is None:
+        return None
+    if parameters["sharing"] is not None:
+        return float(parameters["sharing"])
     if fitted.since_fit is not None:
         return None
     # It imports SciPy.

@@ -23,7 +23,7 @@ DEFAULTS: Mapping[str, Any] = {
 # these, and the parts that words share. Measured on questions, mail, news and reviews, it is above
 # words and pairs alone wherever there is a difference.
 SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
-_OF_WEIGHTS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
+_LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
 
 def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
@@ -40,8 +40,8 @@ def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
         return {"tokenizer": Tokenizer(), "subwords": None}
     # With a ratio of its own for each term, there is none for parts.
     if of_lists or np.ndim(model.l) or model.counts_beside_weights:
-        return {**_OF_WEIGHTS, "subwords": None}
-    return dict(_OF_WEIGHTS)
+        return {**_LINEAR_TERMS, "subwords": None}
+    return dict(_LINEAR_TERMS)
 
 
 def without_defaults(parameters: Mapping[str, Any], model: Model) -> dict[str, Any]:

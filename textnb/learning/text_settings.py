@@ -93,8 +93,9 @@ class TextSettings:
                    frozenset(chosen))
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The parameters without those that the model chose, apart from columns of tokens."""
+    def classifier_parameters(self) -> dict[str, Any]:
+        """The parameters of a classifier with these settings: None for what its model chooses."""
+        # Which columns hold tokens was chosen by the rows, and not by the model.
         chosen = () if self.token_columns else self.by_default
         return {**self.parameters, **dict.fromkeys(chosen)}
 

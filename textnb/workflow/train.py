@@ -154,33 +154,32 @@ def check_training(options: TrainOptions) -> None:
         raise ParameterError.naming("{text} must be one or more columns, without repeats")
     if columns.label in names:
         raise ParameterError(f"the label column {columns.label!r} is also a text or feature column")
-    if model.of_terms:
-        text_settings(options)
+    settings = text_settings(options) if model.of_terms else None
     if columns.label in ("predicted", "decision"):
         raise ParameterError.naming("{label} is the name of an answer: rename the column",
                                     label=Mention("label", repr(columns.label)))
-    _check_learning(options)
+    _check_learning(options, settings)
 
 
-def _check_learning(options: TrainOptions) -> None:
+def _check_learning(options: TrainOptions, settings: TextSettings | None) -> None:
     """Check the options of a threshold, those that only solvers have, and the weights' column."""
     learning = options.learning
-    if options.is_texts and learning.weight in (*options.text_columns, options.columns.label):
-        raise ParameterError.naming("{weight} is also a text or label column",
-                                    weight=Mention("weight", repr(learning.weight)))
-    if not options.is_texts:
+    if settings is None:
         for name in ("warm_start", "keep_sample", "unlabelled"):
             if getattr(learning, name) is not None:
                 raise ParameterError.naming("{one} is for {model}", one=Mention(name),
                                             model=Mention("model", "nblinear"))
-    elif learning.keep_sample is not None:
-        check_keep_sample(text_settings(options), learning.keep_sample, learning.weight is not None)
-    if learning.unlabelled is not None:
-        settings = text_settings(options)
-        check_unlabelled(settings)
-        # Which columns hold lists is seen in the labelled rows.
-        with reading(learning.unlabelled), suppress(ListOfTokens):
-            texts_of(settings, learning.unlabelled)
+    else:
+        if learning.weight in (*settings.columns, settings.label):
+            raise ParameterError.naming("{weight} is also a text or label column",
+                                        weight=Mention("weight", repr(learning.weight)))
+        if learning.keep_sample is not None:
+            check_keep_sample(settings, learning.keep_sample, learning.weight is not None)
+        if learning.unlabelled is not None:
+            check_unlabelled(settings)
+            # Which columns hold lists is seen in the labelled rows.
+            with reading(learning.unlabelled), suppress(ListOfTokens):
+                texts_of(settings, learning.unlabelled)
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
