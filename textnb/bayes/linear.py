@@ -32,7 +32,7 @@ from textnb.bayes.features import (
     weigh_columns,
     without_zeros,
 )
-from textnb.bayes.forms import Floats
+from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.labels import Labels
@@ -59,6 +59,8 @@ _MAX_VALUE = 1e30
 _MIN_HELD_OUT = 20
 # Parts of the rows, each of which is scored by what was learned from the others.
 _FOLDS = 3
+# Shares of the weight of vectors that are tried.
+_SHARES = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +228,39 @@ def learn_and_calibrate(
     return replace(learned, calibration=calibration)
 
 
+def choose_vector_weight(
+    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None, binary: bool,
+    sharing: Sharing,
+) -> float:
+    """The smallest share of the weight of vectors that is as good as the best.
+
+    Each third of the rows is scored by what was learned from the others, with each weight. A
+    smaller weight is as good if it loses no more than a standard error in log loss, at the
+    temperature that is best for it.
+    """
+    counts = without_zeros(canonical(counts))
+    parts = _divide(labels.codes, 1 / _FOLDS)
+    if parts is None:
+        return sharing.vector_weight
+    losses = []
+    for share in _SHARES:
+        tried = replace(sharing, vector_weight=share * sharing.vector_weight)
+        scores = np.zeros((len(labels), len(labels.classes)))
+        for fold in range(_FOLDS):
+            judge = parts == fold
+            scores[judge] = _scores_of_others(
+                model, counts, labels, weight, judge, binary, None, tried)
+        rows_weight = np.ones(len(labels)) if weight is None else weight
+        scores /= best_temperature(scores, labels.codes, rows_weight)
+        losses.append(-log_posterior(scores)[np.arange(len(labels)), labels.codes])
+    best = int(np.argmin([np.average(each, weights=weight) for each in losses]))
+    for place, loss in enumerate(losses):
+        lost = loss - losses[best]
+        if np.average(lost, weights=weight) <= lost.std() / len(lost) ** 0.5:
+            break
+    return _SHARES[place] * sharing.vector_weight
+
+
 def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> bool:
     """Whether the rows outside each part are of all classes."""
     cells = np.zeros((int(codes.max()) + 1, int(parts.max()) + 1), dtype=np.int64)
@@ -282,16 +317,22 @@ def _with_thresholds_and_sigmoids(
 
 def _scores_of_others(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None,
-    judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients],
+    judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients] | None,
     sharing: Sharing | None,
 ) -> Floats:
-    """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
+    """Scores of the rows to judge by a model of the others.
+
+    It begins at the solution of all, if the duals of that are known.
+    """
     line().begin("preparing to calibrate")
     learn, others = ~judge, counts[judge]
     weight = None if weight is None else weight[learn]
     holders = count_columns(counts, learn)
-    # As a new text's, the terms of a row that no other row holds are not known.
-    others.data[holders[others.indices] == 0] = 0
+    # As a new text's, the terms of a row that no other row holds are not known, without a vector.
+    known = holders > 0
+    if sharing is not None and sharing.has_vectors:
+        known[sharing.vectors.columns] = True
+    others.data[~known[others.indices]] = 0
     others.eliminate_zeros()
     own = labels.of_rows(learn)
     features = model.feature_map(
@@ -304,7 +345,8 @@ def _scores_of_others(
     scores = np.tile(problems.intercept, (judged.shape[0], 1))
     # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
     # Newton's method converges sooner from zero, and may not converge at all from there.
-    starts = None if model.loss == "log" and problems.cost.max() > MAX_LIGHT else [
+    is_steep = model.loss == "log" and problems.cost.max() > MAX_LIGHT
+    starts = None if duals is None or is_steep else [
         duals[k].of_rows(learn) for k in problems.positives]
     for k, solution in problems.solve("calibrating", starts):
         scores[:, k] = judged @ solution.weights + solution.intercept

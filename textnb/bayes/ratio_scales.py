@@ -38,13 +38,16 @@ class RatioScales:
         if not self._power:
             self._ones = Scales(np.ones(len(rows.columns)), np.ones(len(labels)), by_row=True)
             return
-        self._l = as_smoothing(model.l, rows.n_features)
+        # Numbers of vectors are no counts: their columns, which all rows have, have no ratio.
+        n_features = rows.n_features - (0 if rows.parts is None else rows.parts.width)
+        self._without_ratio = rows.columns >= n_features
+        self._l = as_smoothing(model.l, n_features)
         self._rows, self._labels, self._weight = rows, labels, weight
         self._of_class, self._of_sides = of_class, of_sides
         # The weight of each row.
         of_row = np.ones(len(labels)) if weight is None else weight
         self._of_row = of_row if of_class is None else of_row * of_class[labels.codes]
-        self._smoothing = float(np.broadcast_to(self._l, (rows.n_features,)).sum())
+        self._smoothing = float(np.broadcast_to(self._l, (n_features,)).sum())
         self._table: NDArray[Any] | None = None
         if statistics is not None:
             of_class = np.ones(len(statistics.classes)) if of_class is None else of_class
@@ -58,8 +61,11 @@ class RatioScales:
             weight is None and of_class is None) else np.bincount(
             shared.indices, weights=np.repeat(self._of_row, np.diff(shared.indptr)),
             minlength=shared.shape[1])
+        ends = shared.indptr
+        if self._without_ratio.any():
+            ends = np.append(0, np.cumsum(~self._without_ratio[shared.indices]))[ends]
         masses = self._of_row * (
-            np.diff(shared.indptr) + np.bincount(rows.row, minlength=len(labels)))
+            np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
         self._class_mass = labels.sums(masses)
         # A row may have several labels, so the sum over labels is not the sum over rows.
         self._total_mass = (self._class_mass if labels.link == "softmax" else masses).sum()
@@ -75,6 +81,7 @@ class RatioScales:
                            for columns in (rows.columns, rows.column))
             return Scales(shared, own)
         shared = self._of_columns(k, self._count(k), self._total, rows.columns)
+        shared[self._without_ratio] = 1.0
         of_row = np.where(self._labels.has(k), self._of_row, 0.0)
         if isinstance(self._l, float):
             return Scales(shared, self._scale(k, *self._weighted(k, of_row, self._of_row), self._l),

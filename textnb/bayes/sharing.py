@@ -1,12 +1,14 @@
-"""Knowledge that terms share: weights of parts of words, folded into one weight per term.
+"""Knowledge that terms share: weights of parts and meanings, folded into one weight per term.
 
     row x of terms -> [x, x U] -> solver -> weights (w, u) -> w + U u, one weight per term
 
-U has a row for each term and a column for each part. A row's value for a part is the sum of the
-values of the terms that have it, each without its inverse document frequency, times that of the
-part and a factor. So terms with the same parts get similar weights, and those that are rare in the
-training rows learn from others. The sum x·w + (x U)·u is x·(w + U u): a model that has shared
-answers, explains and exports as one that has not.
+U has a row for each term and a column for each part of words, or number of their vectors. A row's
+value for a part is the sum of the values of the terms that have it, each without its inverse
+document frequency, times that of the part and a factor; for a number of the vectors, it is the sum
+over the terms with a vector, times a factor. So terms with the same parts, or similar vectors, get
+similar weights, and those that are rare in the training rows learn from others. The sum
+x·w + (x U)·u is x·(w + U u): a model that has shared answers, explains and exports as one that has
+not.
 
 >>> from textnb.bayes.features import IDENTITY
 >>> parts = sp.csr_array([[1, 1, 0], [0, 1, 1]])
@@ -22,8 +24,8 @@ answers, explains and exports as one that has not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,8 +37,8 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.subwords import subwords
 
 # Measured on questions, mail, news and reviews: the more words texts have, the less parts help;
-# beside many, they only take time.
-_OF_LENGTH, MAX_WEIGHT, _MAX_WORDS = 5.5, 1.6, 100
+# beside many words and rows, they only take time.
+_OF_LENGTH, MAX_WEIGHT, _MAX_WORDS, _MAX_ROWS = 5.5, 1.6, 100, 10_000
 
 
 def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
@@ -50,34 +52,97 @@ def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
 
 
 def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
-    """The weight of parts that suits the length of rows.
+    """The weight of parts that suits the length and the number of rows.
 
-    It is 5.5 / sqrt(words of a row), at most 1.6; and 0 where rows have more than 100 words. Words
-    are different ones, of which a model keeps how many rows hold each.
+    It is `weight_of_words`; and 0 where more than 10,000 rows have more than 100 words each.
 
-    >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1), weight_of_length(
-    ...     ["cat"], np.array([101]), 1)
-    (1.6, 0.0)
+    >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1)
+    1.6
+    >>> weight_of_length(["cat"], np.array([121]), 1), weight_of_length(["cat"], np.array([3e6]), 2e4)
+    (0.5, 0.0)
     """
+    words = words_of_row(terms, holders, rows)
+    return weight_of_words(words) if words <= _MAX_WORDS or rows <= _MAX_ROWS else 0.0
+
+
+def weight_of_words(words: float) -> float:
+    """5.5 / sqrt(words of a row), at most 1.6: the longer rows are, the more they say themselves."""
+    return min(_OF_LENGTH / words**0.5, MAX_WEIGHT)
+
+
+def words_of_row(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
+    """The mean number of different words of a row, by the number of rows that hold each term."""
     is_word = np.fromiter((" " not in term for term in terms), np.bool_, len(terms))
-    words = max(float(holders[is_word].sum()) / rows, 1.0)
-    return min(_OF_LENGTH / words**0.5, MAX_WEIGHT) if words <= _MAX_WORDS else 0.0
+    return max(float(holders[is_word].sum()) / rows, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class TermVectors:
+    """Vectors of some terms.
+
+    Attributes
+    ----------
+    columns : int64 (n_with_vector,)
+        The terms that have one.
+    values : float64 (n_with_vector, width)
+    n_terms : int
+    """
+
+    columns: NDArray[np.int64]
+    values: Floats
+    n_terms: int
+
+    @classmethod
+    def centered(cls, columns: NDArray[np.int64], values: NDArray[Any], n_terms: int) -> Self:
+        """Of unit length each, less their mean, which says nothing about a term."""
+        values = values.astype(np.float64)
+        values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
+        return cls(columns, values - values.mean(axis=0), n_terms)
+
+    def times(self, factor: float) -> Self:
+        """Vectors whose numbers are multiplied."""
+        return replace(self, values=self.values * factor)
+
+    def of_rows(self, rows: sp.csr_array) -> sp.csr_array:
+        """The sum of the vectors of each row's terms, times the values of these terms."""
+        chosen = sp.csr_array(
+            (np.ones(len(self.columns)), (self.columns, np.arange(len(self.columns)))),
+            shape=(self.n_terms, len(self.columns)))
+        return sp.csr_array((rows @ chosen) @ self.values)
+
+    def fold(self, weights: Floats, shared: Floats) -> None:
+        """Add to the weights of terms what those of the vectors' numbers make of them."""
+        # Not by a product of matrices, whose bits would depend on the number of threads.
+        weights[self.columns] += np.einsum("ij,j...->i...", self.values, shared)
 
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """The parts of terms, and how much they weigh beside the terms themselves.
+    """The parts and the vectors of terms, and how much they weigh beside the terms themselves.
 
     Attributes
     ----------
     parts : csr_array of numbers (n_terms, n_parts)
         What a term has of each part.
     weight : float
-        Above 0.
+        Of parts.
+    vectors : TermVectors or None
+    vector_weight : float
     """
 
     parts: sp.csr_array
     weight: float
+    vectors: TermVectors | None = None
+    vector_weight: float = 0.0
+
+    @classmethod
+    def of_nothing(cls, n_terms: int) -> Sharing:
+        """Terms that have no part."""
+        return cls(sp.csr_array((n_terms, 0)), 0.0)
+
+    @property
+    def has_vectors(self) -> bool:
+        return self.vectors is not None and self.vector_weight > 0
 
     @classmethod
     def of_words(
@@ -127,32 +192,49 @@ class Sharing:
                         Idf.smooth(frequency, weight.sum())).weights
             factors = sp.csr_array(
                 sp.diags_array(1.0 / idf) @ factors @ sp.diags_array(of_parts))
-        return Shared(factors, holders)
+        if self.vectors is None or not self.has_vectors:
+            return Shared(factors, holders)
+        vectors = self.vectors.times(self.vector_weight)
+        # Nearly every row has a term with a vector.
+        return Shared(factors, np.append(holders, np.full(vectors.values.shape[1], n_rows)),
+                      vectors)
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Factors that make the values of parts of those of terms.
+    """Factors that make the values of parts, and of vectors, of those of terms.
 
     Attributes
     ----------
     factors : csr_array of float64 (n_terms, n_parts)
-    holders : int64 (n_parts,)
-        How many of the rows have a part.
+    holders : int64 (n_parts + width,)
+        How many of the rows, at most, have a part, or a number of the vectors.
+    vectors : TermVectors or None
     """
 
     factors: sp.csr_array
     holders: NDArray[np.int64]
+    vectors: TermVectors | None = None
+
+    @property
+    def width(self) -> int:
+        """The last columns, those of vectors: their log-count ratios say nothing."""
+        return 0 if self.vectors is None else self.vectors.values.shape[1]
 
     def widen(self, rows: SparseRows) -> SparseRows:
-        """Rows after the feature map, with the values of parts beside those of terms."""
+        """Rows after the feature map, with what terms share beside the terms."""
         terms = rows.to_csr()
-        wide = sp.csr_array(sp.hstack([terms, terms @ self.factors], format="csr"))
+        shared = [terms @ self.factors]
+        if self.vectors is not None:
+            shared.append(self.vectors.of_rows(terms))
+        wide = sp.csr_array(sp.hstack([terms, *shared], format="csr"))
         wide.sort_indices()
         return SparseRows(wide.data, wide.indices, wide.indptr, wide.shape[1])
 
     def fold(self, weights: Floats) -> Floats:
         """One weight per term, of those of terms and parts: float64 (n_terms, n_classes)."""
-        n_terms = self.factors.shape[0]
-        folded: Floats = weights[:n_terms] + self.factors @ weights[n_terms:]
+        n_terms, n_parts = self.factors.shape
+        folded: Floats = weights[:n_terms] + self.factors @ weights[n_terms:n_terms + n_parts]
+        if self.vectors is not None:
+            self.vectors.fold(folded, weights[n_terms + n_parts:])
         return folded

@@ -98,7 +98,7 @@ def training_lines(
         return
     if model.chosen_l is not None:
         learned += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
-    from textnb.learning.fitting import words_without_counts
+    from textnb.learning.sharing import words_without_counts
 
     if n_unlabelled := words_without_counts(model):
         learned += f", {n_unlabelled:,} of unlabelled texts alone"

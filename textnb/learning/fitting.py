@@ -55,8 +55,9 @@ from textnb.learning.refitting import (
     sample_of,
     start_of,
 )
+from textnb.learning.sharing import share_weights
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import check_unlabelled, with_words_of
+from textnb.learning.unlabelled import check_unlabelled
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
@@ -349,82 +350,20 @@ def _fit_from_rows(
             labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
     if rows.labels.link == "sigmoid":
         settings = settings.without_parts()
-    if unlabelled is not None:
-        with clear_memory_errors(), reading(unlabelled):
-            rows = with_words_of(rows, settings, unlabelled)
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
+        settings, rows, sharing = share_weights(settings, rows, unlabelled)
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
             learn = partial(learn, start=start_of(start, rows.terms))
         if left_out and settings.model.scores_left_out:
             learn = partial(learn, left_out=True)
-        sharing = sharing_of(settings, rows.terms, rows.counts, rows.weights)
         if sharing is not None:
             learn = partial(learn, sharing=sharing)
-        elif unlabelled is not None:
-            raise ParameterError.naming(
-                "{unlabelled} texts change nothing, as the parts of words weigh nothing by default "
-                "where documents have more than 100 different words: set {sharing}, such as 0.5")
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), has_separate_labels=beside)
     if keep_sample is not None:
         fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.values.sum()), len(rows.labels)
-
-
-def sharing_of(
-    settings: TextSettings, terms: pl.Series, counts: CountMatrix, weights: Floats | None = None
-) -> Sharing | None:
-    """What the terms of rows share by the settings; None if nothing.
-
-    Parameters
-    ----------
-    settings : TextSettings
-    terms : Series of String
-    counts : csr_array (n_rows, n_terms)
-    weights : float64 (n_rows,), optional
-        Of the rows.
-    """
-    parameters = settings.parameters
-    if parameters["subwords"] is None:
-        return None
-    holders, n_rows = (
-        (count_columns(counts), float(counts.shape[0])) if weights is None else
-        (weigh_columns(counts, weights), float(weights.sum())))
-    # It imports SciPy.
-    from textnb.bayes.sharing import Sharing
-
-    return Sharing.of_words(
-        terms.to_list(), parameters["subwords"], holders, n_rows, parameters["sharing"],
-        settings.tokenizer.plan().prefixes(settings.columns))
-
-
-def words_without_counts(fitted: Fitted) -> int:
-    """How many terms no labelled row holds, but unlabelled texts; 0 if words have no parts."""
-    settings = fitted.settings
-    if settings.parameters["subwords"] is None or settings.vocabulary is not None or (
-            # A word may have been forgotten.
-            fitted.since_fit is not None):
-        return 0
-    return int((fitted.counts.all_counts == 0).sum())
-
-
-def sharing_weight(fitted: Fitted) -> float | None:
-    """The weight that parts had in the fit.
-
-    None if words have none, or if counts have changed since then, so that it is not known any more.
-    """
-    parameters, counts = fitted.settings.parameters, fitted.counts
-    if parameters["subwords"] is None:
-        return None
-    if parameters["sharing"] is not None:
-        return float(parameters["sharing"])
-    if fitted.since_fit is not None:
-        return None
-    # It imports SciPy.
-    from textnb.bayes.sharing import weight_of_length
-
-    return weight_of_length(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

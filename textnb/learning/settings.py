@@ -17,10 +17,12 @@ from textnb.runtime.settings import (
     Columns,
     CountOrShare,
     Pair,
+    Place,
     Range,
     Size,
     between,
     declared,
+    is_whole,
     setting,
 )
 from textnb.text.token_settings import TokenSettings
@@ -29,6 +31,10 @@ LONGEST_PART = 8
 _PARTS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {LONGEST_PART}",
                lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
                and 2 <= v[0] <= v[1] <= LONGEST_PART)
+
+# The most words that labelled rows lack.
+MAX_WORDS = 20_000
+_LEXICON = Range(f"an integer from 0 to {MAX_WORDS}", lambda v: is_whole(v) and 0 <= v <= MAX_WORDS)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -59,6 +65,16 @@ class LimitSettings:
     sharing: float | None = setting(
         None, "How much the parts weigh beside words: 0 to 2; the default is by the length of "
               "texts.", under="set", range=between(0, 2))
+    vectors: Place | None = setting(
+        None, "Share weights among words with similar vectors (nblinear): a table of the columns "
+              "term and vector, a text file of word2vec, GloVe or fastText, safetensors beside a "
+              "tokenizer.json, or wordllama.", metavar="FILE")
+    vector_weight: float | None = setting(
+        None, "How much the vectors weigh beside words: 0 to 2; the default is chosen by the rows.",
+        under="set", range=between(0, 2))
+    lexicon: int | None = setting(
+        None, "Most words that get a weight by vectors or parts alone, the first of the vectors or "
+              f"those of --unlabelled; the default is {MAX_WORDS:,}.", range=_LEXICON)
 
 
 # The default settings for mail: of all models, this one made the fewest errors on tokens of mail.

@@ -13,7 +13,7 @@ from textnb.bayes.counts import Counts
 from textnb.errors import ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied, default_terms
-from textnb.learning.settings import LimitSettings
+from textnb.learning.settings import MAX_WORDS, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values
 from textnb.text.counting import CountSpec
@@ -36,8 +36,8 @@ class TextSettings:
     vocabulary : polars.Series or None
         The sorted terms, if they are not chosen from documents.
     by_default : set of str
-        The parameters among "tokenizer" and "subwords" that the model chose, as none was given: see
-        `textnb.learning.parameters.default_terms`.
+        The parameters that were not given: "tokenizer" and "subwords", which the model chose (see
+        `textnb.learning.parameters.default_terms`), and "vector_weight", which the rows chose.
     """
 
     parameters: dict[str, Any]
@@ -138,6 +138,22 @@ class TextSettings:
         parameters = {**self.parameters, "subwords": None}
         check_sharing(parameters, self.model)
         return replace(self, parameters=parameters)
+
+    def with_vector_weight(self, weight: float) -> TextSettings:
+        """Settings with a weight of vectors that the rows chose."""
+        return replace(self, parameters={**self.parameters, "vector_weight": weight},
+                       by_default=self.by_default | {"vector_weight"})
+
+    @property
+    def shares_weights(self) -> bool:
+        """Whether words share weights, by their parts or by vectors."""
+        return self.parameters["subwords"] is not None or self.parameters["vectors"] is not None
+
+    @property
+    def max_new_words(self) -> int:
+        """The most words that labelled rows lack, and that get a weight by what they share."""
+        lexicon = self.parameters["lexicon"]
+        return MAX_WORDS if lexicon is None else int(lexicon)
 
     @property
     def label(self) -> str:

@@ -25,7 +25,8 @@ from textnb.bayes.linear import PreparedRows
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
 from textnb.learning.documents import DocumentTermMatrix, document_term_matrix
-from textnb.learning.fitting import labelled_batches, sharing_of
+from textnb.learning.fitting import labelled_batches
+from textnb.learning.sharing import sharing_of
 from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.nblinear import NBLinear

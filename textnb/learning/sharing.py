@@ -1,0 +1,225 @@
+"""What the words of labelled rows share by the settings: their parts, and their vectors.
+
+    terms of labelled rows -> parts, vectors, and how much these weigh -> Sharing
+    words of unlabelled texts, or of the table of vectors -> those that share something
+    -> columns without counts in the matrix of the labelled rows
+
+So a word that no labelled row holds has a weight in the form, and with it in files, explanations
+and exports; counts know nothing of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.features import count_columns, weigh_columns
+from textnb.errors import ParameterError
+from textnb.learning.documents import DocumentTermMatrix
+from textnb.learning.fitted import Fitted
+from textnb.learning.text_settings import TextSettings
+from textnb.learning.unlabelled import as_terms, words_of
+from textnb.runtime.caller import warn_caller
+from textnb.text.matrix import CountMatrix, choose_columns
+
+if TYPE_CHECKING:
+    from textnb.bayes.forms import Floats
+    from textnb.bayes.sharing import Sharing, TermVectors
+    from textnb.text.vectors import WordVectors
+
+# With fewer rows, a weight of vectors that is chosen by them is noise.
+_FEW = 500
+
+
+def share_weights(
+    settings: TextSettings, rows: DocumentTermMatrix, unlabelled: Any
+) -> tuple[TextSettings, DocumentTermMatrix, Sharing | None]:
+    """What words share: with the weight of vectors, if it was chosen, and columns for more words.
+
+    Parameters
+    ----------
+    settings : TextSettings
+    rows : DocumentTermMatrix
+    unlabelled : table, path or sequence of str, optional
+        Texts with more words; without them, the first words of a table of vectors are added.
+
+    Raises
+    ------
+    ParameterError
+        If unlabelled texts would change nothing.
+    """
+    new = None if unlabelled is None else words_of(settings, unlabelled)
+    source = None
+    if settings.parameters["vectors"] is not None:
+        source = _read(settings, rows.terms, new)
+        settings = _with_weight(settings, rows, source)
+    sharing = _sharing(settings, rows, source)
+    if new is None:
+        if source is None or sharing is None or not sharing.has_vectors:
+            return settings, rows, sharing
+        new = as_terms(settings, source.words)
+    elif sharing is None:
+        raise ParameterError.naming(
+            "{unlabelled} texts change nothing, as the parts of words weigh nothing by default "
+            "where documents have more than 100 different words: set {sharing}, such as 0.5")
+    rows = _with_terms(settings, rows, new, source)
+    return settings, rows, _sharing(settings, rows, source)
+
+
+def sharing_of(
+    settings: TextSettings, terms: pl.Series, counts: CountMatrix, weights: Floats | None = None,
+    source: WordVectors | None = None,
+) -> Sharing | None:
+    """What the terms of rows share by the settings; None if nothing.
+
+    Parameters
+    ----------
+    settings : TextSettings
+    terms : Series of String
+    counts : csr_array (n_rows, n_terms)
+    weights : float64 (n_rows,), optional
+        Of the rows.
+    source : WordVectors, optional
+    """
+    # It imports SciPy.
+    from textnb.bayes.sharing import Sharing
+
+    parameters, sharing = settings.parameters, None
+    if parameters["subwords"] is not None:
+        holders, n_rows = (
+            (count_columns(counts), float(counts.shape[0])) if weights is None else
+            (weigh_columns(counts, weights), float(weights.sum())))
+        sharing = Sharing.of_words(
+            terms.to_list(), parameters["subwords"], holders, n_rows, parameters["sharing"],
+            _prefixes(settings))
+    if source is None or not parameters["vector_weight"]:
+        return sharing
+    sharing = Sharing.of_nothing(len(terms)) if sharing is None else sharing
+    return replace(sharing, vectors=_term_vectors(settings, terms, source),
+                   vector_weight=float(parameters["vector_weight"]))
+
+
+def _sharing(
+    settings: TextSettings, rows: DocumentTermMatrix, source: WordVectors | None
+) -> Sharing | None:
+    return sharing_of(settings, rows.terms, rows.counts, rows.weights, source)
+
+
+def _prefixes(settings: TextSettings) -> list[str]:
+    return settings.tokenizer.plan().prefixes(settings.columns)
+
+
+def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
+    """The word of each term, without the name of its column; null for an n-gram of words."""
+    from textnb.bayes.sharing import without_names
+
+    words = pl.Series(without_names(terms.to_list(), _prefixes(settings)), dtype=pl.String)
+    return words.set(words.str.contains(" ", literal=True), None)
+
+
+def _read(settings: TextSettings, terms: pl.Series, new: pl.Series | None) -> WordVectors:
+    """The vectors of the terms' words, and of more words."""
+    from textnb.text.vectors import read_vectors
+
+    terms = terms if new is None else pl.concat([terms, new])
+    words = _words(settings, terms).drop_nulls().unique(maintain_order=True)
+    return read_vectors(settings.parameters["vectors"], words,
+                        settings.max_new_words if new is None else 0)
+
+
+def _term_vectors(
+    settings: TextSettings, terms: pl.Series, source: WordVectors
+) -> TermVectors | None:
+    """The vectors of terms, centered; None if no term has one."""
+    from textnb.bayes.sharing import TermVectors
+
+    place = pl.DataFrame({"word": _words(settings, terms)}).join(
+        pl.DataFrame({"word": source.words}).with_row_index("place"), on="word", how="left",
+        maintain_order="left")["place"]
+    columns = place.is_not_null().arg_true().to_numpy().astype(np.int64)
+    if not len(columns):
+        return None
+    return TermVectors.centered(columns, source.values[place.drop_nulls().to_numpy()], len(terms))
+
+
+def _with_weight(
+    settings: TextSettings, rows: DocumentTermMatrix, source: WordVectors
+) -> TextSettings:
+    """Settings with the weight of vectors that suits the rows, if none was set."""
+    from textnb.bayes.linear import choose_vector_weight
+    from textnb.bayes.sharing import weight_of_words, words_of_row
+
+    vectors = _term_vectors(settings, rows.terms, source)
+    if vectors is None:
+        warn_caller("no word of the labelled texts has a vector: these change nothing. Take "
+                    "vectors of their language")
+        return settings.with_vector_weight(0.0)
+    if settings.parameters["vector_weight"] is not None:
+        return settings
+    n_rows = rows.counts.shape[0]
+    settings = settings.with_vector_weight(weight_of_words(words_of_row(
+        rows.terms.to_list(), count_columns(rows.counts), n_rows)))
+    sharing = _sharing(settings, rows, source)
+    if n_rows < _FEW or sharing is None or rows.labels.link != "softmax":
+        return settings
+    return settings.with_vector_weight(choose_vector_weight(
+        settings.model, rows.counts, rows.labels, rows.weights, settings.binary, sharing))
+
+
+def _with_terms(
+    settings: TextSettings, rows: DocumentTermMatrix, new: pl.Series, source: WordVectors | None
+) -> DocumentTermMatrix:
+    """The matrix with a column for each new word that has a vector, or a part of a learned word.
+
+    ``max_features`` is the limit of all terms together.
+    """
+    # It imports SciPy.
+    from textnb.bayes.subwords import subwords
+
+    # Not all of many words can share a part, but memory for the parts of all would be too much.
+    room = settings.max_new_words
+    new = new.filter(~new.is_in(rows.terms.implode())).head(5 * room)
+    shares = np.zeros(len(new), dtype=np.bool_)
+    if source is not None:
+        shares |= _words(settings, new).is_in(source.words.implode()).fill_null(False).to_numpy()
+    if (lengths := settings.parameters["subwords"]) is not None:
+        words = _words(settings, pl.concat([rows.terms, new])).fill_null(" ").to_list()
+        parts = subwords(words, *lengths)
+        is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
+        shares |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
+    if (most := settings.limits.max_features) is not None:
+        room = max(0, min(room, most - len(rows.terms)))
+    terms = pl.concat([rows.terms, new.filter(pl.Series(shares)).head(room)]).sort()
+    place = terms.search_sorted(rows.terms).to_numpy().astype(np.int32)
+    return replace(rows, terms=terms, counts=choose_columns(rows.counts, place, len(terms)))
+
+
+def words_without_counts(fitted: Fitted) -> int:
+    """How many terms no labelled row holds; 0 if words share nothing."""
+    settings = fitted.settings
+    if not settings.shares_weights or settings.vocabulary is not None or (
+            # A word may have been forgotten.
+            fitted.since_fit is not None):
+        return 0
+    return int((fitted.counts.all_counts == 0).sum())
+
+
+def sharing_weight(fitted: Fitted) -> float | None:
+    """The weight that parts had in the fit.
+
+    None if words have none, or if counts have changed since then, so that it is not known any more.
+    """
+    parameters, counts = fitted.settings.parameters, fitted.counts
+    if parameters["subwords"] is None:
+        return None
+    if parameters["sharing"] is not None:
+        return float(parameters["sharing"])
+    if fitted.since_fit is not None:
+        return None
+    # It imports SciPy.
+    from textnb.bayes.sharing import weight_of_length
+
+    return weight_of_length(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))

@@ -1,0 +1,272 @@
+"""Word vectors from tables, text files, and models of parts of words: those of some words.
+
+    table         term, vector            Parquet and other files, or a table in memory
+    text file     word number number ...  of word2vec, GloVe and fastText
+    safetensors   parts of words, beside a tokenizer.json: a word's vector is the sum of its parts'
+    "wordllama"   such a model, from the files of its package, which is not imported
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.errors import ParameterError, SchemaError, SourceError, first_line
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
+from textnb.frames.texts import is_table
+
+INSTALL = "pip install 'textnb[vectors]'"
+WORDLLAMA = "wordllama"
+# Of its package: each file, and its SHA-256 in version 0.4.
+_WORDLLAMA_FILES = {
+    "weights/l2_supercat_256.safetensors":
+        "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+    "tokenizers/l2_supercat_tokenizer_config.json":
+        "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"}
+_TEXT_FILES = (".txt", ".vec", ".glove")
+_WIDTH, _PARTS = 4096, 1 << 21
+# A word of more parts than this share of its characters is spelled, and not known.
+_SPELLED = 0.5
+
+
+class WordVectors(NamedTuple):
+    """Words and their vectors.
+
+    Attributes
+    ----------
+    words : Series of String
+        In the order of the source.
+    values : float32 (n_words, width)
+        No vector is zero.
+    """
+
+    words: pl.Series
+    values: NDArray[np.float32]
+
+
+def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors:
+    """The vectors of words, and of the first words of a source, which are the most frequent.
+
+    A word that the source lacks has the vector of the first that equals it in lower case.
+
+    Parameters
+    ----------
+    source : table, path, or "wordllama"
+        A table with the columns ``term`` and ``vector``, or a file: see the module.
+    words : Series of String
+        Different ones.
+    n_first : int
+
+    Raises
+    ------
+    SchemaError
+        If a table has other columns.
+    SourceError
+        If a file can't be read, or vectors differ in width or hold NaN.
+    ParameterError
+        If a package is missing, or the source is no table and no path.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"term": ["The", "cat"], "vector": [[1.0, 0.0], [0.0, 2.0]]})
+    >>> found = read_vectors(table, pl.Series(["the", "dog"]), n_first=2)
+    >>> found.words.to_list(), found.values.tolist()
+    (['the', 'The', 'cat'], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    """
+    if not (isinstance(source, os.PathLike) or is_table(source)):
+        raise ParameterError.out_of_range(
+            "vectors", 'a table with the columns "term" and "vector", a path, or "wordllama"',
+            source)
+    if not isinstance(source, (str, os.PathLike)):
+        return _of_table(scan(source), "the table of vectors", words, n_first)
+    path = os.fspath(source)
+    if path == WORDLLAMA and not os.path.exists(path):
+        return _of_parts(*_wordllama(), words, n_first)
+    if os.path.isdir(path) or path.endswith(".safetensors"):
+        return _of_parts(*_files_of_parts(Path(path)), words, n_first)
+    if path.removesuffix(".gz").endswith(_TEXT_FILES):
+        return _of_lines(path, words, n_first)
+    with reading(path):
+        return _of_table(scan(path), path, words, n_first)
+
+
+def _of_table(
+    table: pl.LazyFrame, name: str, words: pl.Series, n_first: int
+) -> WordVectors:
+    schema = table.collect_schema()
+    types = schema.get("term"), schema.get("vector")
+    if types[0] != pl.String or not isinstance(types[1], (pl.List, pl.Array)) or (
+            not types[1].inner.is_numeric()):
+        raise SchemaError(f'{name} must have the columns "term" (strings) and "vector" (lists of '
+                          f"numbers); it has {', '.join(map(repr, schema)) or 'none'}")
+    with reading(name):
+        rows = table.select("term", "vector").with_row_index("row").filter(
+            (pl.col("row") < n_first) | pl.col("term").is_in(words.implode())
+            | pl.col("term").str.to_lowercase().is_in(words.implode())).collect()
+    vectors = rows["vector"].cast(pl.List(pl.Float32))
+    widths = vectors.list.len()
+    for place in np.flatnonzero((widths != widths[0] if rows.height else widths).fill_null(True)):
+        raise SourceError(f"{name}: the vector of {rows['term'][int(place)]!r} has "
+                          f"{widths[int(place)]} numbers, and that of {rows['term'][0]!r} "
+                          f"{widths[0]}: all must have the same width")
+    width = int(widths[0] or 0) if rows.height else 0
+    values = vectors.explode().fill_null(np.nan).to_numpy().reshape(rows.height, width)
+    return _known(name, rows["term"], values, words, n_first)
+
+
+def _of_lines(path: str, words: pl.Series, n_first: int) -> WordVectors:
+    """Of a file with a word and its numbers in each line, after a line with two numbers or none."""
+    wanted, names, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
+    width = None
+    for number, line in enumerate(_lines(path)):
+        word, _, numbers = line.rstrip(" \r\n").partition(" ")
+        if number == 0 and numbers.isdigit() and word.isdigit():
+            # The numbers of words and of columns, in files of word2vec and fastText.
+            n_first += 1
+            continue
+        if number >= n_first and not (word in wanted or word.lower() in wanted):
+            continue
+        try:
+            vector = np.array(numbers.split(" "), dtype=np.float32)
+        except ValueError:
+            raise SourceError(f"{path}: line {number + 1} is not a word and its numbers, with a "
+                              f"space between them: {line[:60]!r}") from None
+        if len(vector) != (width := width or len(vector)):
+            raise SourceError(f"{path}: line {number + 1} has {len(vector)} numbers, and others "
+                              f"have {width}: all must have the same width")
+        names.append(word)
+        vectors.append(vector)
+    values = np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
+    return _known(path, pl.Series(names, dtype=pl.String), values, words, n_first)
+
+
+def _lines(path: str) -> Iterator[str]:
+    with reading(path):
+        try:
+            opened = gzip.open if path.endswith(".gz") else open
+            with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+                yield from file
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise SourceError.unreadable(path, first_line(error)) from error
+
+
+def _wordllama() -> tuple[Path, Path]:
+    """The files of vectors and of the tokenizer in the package."""
+    spec = find_spec(WORDLLAMA)
+    if spec is None or spec.origin is None:
+        raise ParameterError(f"the vectors of wordllama need its package: {INSTALL}")
+    weights, tokenizer = (Path(spec.origin).parent / name for name in _WORDLLAMA_FILES)
+    for path, digest in zip((weights, tokenizer), _WORDLLAMA_FILES.values(), strict=True):
+        with reading(path):
+            if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                raise SourceError(f"{path} is not that of wordllama 0.4: {INSTALL}")
+    return weights, tokenizer
+
+
+def _files_of_parts(path: Path) -> tuple[Path, Path]:
+    """A file of vectors and the tokenizer beside it, of the path of either's folder or the file."""
+    if path.is_dir():
+        files = sorted(path.glob("*.safetensors"))
+        if len(files) != 1:
+            raise SourceError(f"{str(path)!r} must hold one file *.safetensors, and tokenizer.json "
+                              f"beside it; it holds {len(files)}")
+        path = files[0]
+    return path, path.with_name("tokenizer.json")
+
+
+def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> WordVectors:
+    """The sums of the vectors of words' parts."""
+    try:
+        from safetensors import SafetensorError
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ParameterError(f"vectors of parts of words need {INSTALL} ({error})") from error
+    with reading(tokenizer):
+        text = tokenizer.read_text(encoding="utf-8")
+    try:
+        parts_of = Tokenizer.from_str(text)
+    except Exception as error:
+        raise SourceError.unreadable(str(tokenizer), first_line(error)) from error
+    try:
+        with reading(path):
+            table = _matrix(path)
+    except SafetensorError as error:
+        raise SourceError.unreadable(str(path), first_line(error)) from error
+    parts_of.no_truncation()
+    parts_of.no_padding()
+    found = pl.concat([words, _whole_words(parts_of, n_first)]).unique(maintain_order=True)
+    ids = [encoding.ids for encoding in parts_of.encode_batch(
+        found.to_list(), add_special_tokens=False)]
+    sizes = np.array([len(each) for each in ids], dtype=np.int64)
+    characters = found.str.len_chars().to_numpy()
+    flat = np.array([part for each in ids for part in each], dtype=np.int64)
+    if flat.max(initial=0) >= len(table):
+        raise SourceError(f"{tokenizer} has parts that {path.name} has no vector of: they are not "
+                          "of one model")
+    spelled = sizes > np.maximum(_SPELLED * characters, 1)
+    row = np.repeat(np.arange(len(found)), sizes)
+    values = np.zeros((len(found), table.shape[1]), dtype=np.float32)
+    np.add.at(values, row, table[flat])
+    values[spelled] = 0.0
+    return _known(str(path), found, values, words, len(found))
+
+
+def _matrix(path: Path) -> NDArray[np.float32]:
+    """The one matrix of a file of safetensors."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+        if len(matrices) != 1:
+            raise SourceError(f"{path} must hold one matrix, a row for each part of words; it "
+                              f"holds {shapes}")
+        n_parts, width = shapes[matrices[0]]
+        if not (0 < n_parts <= _PARTS and 0 < width <= _WIDTH):
+            raise SourceError(f"{path}: a matrix of {n_parts:,} x {width:,} is more than "
+                              f"{_PARTS:,} x {_WIDTH:,}, or empty")
+        try:
+            matrix: NDArray[np.float32] = file.get_tensor(matrices[0]).astype(np.float32)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise SourceError.unreadable(str(path), first_line(error)) from error
+    return matrix
+
+
+def _whole_words(tokenizer: Any, n_first: int) -> pl.Series:
+    """The first words, in the order of the vocabulary, that are single parts."""
+    pieces = sorted(tokenizer.get_vocab().values()) if n_first else []
+    words = [text.strip() for text in tokenizer.decode_batch([[piece] for piece in pieces])]
+    single = [len(each.ids) == 1 for each in tokenizer.encode_batch(
+        words, add_special_tokens=False)]
+    return pl.Series([word for word, one in zip(words, single, strict=True) if one and word],
+                     dtype=pl.String).unique(maintain_order=True).head(n_first)
+
+
+def _known(
+    name: str, found: pl.Series, values: NDArray[Any], words: pl.Series, n_first: int
+) -> WordVectors:
+    """The vectors of words, and of the first ones found, without those that are zero."""
+    values = values.astype(np.float32)
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise SourceError(f"{name}: the vector of {found[int(np.argmax(bad))]!r} holds NaN or "
+                          "infinity")
+    rows = pl.DataFrame({"word": found}).with_row_index("place").filter(
+        pl.Series(values.any(axis=1), dtype=pl.Boolean))
+    exact = rows.unique("word", keep="first", maintain_order=True)
+    lower = rows.with_columns(pl.col("word").str.to_lowercase()).filter(
+        pl.col("word").is_in(words.implode()) & ~pl.col("word").is_in(exact["word"].implode())
+    ).unique("word", keep="first", maintain_order=True)
+    chosen = pl.concat([lower, exact.filter(
+        (pl.col("place") < n_first) | pl.col("word").is_in(words.implode()))])
+    return WordVectors(chosen["word"], values[chosen["place"].to_numpy()])
