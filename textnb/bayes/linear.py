@@ -234,31 +234,34 @@ def choose_vector_weight(
 ) -> float:
     """The smallest share of the weight of vectors that is as good as the best.
 
-    Each third of the rows is scored by what was learned from the others, with each weight. A
+    Two thirds of the rows are scored by what was learned from the others, with each weight. A
     smaller weight is as good if it loses no more than a standard error in log loss, at the
-    temperature that is best for it.
+    temperature that is best for it. One with which less is right than without vectors is not good.
     """
     counts = without_zeros(canonical(counts))
     parts = _divide(labels.codes, 1 / _FOLDS)
     if parts is None:
         return sharing.vector_weight
-    losses = []
+    # The last part is only learned from: two say enough, in less time.
+    judged = parts < _FOLDS - 1
+    codes, weight_of = labels.codes[judged], None if weight is None else weight[judged]
+    losses, right = [], []
     for share in _SHARES:
         tried = replace(sharing, vector_weight=share * sharing.vector_weight)
         scores = np.zeros((len(labels), len(labels.classes)))
-        for fold in range(_FOLDS):
-            judge = parts == fold
-            scores[judge] = _scores_of_others(
-                model, counts, labels, weight, judge, binary, None, tried)
-        rows_weight = np.ones(len(labels)) if weight is None else weight
-        scores /= best_temperature(scores, labels.codes, rows_weight)
-        losses.append(-log_posterior(scores)[np.arange(len(labels)), labels.codes])
-    best = int(np.argmin([np.average(each, weights=weight) for each in losses]))
-    for place, loss in enumerate(losses):
-        lost = loss - losses[best]
-        if np.average(lost, weights=weight) <= lost.std() / len(lost) ** 0.5:
-            break
-    return _SHARES[place] * sharing.vector_weight
+        for part in range(_FOLDS - 1):
+            scores[parts == part] = _scores_of_others(
+                model, counts, labels, weight, parts == part, binary, None, tried)
+        scores = scores[judged]
+        scores /= best_temperature(
+            scores, codes, np.ones(len(codes)) if weight_of is None else weight_of)
+        right.append(np.average(scores.argmax(axis=1) == codes, weights=weight_of))
+        losses.append(-log_posterior(scores)[np.arange(len(codes)), codes])
+    good = np.array(right) >= right[0]
+    mean = np.where(good, np.average(losses, axis=1, weights=weight_of), np.inf)
+    lost = np.array(losses) - losses[int(np.argmin(mean))]
+    as_good = np.average(lost, axis=1, weights=weight_of) <= lost.std(axis=1) / lost.shape[1] ** 0.5
+    return _SHARES[int(np.argmax(good & as_good))] * sharing.vector_weight
 
 
 def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> bool:
@@ -330,7 +333,7 @@ def _scores_of_others(
     holders = count_columns(counts, learn)
     # As a new text's, the terms of a row that no other row holds are not known, without a vector.
     known = holders > 0
-    if sharing is not None and sharing.has_vectors:
+    if sharing is not None and sharing.vectors is not None and sharing.has_vectors:
         known[sharing.vectors.columns] = True
     others.data[~known[others.indices]] = 0
     others.eliminate_zeros()

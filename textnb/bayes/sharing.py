@@ -38,6 +38,8 @@ from textnb.bayes.subwords import subwords
 
 # Measured on questions, mail, news and reviews: the more words texts have, the less parts help;
 # beside many words and rows, they only take time.
+# Of a class; the more there are, the less vectors help.
+_FEW_ROWS = 250
 _OF_LENGTH, MAX_WEIGHT, _MAX_WORDS, _MAX_ROWS = 5.5, 1.6, 100, 10_000
 
 
@@ -48,7 +50,7 @@ def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
     ['cat', 'a:b']
     """
     named = tuple(filter(None, prefixes))
-    return [term.partition(":")[2] if term.startswith(named) else term for term in terms]
+    return [*terms] if not named else [term.partition(":")[2] if term.startswith(named) else term for term in terms]
 
 
 def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
@@ -58,16 +60,35 @@ def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -
 
     >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1)
     1.6
-    >>> weight_of_length(["cat"], np.array([121]), 1), weight_of_length(["cat"], np.array([3e6]), 2e4)
-    (0.5, 0.0)
+    >>> [weight_of_length(["cat"], np.array([121 * rows]), rows) for rows in (1, 20_000)]
+    [0.5, 0.0]
     """
     words = words_of_row(terms, holders, rows)
     return weight_of_words(words) if words <= _MAX_WORDS or rows <= _MAX_ROWS else 0.0
 
 
 def weight_of_words(words: float) -> float:
-    """5.5 / sqrt(words of a row), at most 1.6: the longer rows are, the more they say themselves."""
-    return min(_OF_LENGTH / words**0.5, MAX_WEIGHT)
+    """5.5 / sqrt(words of a row), at most 1.6: long rows say more themselves."""
+    return min(float(_OF_LENGTH / words**0.5), MAX_WEIGHT)
+
+
+def weight_of_vectors(words: float, rows: float) -> float:
+    """The largest weight of vectors that suits rows.
+
+    It is `weight_of_words`; beyond 250 rows of a class it falls with their root, to 0 beyond 2,500.
+
+    Parameters
+    ----------
+    words : float
+        Different words of a row, in the mean.
+    rows : float
+        Rows of a class, in the mean.
+
+    >>> [weight_of_vectors(121.0, rows) for rows in (100, 1_000, 3_000)]
+    [0.5, 0.25, 0.0]
+    """
+    return 0.0 if rows > 10 * _FEW_ROWS else (
+        weight_of_words(words) * min(1.0, float(_FEW_ROWS / rows) ** 0.5))
 
 
 def words_of_row(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:

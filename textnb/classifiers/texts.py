@@ -64,8 +64,10 @@ def check_texts_unchanged(
         estimator, used = AUTO, None
     now = {**{name: getattr(classifier, name) for name in parameters},
            "estimator": named_model(classifier.estimator)}
-    if now["tokenizer"] is None:
-        now |= {name: parameters[name] for name in settings.by_default if now[name] is None}
+    # Parts are there by default only where no tokenizer is given.
+    by_default = settings.by_default if now["tokenizer"] is None else (
+        settings.by_default - {"subwords"})
+    now |= {name: parameters[name] for name in by_default if now[name] is None}
     # A fitted limit is in bytes, even if it was set as text such as "500M".
     now["memory_limit"] = memory_size(classifier.memory_limit)
     check_unchanged({**parameters, "estimator": estimator}, now,

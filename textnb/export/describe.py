@@ -11,8 +11,8 @@ from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
-from textnb.learning.sharing import sharing_weight, words_without_counts
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
+from textnb.learning.sharing import sharing_weight, words_without_counts
 from textnb.runtime import __version__
 from textnb.text.compiled import reading
 

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import GRID, choose_l
 from textnb.bayes.counts import Counts
-from textnb.bayes.features import count_columns, weigh_columns
 from textnb.bayes.label_form import check_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
@@ -65,11 +64,10 @@ from textnb.runtime.progress import Size, line
 from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
-from textnb.text.matrix import CountMatrix, Vocabulary
+from textnb.text.matrix import Vocabulary
 
 if TYPE_CHECKING:
-    from textnb.bayes.forms import Floats
-    from textnb.bayes.sharing import Sharing
+    pass
 
 Weight = str | ArrayLike | None
 Result = TypeVar("Result")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import fields
@@ -10,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from textnb.files import archive
+from textnb.frames.kinds import Kind, kind_of
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
 from textnb.text.token_settings import SHORT_WORD
 from textnb.text.tokens import Tokenizer
 
+# What a file says of vectors that came as a table.
+TABLE = "a table in memory"
 DEFAULTS: Mapping[str, Any] = {
     **{each.name: each.default for group in (ColumnSettings, LimitSettings)
        for each in fields(group)}, "tokenizer": None, "vocabulary": None}
@@ -58,7 +62,16 @@ def copied(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
+def is_frame(value: Any) -> bool:
+    """Whether a setting is a table, of a library of dataframes."""
+    return kind_of(value) not in (None, Kind.COLUMNS, Kind.ROWS)
+
+
 def to_json_value(value: Any) -> Any:
-    """A setting as a value of JSON."""
+    """A setting as a value of JSON: of a table, that it was one."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if is_frame(value):
+        return TABLE
     return archive.to_lists(
         value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)

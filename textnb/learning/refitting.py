@@ -17,7 +17,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import SinceFit, WarmStart
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.errors import DataError, ParameterError, VocabularyError
+from textnb.errors import DataError, Mention, ParameterError, VocabularyError
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
 from textnb.learning.fitted import Fitted, check_one_label, keep_choices
 from textnb.learning.leave_one_out import columns_among
@@ -45,8 +45,10 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
         raise ParameterError.naming(
             "{keep_sample} is for NBLinear without {idf}, as mail has it by default; this model "
             "can't learn more")
-    if settings.parameters["subwords"] is not None:
-        raise ParameterError.naming("{keep_sample} and {subwords} exclude each other")
+    for name in ("subwords", "vectors"):
+        if settings.parameters[name] is not None:
+            raise ParameterError.naming(
+                "{keep_sample} and {shared} exclude each other", shared=Mention(name))
     if has_weights:
         raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
 

@@ -20,6 +20,7 @@ from textnb.bayes.features import count_columns, weigh_columns
 from textnb.errors import ParameterError
 from textnb.learning.documents import DocumentTermMatrix
 from textnb.learning.fitted import Fitted
+from textnb.learning.parameters import TABLE
 from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import as_terms, words_of
 from textnb.runtime.caller import warn_caller
@@ -124,9 +125,13 @@ def _read(settings: TextSettings, terms: pl.Series, new: pl.Series | None) -> Wo
     """The vectors of the terms' words, and of more words."""
     from textnb.text.vectors import read_vectors
 
+    source = settings.parameters["vectors"]
+    if isinstance(source, str) and source == TABLE:
+        raise ParameterError("the vectors of this model came from a table, which its file does "
+                             "not hold: set vectors to the table again, to fit it")
     terms = terms if new is None else pl.concat([terms, new])
     words = _words(settings, terms).drop_nulls().unique(maintain_order=True)
-    return read_vectors(settings.parameters["vectors"], words,
+    return read_vectors(source, words,
                         settings.max_new_words if new is None else 0)
 
 
@@ -150,7 +155,7 @@ def _with_weight(
 ) -> TextSettings:
     """Settings with the weight of vectors that suits the rows, if none was set."""
     from textnb.bayes.linear import choose_vector_weight
-    from textnb.bayes.sharing import weight_of_words, words_of_row
+    from textnb.bayes.sharing import weight_of_vectors, words_of_row
 
     vectors = _term_vectors(settings, rows.terms, source)
     if vectors is None:
@@ -160,10 +165,12 @@ def _with_weight(
     if settings.parameters["vector_weight"] is not None:
         return settings
     n_rows = rows.counts.shape[0]
-    settings = settings.with_vector_weight(weight_of_words(words_of_row(
-        rows.terms.to_list(), count_columns(rows.counts), n_rows)))
+    words = words_of_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
+    settings = settings.with_vector_weight(
+        weight_of_vectors(words, n_rows / len(rows.labels.classes)))
     sharing = _sharing(settings, rows, source)
-    if n_rows < _FEW or sharing is None or rows.labels.link != "softmax":
+    if n_rows < _FEW or sharing is None or not sharing.has_vectors or (
+            rows.labels.link != "softmax"):
         return settings
     return settings.with_vector_weight(choose_vector_weight(
         settings.model, rows.counts, rows.labels, rows.weights, settings.binary, sharing))

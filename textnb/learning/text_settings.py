@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.counts import Counts
-from textnb.errors import ParameterError, VocabularyError
+from textnb.errors import Mention, ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.parameters import DEFAULTS, copied, default_terms
+from textnb.learning.parameters import DEFAULTS, copied, default_terms, is_frame
 from textnb.learning.settings import MAX_WORDS, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values
@@ -189,22 +190,35 @@ class TextSettings:
 
 
 def check_sharing(parameters: dict[str, Any], model: Model) -> None:
-    """Raise ParameterError if the parts of words can't be shared by this model or tokenizer."""
-    check_values(LimitSettings, {name: parameters[name] for name in ("subwords", "sharing")})
-    if parameters["subwords"] is None:
-        if parameters["sharing"]:
-            raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
-        return
-    if not model.learns_shared:
-        raise ParameterError.naming(
-            "{subwords} is for NBLinear, whose weights are learned; {model} would count the "
-            "evidence of a word again with each of its parts", model=model.name)
-    if parameters["tokenizer"].analyzer != "word":
-        raise ParameterError.naming("{subwords} are parts of words: leave {analyzer} at 'word'")
-    if np.ndim(model.l):
-        raise ParameterError.naming(
-            "{subwords} has ratios of its own, so {l} can't have one value for each term: give one "
-            "number for {l}")
+    """Raise ParameterError if words can't share weights by this model or tokenizer."""
+    check_values(LimitSettings, {name: parameters[name] for name in (
+        "subwords", "sharing", "vector_weight", "lexicon")})
+    vectors = parameters["vectors"]
+    if vectors is not None and not (
+            isinstance(vectors, (str, os.PathLike)) or is_frame(vectors)):
+        raise ParameterError.out_of_range(
+            "vectors", 'a table with the columns "term" and "vector", a path, or "wordllama"',
+            vectors)
+    if parameters["subwords"] is None and parameters["sharing"]:
+        raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
+    if vectors is None and parameters["vector_weight"]:
+        raise ParameterError.naming("{vector_weight} is that of {vectors}, and there are none")
+    for name in ("subwords", "vectors"):
+        if parameters[name] is None:
+            continue
+        shared = Mention(name)
+        if not model.learns_shared:
+            raise ParameterError.naming(
+                "{shared} is for NBLinear, whose weights are learned; {model} would count the "
+                "evidence of a word again with each word that is like it", shared=shared,
+                model=model.name)
+        if parameters["tokenizer"].analyzer != "word":
+            raise ParameterError.naming(
+                "{shared} is for words: leave {analyzer} at 'word'", shared=shared)
+        if np.ndim(model.l):
+            raise ParameterError.naming(
+                "with {shared}, {l} can't have one value for each term, as what words share has "
+                "none: give one number for {l}", shared=shared)
 
 
 def columns_of(text: Any, label: Any) -> list[str]:

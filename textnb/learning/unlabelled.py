@@ -20,14 +20,15 @@ def check_unlabelled(settings: TextSettings) -> None:
     parameters, model = settings.parameters, settings.model
     if not model.learns_shared:
         raise ParameterError.naming(
-            "{unlabelled} is for NBLinear, whose words share weights; {model} shares none", model=model.name)
+            "{unlabelled} is for NBLinear, whose words share weights; {model} shares none",
+            model=model.name)
     if parameters["vectors"] is None and parameters["sharing"] == 0:
         raise ParameterError.naming("{unlabelled} needs a {sharing} above 0, or {vectors}")
     if parameters["vectors"] is None and parameters["subwords"] is None:
         raise ParameterError.naming(
-            "{unlabelled} needs {subwords} or {vectors}: words have no parts by default where a tokenizer is "
-            "given, in lists of tokens, with lists of labels, without {idf} and with one {l} per "
-            "term")
+            "{unlabelled} needs {subwords} or {vectors}: words have no parts by default where a "
+            "tokenizer is given, in lists of tokens, with lists of labels, without {idf} and with "
+            "one {l} per term")
     if settings.vocabulary is not None:
         raise ParameterError.naming("{unlabelled} and {vocabulary} exclude each other: name the "
                                     "words in {vocabulary}")

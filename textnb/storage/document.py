@@ -30,11 +30,11 @@ EXACT = 2**53
 # A parameter of an estimator that is stored among the classifier's settings. No reader ignores a
 # setting, so one that does not know class weights refuses the file.
 CLASS_WEIGHT = "class_weight"
+# Settings of how weights are learned, which no count depends on.
+OF_WEIGHTS = ("subwords", "sharing", "vectors", "vector_weight", "lexicon")
 # Written only if they are set, so that the file of a model without them stays as it was before
 # these settings existed.
-OPTIONAL = ("memory_limit", "subwords", "sharing", CLASS_WEIGHT)
-# Of these, settings of how weights are learned, which no count depends on.
-OF_WEIGHTS = ("subwords", "sharing")
+OPTIONAL = ("memory_limit", *OF_WEIGHTS, CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _CLASSES = ("type", "labels", "documents", "rows", "total")
@@ -115,7 +115,9 @@ def check_text_document(
             "its memory limit does not go with its model")
     require(settings["subwords"] is not None or not settings["sharing"],
             "sharing is the weight of subwords, and there are none")
-    require(settings["subwords"] is None or (
+    require(settings["vectors"] is not None or not settings["vector_weight"],
+            "vector_weight is that of vectors, and there are none")
+    require((settings["subwords"] is None and settings["vectors"] is None) or (
         model.learns_shared and not isinstance(parameters.get("l"), list)
         and settings["tokenizer"].get("analyzer", "word") == "word"),
             "its model shares no weights among words")
@@ -123,7 +125,8 @@ def check_text_document(
     _check_since_fit(document.get("since_fit"), model)
     has_sample = document.get("sample") is not None
     require(not has_sample or (model.counts_beside_weights and n_classes > 1 and not is_multilabel
-                               and "rows" not in classes and settings["subwords"] is None),
+                               and "rows" not in classes and settings["subwords"] is None
+                               and settings["vectors"] is None),
             f"it has a sample of rows, and {model.name} of its kind has none")
     _check_sample(document.get("sample"))
     for name, known in CHOICES.items():

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
-from textnb.frames.texts import is_table
 
 INSTALL = "pip install 'textnb[vectors]'"
 WORDLLAMA = "wordllama"
@@ -74,7 +73,7 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
     SourceError
         If a file can't be read, or vectors differ in width or hold NaN.
     ParameterError
-        If a package is missing, or the source is no table and no path.
+        If a package is missing.
 
     Examples
     --------
@@ -83,10 +82,6 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
     >>> found.words.to_list(), found.values.tolist()
     (['the', 'The', 'cat'], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     """
-    if not (isinstance(source, os.PathLike) or is_table(source)):
-        raise ParameterError.out_of_range(
-            "vectors", 'a table with the columns "term" and "vector", a path, or "wordllama"',
-            source)
     if not isinstance(source, (str, os.PathLike)):
         return _of_table(scan(source), "the table of vectors", words, n_first)
     path = os.fspath(source)
@@ -214,10 +209,12 @@ def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> Wo
         raise SourceError(f"{tokenizer} has parts that {path.name} has no vector of: they are not "
                           "of one model")
     spelled = sizes > np.maximum(_SPELLED * characters, 1)
-    row = np.repeat(np.arange(len(found)), sizes)
+    known = ~spelled & (sizes > 0)
     values = np.zeros((len(found), table.shape[1]), dtype=np.float32)
-    np.add.at(values, row, table[flat])
-    values[spelled] = 0.0
+    for size in np.unique(sizes[known]):
+        places = np.flatnonzero(known & (sizes == size))
+        begins = np.cumsum(sizes)[places] - size
+        values[places] = table[flat[begins[:, None] + np.arange(size)]].sum(axis=1)
     return _known(str(path), found, values, words, len(found))
 
 
