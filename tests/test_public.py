@@ -38,7 +38,8 @@ EXAMPLES = {"textnb.report.page.write_report": ("altair", "jinja2", "vl_convert"
 # What the extras install, without what the dependencies install too.
 OPTIONAL = ["adbc_driver_postgresql", "altair", "chdb", "deltalake", "duckdb", "jinja2",
             "markupsafe", "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
-            "pyiceberg", "pyspark", "selenium", "sqlalchemy", "vl_convert"]
+            "pyiceberg", "pyspark", "safetensors", "selenium", "sqlalchemy", "tokenizers",
+            "vl_convert", "wordllama"]
 
 
 def module_names() -> list[str]:

@@ -130,7 +130,10 @@ def test_fewer_words_have_a_larger_weight():
     assert weight(1) == weight(0, 0) == weight(6, 6) == MAX_WEIGHT
     assert weight(16, 9) == 5.5 / 12.5**0.5
     # A pair is no word.
-    assert (weight(100), weight(101), weight(201, 0)) == (0.55, 0.0, 0.55)
+    assert (weight(100), weight(201, 0)) == (0.55, 0.55)
+    # Many words and few rows.
+    assert weight(121) == 0.5
+    assert weight_of_length(["a"], np.array([101 * 10_001]), 10_001) == 0.0
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])

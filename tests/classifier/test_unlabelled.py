@@ -13,9 +13,9 @@ from textnb import (
     load,
     verify_export,
 )
+from textnb.bayes import sharing
 from textnb.errors import DataError, ParameterError
 from textnb.export.describe import describe_model
-from textnb.learning import unlabelled
 
 NEW = ["two depositors", "a depository of cardboard", "depositors xylophone", None, ""]
 
@@ -55,9 +55,8 @@ def test_files_explanations_and_exports_have_the_new_words(tmp_path):
     assert verify_export(bundle, [*filter(None, NEW)]).passed
 
 
-def test_the_most_frequent_ones_are_taken(monkeypatch):
-    monkeypatch.setattr(unlabelled, "MAX_WORDS", 1)
-    model = TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW)
+def test_the_most_frequent_ones_are_taken():
+    model = TextClassifier(NBLinear(), lexicon=1).fit(ROWS, unlabelled=NEW)
     assert "depositors" in model.vocabulary_
     assert "depository" not in model.vocabulary_
 
@@ -98,7 +97,7 @@ def test_models_without_parts_refuse_them(model, message):
         model.fit(ROWS, unlabelled=NEW)
 
 
-def test_samples_lists_and_other_columns_are_refused():
+def test_samples_lists_and_other_columns_are_refused(monkeypatch):
     with pytest.raises(ParameterError, match="unlabelled needs subwords"):
         TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4)
     lists = ROWS.with_columns(pl.col("text").str.split(" "))
@@ -109,6 +108,7 @@ def test_samples_lists_and_other_columns_are_refused():
             ROWS.with_columns(pl.concat_list("label")), unlabelled=NEW)
     long = pl.DataFrame({"text": [" ".join(f"{row}word{n}" for n in range(101)) for row in "ab"],
                          "label": ["a", "b"]})
+    monkeypatch.setattr(sharing, "_MAX_ROWS", 1)
     with pytest.raises(ParameterError, match="weigh nothing by default"):
         TextClassifier(NBLinear()).fit(long, unlabelled=["aword1000"])
     assert "aword1000" in TextClassifier(NBLinear(), sharing=0.5).fit(

@@ -317,7 +317,7 @@ def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
     model = TextClassifier(NBLinear()).fit(rows, unlabelled=new)
     ran = run("train", "rows.csv", "--model", "nblinear", "--unlabelled", "new.parquet", "-o",
               "m.textnb").checked()
-    assert "10 terms, 2 of unlabelled texts alone" in ran.err
+    assert "10 terms, 2 that no labelled row holds" in ran.err
     assert_same_file("m.textnb", model)
     (folder / "job.toml").write_text(
         'output = "out"\n[input]\ntrain = "rows.csv"\n[model]\nkind = "nblinear"\n'

@@ -228,6 +228,9 @@ DAMAGED = [
     ("few weights", "settings/subwords", r"subwords must be \(min_n, max_n\)", [
         4, "44", [4], [4.0, 4], [True, True], [4, 3], [4, 10**30]]),
     ("few weights", "settings/sharing", "sharing is the weight of subwords", [0.5]),
+    ("few weights", "settings/vector_weight", "vector_weight is that of vectors", [0.5]),
+    ("weights", "settings/vectors", "its model shares no weights among words", ["v.txt"]),
+    ("few weights", "settings/lexicon", "lexicon must be", [-1, 1.5, "a"]),
     # What only some models have
     ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1]),
     ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),

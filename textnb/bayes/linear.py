@@ -237,7 +237,10 @@ def choose_vector_weight(
     Two thirds of the rows are scored by what was learned from the others, with each weight. A
     smaller weight is as good if it loses no more than a standard error in log loss, at the
     temperature that is best for it. One with which less is right than without vectors is not good.
+    With lists of labels, the weight stays.
     """
+    if labels.link == "sigmoid":
+        return sharing.vector_weight
     counts = without_zeros(canonical(counts))
     parts = _divide(labels.codes, 1 / _FOLDS)
     if parts is None:

@@ -50,7 +50,9 @@ def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
     ['cat', 'a:b']
     """
     named = tuple(filter(None, prefixes))
-    return [*terms] if not named else [term.partition(":")[2] if term.startswith(named) else term for term in terms]
+    if not named:
+        return [*terms]
+    return [term.partition(":")[2] if term.startswith(named) else term for term in terms]
 
 
 def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:

@@ -95,7 +95,18 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         By default (4, 4) if no tokenizer is given (but not with lists of labels, without ``idf``
         and with an ``l`` per term), else none. It helps where texts are short and classes many.
     sharing : float in [0, 2], optional
-        Weight of parts. By default 5.5 / √(different words of a row), at most 1.6; 0 beyond 100.
+        Weight of parts. By default 5.5 / √(different words of a row), at most 1.6; 0 if more than
+        10,000 rows have more than 100 words each.
+    vectors : table, path or "wordllama", optional
+        For `NBLinear`: share weights among words with similar vectors, if labels are few. A table
+        of ``term`` and ``vector`` (lists of numbers), a text file of word2vec, GloVe or fastText,
+        safetensors beside a ``tokenizer.json``, or wordllama's (``pip install 'textnb[vectors]'``).
+    vector_weight : float in [0, 2], optional
+        By default, at most that of parts; the more rows a class has, the less, and from 500 rows on
+        chosen by held-out ones.
+    lexicon : int, optional
+        The most words that get weights by vectors or parts alone: those of ``unlabelled`` texts, or
+        else the first of the vectors. By default 20,000.
 
     Attributes
     ----------
@@ -172,8 +183,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             most, those that the model is least sure of. `partial_fit` and `forget` then refit the
             weights on them and on what is new, and do not only count.
         unlabelled : table, path, or sequence of str, optional
-            Texts without labels, such as those to be classified. Words that X lacks get weights by
-            parts, if there are ``subwords``: the 20,000 most frequent ones within the limits.
+            Texts without labels, such as those to be classified: their words get weights by parts
+            or vectors, the most frequent within the limits first.
         progress : callable or bool, optional
             Called with the number of rows of each batch; or True for a line in a terminal or a
             notebook that names what is being done.

@@ -101,7 +101,9 @@ def training_lines(
     from textnb.learning.sharing import words_without_counts
 
     if n_unlabelled := words_without_counts(model):
-        learned += f", {n_unlabelled:,} of unlabelled texts alone"
+        learned += f", {n_unlabelled:,} that no labelled row holds"
+    if (weight := model.settings.parameters["vector_weight"]) is not None:
+        learned += f", vectors weigh {weight:.2g}"
     if model.learned.n_iter is not None:
         learned += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:

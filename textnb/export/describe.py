@@ -11,6 +11,7 @@ from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.learning.parameters import to_json_value
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
 from textnb.learning.sharing import sharing_weight, words_without_counts
 from textnb.runtime import __version__
@@ -35,9 +36,11 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``vocabulary`` (number of terms), ``unlabelled_words`` (only if there are some: terms that
         no labelled row holds), ``tokens`` counted in training, ``limits``, ``subwords``
         and ``sharing`` (only if words share weights: the characters of their parts, and the weight
-        of these), ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this installation,
-        or expressions and why), ``since_fit`` (documents learned and forgotten since the weights
-        were fitted, which no answer considers), ``sample`` (only if it keeps one: ``rows`` from
+        of these), ``vectors`` and ``vector_weight`` (only if there are: where they came from, and
+        how much they weigh), ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
+        installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
+        the weights were fitted, which no answer considers), ``sample`` (only if it keeps one:
+        ``rows`` from
         which weights are refitted, and the ``most`` of them), ``calibration`` and ``decision``
         (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
         model file) and ``textnb``.
@@ -91,6 +94,9 @@ def describe_model(model: Any) -> dict[str, Any]:
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
             **({} if settings.parameters["subwords"] is None else {
                 "subwords": settings.parameters["subwords"], "sharing": sharing_weight(fitted)}),
+            **({} if settings.parameters["vectors"] is None else {
+                "vectors": to_json_value(settings.parameters["vectors"]),
+                "vector_weight": settings.parameters["vector_weight"]}),
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),

@@ -29,7 +29,7 @@ from textnb.text.matrix import CountMatrix, choose_columns
 if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
     from textnb.bayes.sharing import Sharing, TermVectors
-    from textnb.text.vectors import WordVectors
+    from textnb.learning.vectors import WordVectors
 
 # With fewer rows, a weight of vectors that is chosen by them is noise.
 _FEW = 500
@@ -123,7 +123,7 @@ def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
 
 def _read(settings: TextSettings, terms: pl.Series, new: pl.Series | None) -> WordVectors:
     """The vectors of the terms' words, and of more words."""
-    from textnb.text.vectors import read_vectors
+    from textnb.learning.vectors import read_vectors
 
     source = settings.parameters["vectors"]
     if isinstance(source, str) and source == TABLE:
@@ -169,8 +169,7 @@ def _with_weight(
     settings = settings.with_vector_weight(
         weight_of_vectors(words, n_rows / len(rows.labels.classes)))
     sharing = _sharing(settings, rows, source)
-    if n_rows < _FEW or sharing is None or not sharing.has_vectors or (
-            rows.labels.link != "softmax"):
+    if n_rows < _FEW or sharing is None or not sharing.has_vectors:
         return settings
     return settings.with_vector_weight(choose_vector_weight(
         settings.model, rows.counts, rows.labels, rows.weights, settings.binary, sharing))

@@ -186,20 +186,21 @@ def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> Wo
         from tokenizers import Tokenizer
     except ImportError as error:
         raise ParameterError(f"vectors of parts of words need {INSTALL} ({error})") from error
+    try:
+        with reading(path):
+            table = _matrix(path)
+    except SafetensorError as error:
+        raise SourceError.unreadable(str(path), first_line(error)) from error
     with reading(tokenizer):
         text = tokenizer.read_text(encoding="utf-8")
     try:
         parts_of = Tokenizer.from_str(text)
     except Exception as error:
         raise SourceError.unreadable(str(tokenizer), first_line(error)) from error
-    try:
-        with reading(path):
-            table = _matrix(path)
-    except SafetensorError as error:
-        raise SourceError.unreadable(str(path), first_line(error)) from error
     parts_of.no_truncation()
     parts_of.no_padding()
-    found = pl.concat([words, _whole_words(parts_of, n_first)]).unique(maintain_order=True)
+    first = _whole_words(parts_of, n_first)
+    n_first, found = len(first), pl.concat([first, words]).unique(maintain_order=True)
     ids = [encoding.ids for encoding in parts_of.encode_batch(
         found.to_list(), add_special_tokens=False)]
     sizes = np.array([len(each) for each in ids], dtype=np.int64)
@@ -215,7 +216,7 @@ def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> Wo
         places = np.flatnonzero(known & (sizes == size))
         begins = np.cumsum(sizes)[places] - size
         values[places] = table[flat[begins[:, None] + np.arange(size)]].sum(axis=1)
-    return _known(str(path), found, values, words, len(found))
+    return _known(str(path), found, values, words, n_first)
 
 
 def _matrix(path: Path) -> NDArray[np.float32]:
@@ -258,6 +259,7 @@ def _known(
     if bad.any():
         raise SourceError(f"{name}: the vector of {found[int(np.argmax(bad))]!r} holds NaN or "
                           "infinity")
+    words = pl.concat([words, found.head(n_first).str.to_lowercase()]).unique(maintain_order=True)
     rows = pl.DataFrame({"word": found}).with_row_index("place").filter(
         pl.Series(values.any(axis=1), dtype=pl.Boolean))
     exact = rows.unique("word", keep="first", maintain_order=True)
