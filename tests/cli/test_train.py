@@ -14,6 +14,7 @@ from tests.cli.conftest import FORMATS, MAIL, files_in, json_of, rows_as
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
+from textnb.workflow.job import read_job
 from textnb.workflow.samples import spam_messages
 
 # The command prints this warning as a note. If warnings were errors, there would be no note.
@@ -328,3 +329,25 @@ def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
     assert "nowhere.csv" in refused.err
     refused = run("train", "rows.csv", "--unlabelled", "new.parquet", "-o", "m.textnb").checked(2)
     assert "--unlabelled is for NBLinear" in refused.err
+
+
+def test_vectors_are_those_that_python_takes(run, folder):
+    rows = pl.DataFrame({"text": ["hockey puck", "hockey today", "the bank", "a bank loan"],
+                         "label": ["sport", "sport", "money", "money"]})
+    rows.write_csv("rows.csv")
+    pl.DataFrame({"term": ["hockey", "skate", "bank", "credit"],
+                  "vector": [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.2, 1.0]]}
+                 ).write_parquet("v.parquet")
+    run("train", "rows.csv", "--model", "nblinear", "--vectors", "v.parquet", "--lexicon", "3",
+        "--set", "vector_weight=0.5", "-o", "m.textnb").checked()
+    assert_same_file("m.textnb", TextClassifier(
+        NBLinear(), vectors="v.parquet", vector_weight=0.5, lexicon=3).fit(rows))
+    # A path is relative to the job's file; the name of a package is no path.
+    (folder / "jobs").mkdir()
+    (folder / "jobs" / "job.toml").write_text(
+        'output = "out"\n[input]\ntrain = "../rows.csv"\n[model]\nkind = "nblinear"\n'
+        'vectors = "../v.parquet"\n', "utf-8")
+    run("run", "jobs/job.toml").checked()
+    assert "skate" in textnb.load("jobs/out/model.textnb").vocabulary_
+    job = read_job("jobs/job.toml", ["model.vectors=wordllama"])
+    assert job.model.limits.vectors == "wordllama"

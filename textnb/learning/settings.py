@@ -68,7 +68,7 @@ class LimitSettings:
     vectors: Place | None = setting(
         None, "Share weights among words with similar vectors (nblinear): a table of the columns "
               "term and vector, a text file of word2vec, GloVe or fastText, safetensors beside a "
-              "tokenizer.json, or wordllama.", metavar="FILE")
+              "tokenizer.json, or wordllama.", metavar="FILE", packages=("wordllama",))
     vector_weight: float | None = setting(
         None, "How much the vectors weigh beside words: 0 to 2; the default is chosen by the rows.",
         under="set", range=between(0, 2))

@@ -158,6 +158,8 @@ class Setting:
         Its name in Python and in its errors, if the command line has another one.
     under : str
         The option that takes it as KEY=VALUE, such as ``read`` for ``--read``.
+    packages : tuple of str
+        Of a place, the names that are no paths, but packages.
     """
 
     help: str
@@ -171,6 +173,7 @@ class Setting:
     minimum: int | None = None
     python: str = ""
     under: str = ""
+    packages: tuple[str, ...] = ()
 
 
 def setting(

@@ -204,7 +204,7 @@ def _value(
     read = _READ.get(kind)
     if read is not None:
         value = read(value)
-    if kind == "Place" and folder is not None:
+    if kind == "Place" and folder is not None and value not in facts.packages:
         return place_in(folder, value)
     check_json(group, {each.name: value})
     if facts.minimum is not None and value is not None and value < facts.minimum:
