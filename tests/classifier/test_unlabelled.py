@@ -1,5 +1,6 @@
 """Words of texts without labels get weights by their parts, and nothing else changes."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -13,9 +14,9 @@ from textnb import (
     load,
     verify_export,
 )
-from textnb.bayes import sharing
 from textnb.errors import DataError, ParameterError
 from textnb.export.describe import describe_model
+from textnb.learning import vectors
 
 NEW = ["two depositors", "a depository of cardboard", "depositors xylophone", None, ""]
 
@@ -87,32 +88,28 @@ def test_names_of_columns_are_no_parts():
 
 @pytest.mark.parametrize(("model", "message"), [
     (TextClassifier(MultinomialNB()), "unlabelled is for NBLinear, .*; MultinomialNB shares none"),
-    (TextClassifier(NBLinear(), tokenizer=Tokenizer()), "unlabelled needs subwords"),
-    (TextClassifier(NBLinear(), sharing=0), "unlabelled needs a sharing above 0"),
+    (TextClassifier(NBLinear(), tokenizer=Tokenizer()), "fewer than 20"),
+    (TextClassifier(NBLinear(), sharing=0), "fewer than 20"),
+    (TextClassifier(NBLinear(), sharing=0, vector_weight=0), "unlabelled needs vector_weight"),
+    (TextClassifier(NBLinear(l=[0.3] * 20)), "one number for l"),
+    (TextClassifier(NBLinear(), vectors="unlabelled"), "give unlabelled"),
     (TextClassifier(NBLinear(), vocabulary=["card"]), "unlabelled and vocabulary exclude"),
     (TextClassifier("auto"), "unlabelled is for NBLinear"),
 ])
-def test_models_without_parts_refuse_them(model, message):
+def test_they_are_refused_where_nothing_is_shared(model, message):
     with pytest.raises(ParameterError, match=message):
-        model.fit(ROWS, unlabelled=NEW)
+        model.fit(ROWS, unlabelled=None if "give" in message else NEW)
 
 
-def test_samples_lists_and_other_columns_are_refused(monkeypatch):
-    with pytest.raises(ParameterError, match="unlabelled needs subwords"):
+def test_samples_lists_and_other_columns_are_refused():
+    with pytest.raises(ParameterError, match="keep_sample and unlabelled exclude each other"):
         TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4)
     lists = ROWS.with_columns(pl.col("text").str.split(" "))
-    with pytest.raises(ParameterError, match="unlabelled needs subwords"):
+    with pytest.raises(ParameterError, match="fewer than 20"):
         TextClassifier(NBLinear()).fit(lists, unlabelled=lists)
-    with pytest.raises(ParameterError, match="unlabelled needs subwords"):
+    with pytest.raises(ParameterError, match="fewer than 20"):
         TextClassifier(NBLinear()).fit(
             ROWS.with_columns(pl.concat_list("label")), unlabelled=NEW)
-    long = pl.DataFrame({"text": [" ".join(f"{row}word{n}" for n in range(101)) for row in "ab"],
-                         "label": ["a", "b"]})
-    monkeypatch.setattr(sharing, "_MAX_ROWS", 1)
-    with pytest.raises(ParameterError, match="weigh nothing by default"):
-        TextClassifier(NBLinear()).fit(long, unlabelled=["aword1000"])
-    assert "aword1000" in TextClassifier(NBLinear(), sharing=0.5).fit(
-        long, unlabelled=["aword1000"]).vocabulary_
     for texts, message in ((pl.DataFrame({"body": ["a"]}), "no column 'text'"), (3, "X must be"),
                            (pl.DataFrame({"text": [["a"]]}), "lists of tokens"),
                            (pl.Series([1]), "Int64"), ("nowhere.csv", "list")):
@@ -121,3 +118,70 @@ def test_samples_lists_and_other_columns_are_refused(monkeypatch):
     for texts in ([], ["", None], pl.DataFrame({"text": []}, schema={"text": pl.String})):
         with pytest.raises(DataError, match="the unlabelled texts have no word"):
             TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)
+
+
+def texts(rows=300, seed=0):
+    """Texts of two topics, with words that few of them have."""
+    draw = np.random.default_rng(seed)
+    topics = [[f"sport{n}" for n in range(40)], [f"money{n}" for n in range(40)]]
+    return [" ".join(draw.choice(topics[row % 2], 8)) + " and the" for row in range(rows)]
+
+
+FEW = pl.DataFrame({"text": ["sport1 sport2 the", "sport3", "money1 and", "money2 money3"],
+                    "label": ["sport", "sport", "money", "money"]})
+
+
+def test_words_in_similar_texts_share_weights():
+    pool = texts()
+    model = TextClassifier(NBLinear(), subwords=None).fit(FEW, unlabelled=pool)
+    # No labelled row holds a word of these.
+    asked = ["sport30 sport20", "money30", "sport11", "money12 money22"]
+    assert model.predict(asked).tolist() == ["sport", "money", "sport", "money"]
+    assert "sport30" in model.vocabulary_
+    parameters = model.fitted_.settings.parameters
+    assert (parameters["vectors"], parameters["vector_weight"]) == ("unlabelled", 1.5)
+    same(model, TextClassifier(NBLinear(), vectors="unlabelled").fit(FEW, unlabelled=pool))
+    # The same bits in any order, and if texts repeat.
+    shuffled = np.random.default_rng(1).permutation(pool + pool[:50]).tolist()
+    same(model, TextClassifier(NBLinear()).fit(FEW, unlabelled=[*shuffled, None, ""]))
+    assert TextClassifier(NBLinear(), vector_weight=0).fit(
+        FEW, unlabelled=pool).fitted_.settings.parameters["vectors"] is None
+    # Vectors that are given are taken in their place.
+    own = pl.DataFrame({"term": ["sport1", "money1"], "vector": [[1.0], [-1.0]]})
+    other = TextClassifier(NBLinear(), vectors=own).fit(FEW, unlabelled=pool)
+    assert other.fitted_.settings.parameters["vectors"] is own
+
+
+def test_a_model_of_similar_texts_is_saved_and_fitted_again(tmp_path):
+    pool = texts()
+    model = TextClassifier(NBLinear()).fit(FEW, unlabelled=pool)
+    model.save(tmp_path / "m.textnb")
+    loaded = load(tmp_path / "m.textnb")
+    same(model, loaded)
+    card = describe_model(loaded)
+    assert (card["vectors"], card["vector_weight"]) == ("unlabelled", 1.5)
+    with pytest.raises(ParameterError, match="give unlabelled"):
+        loaded.fit(FEW)
+    same(model, loaded.fit(FEW, unlabelled=pool))
+
+
+@pytest.mark.parametrize("change", [
+    lambda rows: rows.with_columns(pl.col("text").str.split(" ")),
+    lambda rows: rows.with_columns(pl.concat_list("label")) if "label" in rows.columns else rows,
+    lambda rows: rows.with_columns(pl.lit("x").alias("title"))])
+def test_lists_and_columns_share_weights_too(change):
+    rows, pool = change(FEW), change(pl.DataFrame({"text": texts()}))
+    text = [name for name in ("title", "text") if name in rows.columns]
+    model = TextClassifier(NBLinear(), text=text).fit(rows, unlabelled=pool)
+    asked = change(pl.DataFrame({"text": ["sport30 sport20"]}))
+    assert "sport" in str(model.predict(asked)["predicted"].to_list())
+
+
+def test_of_many_texts_the_same_are_taken(monkeypatch):
+    pool = texts()
+    monkeypatch.setattr(vectors, "_TEXTS", 100)
+    model = TextClassifier(NBLinear()).fit(FEW, unlabelled=pool)
+    same(model, TextClassifier(NBLinear()).fit(FEW, unlabelled=pool[::-1]))
+    monkeypatch.undo()
+    assert not np.array_equal(model.linear_form().weights, TextClassifier(NBLinear()).fit(
+        FEW, unlabelled=pool).linear_form().weights)

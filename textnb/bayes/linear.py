@@ -236,7 +236,7 @@ def choose_vector_weight(
 
     Two thirds of the rows are scored by what was learned from the others, with each weight. A
     smaller weight is as good if it loses no more than a standard error in log loss, at the
-    temperature that is best for it. One with which less is right than without vectors is not good.
+    temperature that is best for it. So must what it loses in accuracy, beside no vectors.
     With lists of labels, the weight stays.
     """
     if labels.link == "sigmoid":
@@ -248,7 +248,7 @@ def choose_vector_weight(
     # The last part is only learned from: two say enough, in less time.
     judged = parts < _FOLDS - 1
     codes, weight_of = labels.codes[judged], None if weight is None else weight[judged]
-    losses, right = [], []
+    losses, wrong = [], []
     for share in _SHARES:
         tried = replace(sharing, vector_weight=share * sharing.vector_weight)
         scores = np.zeros((len(labels), len(labels.classes)))
@@ -258,13 +258,20 @@ def choose_vector_weight(
         scores = scores[judged]
         scores /= best_temperature(
             scores, codes, np.ones(len(codes)) if weight_of is None else weight_of)
-        right.append(np.average(scores.argmax(axis=1) == codes, weights=weight_of))
+        wrong.append((scores.argmax(axis=1) != codes).astype(np.float64))
         losses.append(-log_posterior(scores)[np.arange(len(codes)), codes])
-    good = np.array(right) >= right[0]
+    good = _are_near(np.array(wrong), 0, weight_of)
     mean = np.where(good, np.average(losses, axis=1, weights=weight_of), np.inf)
-    lost = np.array(losses) - losses[int(np.argmin(mean))]
-    as_good = np.average(lost, axis=1, weights=weight_of) <= lost.std(axis=1) / lost.shape[1] ** 0.5
-    return _SHARES[int(np.argmax(good & as_good))] * sharing.vector_weight
+    good &= _are_near(np.array(losses), int(np.argmin(mean)), weight_of)
+    return _SHARES[int(np.argmax(good))] * sharing.vector_weight
+
+
+def _are_near(losses: Floats, place: int, weight: Floats | None) -> NDArray[np.bool_]:
+    """Whether losses of rows exceed those of one of them by no more than a standard error."""
+    more = losses - losses[place]
+    near: NDArray[np.bool_] = np.average(more, axis=1, weights=weight) <= (
+        more.std(axis=1) / more.shape[1] ** 0.5)
+    return near
 
 
 def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> bool:

@@ -38,6 +38,8 @@ from textnb.bayes.subwords import subwords
 
 # Measured on questions, mail, news and reviews: the more words texts have, the less parts help;
 # beside many words and rows, they only take time.
+# The weight of vectors that are learned from texts like those of the rows.
+OF_OWN_TEXTS = 1.5
 # Of a class; the more there are, the less vectors help.
 _FEW_ROWS = 250
 _OF_LENGTH, MAX_WEIGHT, _MAX_WORDS, _MAX_ROWS = 5.5, 1.6, 100, 10_000
@@ -74,23 +76,15 @@ def weight_of_words(words: float) -> float:
     return min(float(_OF_LENGTH / words**0.5), MAX_WEIGHT)
 
 
-def weight_of_vectors(words: float, rows: float) -> float:
-    """The largest weight of vectors that suits rows.
+def of_many_rows(weight: float, rows: float) -> float:
+    """A weight of vectors, which falls with the root of the rows of a class.
 
-    It is `weight_of_words`; beyond 250 rows of a class it falls with their root, to 0 beyond 2,500.
+    It stays as it is up to 250 rows of a class, in the mean, and is 0 beyond 2,500.
 
-    Parameters
-    ----------
-    words : float
-        Different words of a row, in the mean.
-    rows : float
-        Rows of a class, in the mean.
-
-    >>> [weight_of_vectors(121.0, rows) for rows in (100, 1_000, 3_000)]
+    >>> [of_many_rows(0.5, rows) for rows in (100, 1_000, 3_000)]
     [0.5, 0.25, 0.0]
     """
-    return 0.0 if rows > 10 * _FEW_ROWS else (
-        weight_of_words(words) * min(1.0, float(_FEW_ROWS / rows) ** 0.5))
+    return 0.0 if rows > 10 * _FEW_ROWS else weight * min(1.0, float(_FEW_ROWS / rows) ** 0.5)
 
 
 def words_of_row(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:

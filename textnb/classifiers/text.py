@@ -183,8 +183,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             most, those that the model is least sure of. `partial_fit` and `forget` then refit the
             weights on them and on what is new, and do not only count.
         unlabelled : table, path, or sequence of str, optional
-            Texts without labels, such as those to be classified: their words get weights by parts
-            or vectors, the most frequent within the limits first.
+            Texts without labels, such as those to be classified. Words that are in similar texts
+            share weights, unless ``vectors`` are given; words that X lacks get weights by what they
+            share, the most frequent first.
         progress : callable or bool, optional
             Called with the number of rows of each batch; or True for a line in a terminal or a
             notebook that names what is being done.

@@ -100,6 +100,8 @@ def fit(
     started = time.perf_counter()
     if keep_sample is not None:
         check_keep_sample(settings, keep_sample, sample_weight is not None)
+        if unlabelled is not None:
+            raise ParameterError.naming("{keep_sample} and {unlabelled} exclude each other")
     if unlabelled is not None:
         check_unlabelled(settings)
     if start is not None:

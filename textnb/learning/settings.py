@@ -68,7 +68,8 @@ class LimitSettings:
     vectors: Place | None = setting(
         None, "Share weights among words with similar vectors (nblinear): a table of the columns "
               "term and vector, a text file of word2vec, GloVe or fastText, safetensors beside a "
-              "tokenizer.json, or wordllama.", metavar="FILE", packages=("wordllama",))
+              "tokenizer.json, wordllama, or unlabelled for those of --unlabelled.", metavar="FILE",
+        packages=("wordllama", "unlabelled"))
     vector_weight: float | None = setting(
         None, "How much the vectors weigh beside words: 0 to 2; the default is chosen by the rows.",
         under="set", range=between(0, 2))

@@ -20,7 +20,7 @@ from textnb.bayes.features import count_columns, weigh_columns
 from textnb.errors import ParameterError
 from textnb.learning.documents import DocumentTermMatrix
 from textnb.learning.fitted import Fitted
-from textnb.learning.parameters import TABLE
+from textnb.learning.parameters import TABLE, UNLABELLED
 from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import as_terms, words_of
 from textnb.runtime.caller import warn_caller
@@ -53,19 +53,20 @@ def share_weights(
         If unlabelled texts would change nothing.
     """
     new = None if unlabelled is None else words_of(settings, unlabelled)
-    source = None
-    if settings.parameters["vectors"] is not None:
-        source = _read(settings, rows.terms, new)
+    settings, source = _with_source(settings, rows, new, unlabelled)
+    if source is not None:
         settings = _with_weight(settings, rows, source)
     sharing = _sharing(settings, rows, source)
     if new is None:
         if source is None or sharing is None or not sharing.has_vectors:
             return settings, rows, sharing
         new = as_terms(settings, source.words)
-    elif sharing is None:
+    elif source is None and sharing is None:
         raise ParameterError.naming(
-            "{unlabelled} texts change nothing, as the parts of words weigh nothing by default "
-            "where documents have more than 100 different words: set {sharing}, such as 0.5")
+            "{unlabelled} texts change nothing: there are fewer than 20 with words that several "
+            "have, and the labelled words share no parts")
+    elif sharing is None:
+        return settings, rows, None
     rows = _with_terms(settings, rows, new, source)
     return settings, rows, _sharing(settings, rows, source)
 
@@ -121,18 +122,35 @@ def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
     return words.set(words.str.contains(" ", literal=True), None)
 
 
-def _read(settings: TextSettings, terms: pl.Series, new: pl.Series | None) -> WordVectors:
-    """The vectors of the terms' words, and of more words."""
-    from textnb.learning.vectors import read_vectors
+def _with_source(
+    settings: TextSettings, rows: DocumentTermMatrix, new: pl.Series | None, unlabelled: Any
+) -> tuple[TextSettings, WordVectors | None]:
+    """The vectors of the words of labelled rows, and of more words; settings that say whose.
+
+    Without a table of vectors, they are learned from the unlabelled texts.
+    """
+    from textnb.learning.vectors import read_vectors, vectors_of_texts
 
     source = settings.parameters["vectors"]
-    if isinstance(source, str) and source == TABLE:
+    if source is None or _is_named(source, UNLABELLED):
+        if source is None and (unlabelled is None or settings.parameters["vector_weight"] == 0):
+            return settings, None
+        if unlabelled is None:
+            raise ParameterError.naming(
+                "{vectors} are those of unlabelled texts: give {unlabelled}, or other {vectors}")
+        found = vectors_of_texts(settings, unlabelled)
+        return (settings, None) if found is None else (settings.with_own_vectors(), found)
+    if _is_named(source, TABLE):
         raise ParameterError("the vectors of this model came from a table, which its file does "
                              "not hold: set vectors to the table again, to fit it")
-    terms = terms if new is None else pl.concat([terms, new])
+    terms = rows.terms if new is None else pl.concat([rows.terms, new])
     words = _words(settings, terms).drop_nulls().unique(maintain_order=True)
-    return read_vectors(source, words,
-                        settings.max_new_words if new is None else 0)
+    return settings, read_vectors(source, words, settings.max_new_words if new is None else 0)
+
+
+def _is_named(source: Any, name: str) -> bool:
+    """Whether vectors are those of a name, and no table, whose ``==`` compares cells."""
+    return isinstance(source, str) and source == name
 
 
 def _term_vectors(
@@ -155,7 +173,7 @@ def _with_weight(
 ) -> TextSettings:
     """Settings with the weight of vectors that suits the rows, if none was set."""
     from textnb.bayes.linear import choose_vector_weight
-    from textnb.bayes.sharing import weight_of_vectors, words_of_row
+    from textnb.bayes.sharing import OF_OWN_TEXTS, of_many_rows, weight_of_words, words_of_row
 
     vectors = _term_vectors(settings, rows.terms, source)
     if vectors is None:
@@ -166,8 +184,10 @@ def _with_weight(
         return settings
     n_rows = rows.counts.shape[0]
     words = words_of_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
+    own = _is_named(settings.parameters["vectors"], UNLABELLED)
+    weight = OF_OWN_TEXTS if own else weight_of_words(words)
     settings = settings.with_vector_weight(
-        weight_of_vectors(words, n_rows / len(rows.labels.classes)))
+        of_many_rows(weight, n_rows / len(rows.labels.classes)))
     sharing = _sharing(settings, rows, source)
     if n_rows < _FEW or sharing is None or not sharing.has_vectors:
         return settings

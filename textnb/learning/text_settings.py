@@ -13,7 +13,13 @@ import polars as pl
 from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.parameters import DEFAULTS, copied, default_terms, is_frame
+from textnb.learning.parameters import (
+    DEFAULTS,
+    UNLABELLED,
+    copied,
+    default_terms,
+    is_frame,
+)
 from textnb.learning.settings import MAX_WORDS, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values
@@ -38,7 +44,8 @@ class TextSettings:
         The sorted terms, if they are not chosen from documents.
     by_default : set of str
         The parameters that were not given: "tokenizer" and "subwords", which the model chose (see
-        `textnb.learning.parameters.default_terms`), and "vector_weight", which the rows chose.
+        `textnb.learning.parameters.default_terms`), "vectors", which unlabelled texts gave, and
+        "vector_weight", which the rows chose.
     """
 
     parameters: dict[str, Any]
@@ -145,6 +152,13 @@ class TextSettings:
         return replace(self, parameters={**self.parameters, "vector_weight": weight},
                        by_default=self.by_default | {"vector_weight"})
 
+    def with_own_vectors(self) -> TextSettings:
+        """Settings with vectors that are learned from unlabelled texts."""
+        if self.parameters["vectors"] is not None:
+            return self
+        return replace(self, parameters={**self.parameters, "vectors": UNLABELLED},
+                       by_default=self.by_default | {"vectors"})
+
     @property
     def shares_weights(self) -> bool:
         """Whether words share weights, by their parts or by vectors."""
@@ -203,6 +217,11 @@ def check_sharing(parameters: dict[str, Any], model: Model) -> None:
         raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
     if vectors is None and parameters["vector_weight"]:
         raise ParameterError.naming("{vector_weight} is that of {vectors}, and there are none")
+    check_words(parameters, model)
+
+
+def check_words(parameters: dict[str, Any], model: Model) -> None:
+    """Raise ParameterError if what words share does not go with the model or tokenizer."""
     for name in ("subwords", "vectors"):
         if parameters[name] is None:
             continue

@@ -12,7 +12,8 @@ from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import is_table, table_of_texts
 from textnb.frames.token_columns import ListOfTokens
-from textnb.learning.text_settings import TextSettings
+from textnb.learning.parameters import UNLABELLED
+from textnb.learning.text_settings import TextSettings, check_words
 
 
 def check_unlabelled(settings: TextSettings) -> None:
@@ -22,13 +23,11 @@ def check_unlabelled(settings: TextSettings) -> None:
         raise ParameterError.naming(
             "{unlabelled} is for NBLinear, whose words share weights; {model} shares none",
             model=model.name)
-    if parameters["vectors"] is None and parameters["sharing"] == 0:
-        raise ParameterError.naming("{unlabelled} needs a {sharing} above 0, or {vectors}")
-    if parameters["vectors"] is None and parameters["subwords"] is None:
+    has_parts = parameters["subwords"] is not None and parameters["sharing"] != 0
+    if parameters["vector_weight"] == 0 and not has_parts:
         raise ParameterError.naming(
-            "{unlabelled} needs {subwords} or {vectors}: words have no parts by default where a "
-            "tokenizer is given, in lists of tokens, with lists of labels, without {idf} and with "
-            "one {l} per term")
+            "{unlabelled} needs {vector_weight}, or {sharing} of {subwords}, above 0")
+    check_words({**parameters, "vectors": UNLABELLED}, model)
     if settings.vocabulary is not None:
         raise ParameterError.naming("{unlabelled} and {vocabulary} exclude each other: name the "
                                     "words in {vocabulary}")

@@ -20,10 +20,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import ParameterError, SchemaError, SourceError, first_line
+from textnb.errors import ParameterError, SchemaError, SourceError, VocabularyError, first_line
+from textnb.frames.batches import batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
+from textnb.frames.token_columns import as_text
+from textnb.learning.text_settings import TextSettings
+from textnb.learning.unlabelled import texts_of
+from textnb.text.matrix import count_matrix
+from textnb.text.vocabulary import Limits
 
+# Texts, words and numbers of vectors that are learned from unlabelled texts.
+_TEXTS, _MIN_TEXTS, _WORDS, _NUMBERS = 10_000, 3, 30_000, 100
 INSTALL = "pip install 'textnb[vectors]'"
 WORDLLAMA = "wordllama"
 # Of its package: each file, and its SHA-256 in version 0.4.
@@ -93,6 +101,53 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
         return _of_lines(path, words, n_first)
     with reading(path):
         return _of_table(scan(path), path, words, n_first)
+
+
+def vectors_of_texts(settings: TextSettings, unlabelled: Any) -> WordVectors | None:
+    """Vectors of words that are in similar texts, by latent semantic analysis [1]_.
+
+    They are the right singular vectors of the texts' tf-idf, times the singular values. Of more
+    than 10,000 texts, that many are taken, the same whatever their order. None if the texts are too
+    few for two numbers.
+
+    References
+    ----------
+    .. [1] S. Deerwester et al. (1990). Indexing by latent semantic analysis. JASIS 41.
+    """
+    # They import SciPy, and take longer than most fits need.
+    from sklearn.utils.extmath import randomized_svd
+    from threadpoolctl import threadpool_limits
+
+    from textnb.bayes.features import FeatureMap, Idf, Length, Sublinear, count_columns
+
+    columns = settings.columns
+    with reading(unlabelled):
+        texts = texts_of(settings, unlabelled)
+        schema = texts.collect_schema()
+        whole = pl.concat_str([as_text(schema, name) for name in columns], separator="\n",
+                              ignore_nulls=True)
+        chosen = texts.with_columns(__text=whole).filter(
+            pl.col("__text").str.strip_chars() != "").with_columns(
+            __order=pl.col("__text").hash()).sort("__order", "__text").head(_TEXTS).collect(
+                engine="streaming").unique("__text", maintain_order=True)
+    tokenizer = settings.tokenizer.with_params(ngram_range=(1, 1), field_prefix=False)
+    n_numbers = min(_NUMBERS, chosen.height // 10)
+    if n_numbers < 2:
+        return None
+    try:
+        counts, terms = count_matrix(
+            batches(chosen.select(columns), columns), tokenizer, columns,
+            Limits(min_df=_MIN_TEXTS, max_features=_WORDS))
+    except VocabularyError:
+        return None
+    tf_idf = FeatureMap((Sublinear(), Idf.smooth(count_columns(counts), counts.shape[0]), Length()))
+    n_numbers = min(n_numbers, len(terms) - 1)
+    # One thread, for the same bits whatever there are.
+    with threadpool_limits(1):
+        _, singular, of_words = randomized_svd(
+            tf_idf.sparse(counts), n_numbers, n_iter=2, random_state=0)
+    values = (of_words * singular[:, None]).T.astype(np.float32)
+    return WordVectors(terms, values)
 
 
 def _of_table(

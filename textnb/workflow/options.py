@@ -138,9 +138,9 @@ class LearnOptions:
         "(nblinear without idf, as for mail): update and forget then refit the weights. Only the "
         "owner may read the file.", metavar="N", range=_SAMPLE)
     unlabelled: Place | None = setting(
-        None, "File of rows without labels, such as those to be classified: their words get "
-        "weights by the parts that they share with others (nblinear). It is read by its ending.",
-        is_common=False, metavar="ROWS")
+        None, "File of rows without labels, such as those to be classified: words in similar texts "
+        "share weights, which helps where labels are few (nblinear). It is read by its ending.",
+        metavar="ROWS")
     false_positives: float | None = setting(
         None, "Choose a threshold, such that at most this share of what is not spam is taken for "
         "spam, or as little as the rows can show (nblinear, two classes); 0 for none.  "
