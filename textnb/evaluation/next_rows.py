@@ -259,7 +259,8 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int) -> pl.DataFrame:
         news = weight[own] * _novelty(seen[own])
         best = own[np.argsort(-news, kind="stable")[:_NAMED]]
         rows.append(row)
-        reasons.append(_reason(pool, row, terms.gather(best).to_list()))
+        reasons.append(f"{_doubt(fitted, pool, row)}; little seen: "
+                       f"{', '.join(terms.gather(best).to_list())}")
         of_class[codes[row]] += 1
         seen[own] += 1
         near = rows_of[:, own]
@@ -282,9 +283,9 @@ def _novelty(seen: Floats) -> Floats:
     return 1 / np.square(1 + seen)
 
 
-def _reason(pool: pl.DataFrame, row: int, terms: list[str]) -> str:
+def _doubt(fitted: Fitted, pool: pl.DataFrame, row: int) -> str:
+    """Between what the answer to a row is in doubt, in words."""
     answer, other, margin = (pool[name][row] for name in ("answer", "runner_up", "margin"))
-    between = f"{other} is {margin:.3g} from its threshold" if (
-        isinstance(answer, pl.Series) or answer is None or answer == other) else (
-        f"{answer} or {other}, {margin:.3g} apart")
-    return f"{between}; little seen: {', '.join(terms)}"
+    if fitted.is_multilabel or fitted.decision is not None:
+        return f"{other} is {margin:.3g} from its threshold"
+    return f"{answer} or {other}, {margin:.3g} apart"

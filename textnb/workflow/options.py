@@ -446,8 +446,8 @@ class NextOptions:
 
     n: int = setting(50, "Rows to choose.", names=("-n",), range=COUNT)
     labelled: str | None = setting(
-        None, "Labelled rows, whose texts are left out; it may be INPUT itself, if some of its rows "
-        "have a label.", metavar="FILE")
+        None, "Labelled rows, whose texts are left out. It may be INPUT itself, if some rows have "
+        "a label.", metavar="FILE")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
