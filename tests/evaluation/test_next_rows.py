@@ -60,7 +60,8 @@ def test_the_choice_depends_on_neither_batches_nor_the_size_of_the_pool(monkeypa
     assert rows_to_label(MODEL, ROWS, 20).equals(whole)
     assert rows_to_label(MODEL, ROWS.lazy(), 20).collect().equals(whole)
     # The pool: of each class the 15 rows that are most in doubt.
-    pool = next_rows._pool(MODEL.fitted_, ROWS.lazy(), 20, pl.Series(dtype=pl.UInt64), None)
+    none = next_rows._keys_of(MODEL.fitted_, None)
+    pool = next_rows._pool(MODEL.fitted_, ROWS.lazy(), 20, none, None)
     scores = np.sort(MODEL.decision_function(ROWS), axis=1)
     lead = pl.DataFrame({"row": np.arange(ROWS.height), "lead": scores[:, -1] - scores[:, -2],
                          "answer": MODEL.predict(ROWS)["predicted"]})
@@ -71,7 +72,8 @@ def test_the_choice_depends_on_neither_batches_nor_the_size_of_the_pool(monkeypa
 
 def test_labelled_rows_are_left_out():
     chosen = rows_to_label(MODEL, ROWS, 30)
-    again = rows_to_label(MODEL, ROWS, 30, labelled=ROWS[chosen["row"]])
+    labelled = ROWS[chosen["row"]].with_columns(pl.col("text").str.to_uppercase())
+    again = rows_to_label(MODEL, ROWS, 30, labelled=labelled)
     assert not set(again["row"]) & set(chosen["row"])
     # Rows of the same table without a label are not labelled.
     half = ROWS.with_columns(label=pl.when(pl.int_range(pl.len()) % 2 == 0).then("label"))

@@ -167,8 +167,11 @@ def next_rows(
     labelled = None if known is None else open_input_for(
         fitted, known, replace(options_for(known, rows), where=None))
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
-        chosen = choose_rows(fitted, table.frame, options.n, None if labelled is None else (
-            labelled.frame), advance).collect()
+        with (labelled or table).reading():
+            lazy = choose_rows(
+                fitted, table.frame, options.n, None if labelled is None else labelled.frame,
+                advance)
+        chosen = lazy.collect()
         sinks.write(chosen.lazy(), target, output.output_format, safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not output.quiet:

@@ -1,8 +1,14 @@
 """Chooses the unlabelled rows whose labels would teach a model most.
 
 A pool holds the rows whose answers are most in doubt, some of each class. Of the pool, rows are
-chosen one by one: the row whose terms the model, and the rows that were chosen before it, have seen
-least, and that most of the pool holds [1]_. So no two rows say the same.
+chosen one by one [1]_, equally many of each class: the row with the largest sum, over its terms, of
+
+    rows of the pool that hold the term / (1 + times that it was seen)^2
+
+by the model and in the rows that were chosen before, divided by the root of the number of terms, as
+long rows have more of them. So a row is chosen for what others hold too, and no two say the same.
+Both were measured on AG News and 20 Newsgroups: without the square, short texts need more labels,
+and with half the pool, 20 classes do.
 
 References
 ----------
@@ -28,6 +34,7 @@ from textnb.frames.failures import reading
 from textnb.frames.kinds import chosen_in_kind_of, select_columns
 from textnb.frames.scan import scan
 from textnb.frames.sources import lazy_frame_from
+from textnb.frames.token_columns import as_text
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.settings import COUNT
 from textnb.runtime.threads import map_in_threads
@@ -36,9 +43,8 @@ from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import warn_stale
 from textnb.text.matrix import count_matrix
 
-# Not the names that users see: a column may have one of them.
-_PREFIX = "__textnb_"
-_KEY, _CODE, _PLACE = (_PREFIX + name for name in ("key", "code", "place"))
+# No column of a user has these names.
+_KEY, _CODE = "__textnb_key", "__textnb_code"
 # The rows of the pool: this number, or so many for each row that is chosen.
 _POOL, _PER_ROW = 4000, 80
 # Rows of this cosine similarity (of tf-idf, without repetitions) or more are near-duplicates.
@@ -119,51 +125,56 @@ def choose_rows(
     added = {"row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
              "margin": pl.Float64(), "reason": pl.String()}
     SchemaError.check_new(added, present)
+    known = _keys_of(fitted, labelled)
 
     def read(
         names: list[str], predicate: pl.Expr | None, limit: int | None
     ) -> Iterator[pl.DataFrame]:
         with reading(frame):
-            pool = _pool(fitted, rows, n, _keys_of(fitted, labelled), progress)
-        chosen = _choose(fitted, pool, n).select(*present, *added)
+            pool = _pool(fitted, rows, n, known, progress)
+        chosen = _choose(fitted, pool, n, known).select(*present, *added)
         yield chosen.head(limit).select(names) if limit is not None else chosen.select(names)
 
     return chosen_in_kind_of(frame, lazy_frame_from(read, pl.Schema({**present, **added})),
                              "row", columns)
 
 
-def _key(fitted: Fitted) -> pl.Expr:
-    """A hash of a row's tokens; null of a row without any."""
+def _by_text(fitted: Fitted, schema: pl.Schema) -> pl.Expr:
+    """A hash of a row's text, which costs less than that of its tokens."""
+    texts = [as_text(schema, name).fill_null("") for name in fitted.columns]
+    return pl.concat_str(texts, separator="\0").hash().alias(_KEY)
+
+
+def _by_tokens(fitted: Fitted) -> pl.Expr:
     tokens = fitted.settings.tokenizer.expr(fitted.columns)
-    return pl.when(tokens.list.len() > 0).then(tokens.list.join("\0").hash()).alias(_KEY)
+    return tokens.list.join("\0").hash().alias("tokens")
 
 
-def _keys_of(fitted: Fitted, labelled: Any) -> pl.Series:
-    """The keys of labelled rows."""
-    if labelled is None:
-        return pl.Series(dtype=pl.UInt64)
-    with reading(labelled):
-        rows = scan(labelled, text=fitted.columns, tokens=fitted.token_columns)
-        if fitted.label in rows.collect_schema():
-            rows = rows.filter(pl.col(fitted.label).is_not_null())
-        return pl.concat([pl.Series(dtype=pl.UInt64), *(
-            batch.select(_key(fitted)).to_series()
-            for batch in batches(rows.select(fitted.columns), fitted.columns))]).unique()
+def _keys_of(fitted: Fitted, labelled: Any) -> pl.DataFrame:
+    """The keys of labelled rows, by text and by tokens."""
+    known = [pl.DataFrame(schema={_KEY: pl.UInt64, "tokens": pl.UInt64})]
+    if labelled is not None:
+        with reading(labelled):
+            rows = scan(labelled, text=fitted.columns, tokens=fitted.token_columns)
+            if fitted.label in rows.collect_schema():
+                rows = rows.filter(pl.col(fitted.label).is_not_null())
+            known.extend(batch.select(_by_text(fitted, batch.schema), _by_tokens(fitted))
+                         for batch in batches(rows.select(fitted.columns), fitted.columns))
+    return pl.concat(known)
 
 
 def _pool(
-    fitted: Fitted, rows: pl.LazyFrame, n: int, labelled: pl.Series, progress: Progress | None
+    fitted: Fitted, rows: pl.LazyFrame, n: int, known: pl.DataFrame, progress: Progress | None
 ) -> pl.DataFrame:
     """The rows that are most in doubt: of each class some, then of all classes."""
     columns, size = fitted.columns, max(_POOL, _PER_ROW * n)
     of_each = size // len(fitted.classes)
-    known = labelled.implode()
 
     def judge(batch: pl.DataFrame) -> pl.DataFrame:
-        judged = batch.hstack(_doubts(fitted, batch)).with_columns(_key(fitted))
+        judged = batch.hstack(_doubts(fitted, batch)).with_columns(_by_text(fitted, batch.schema))
         if progress is not None:
             progress(batch.height)
-        return judged.filter(pl.col(_KEY).is_not_null() & ~pl.col(_KEY).is_in(known))
+        return judged.filter(~pl.col(_KEY).is_in(known[_KEY].implode()))
 
     def best(parts: list[pl.DataFrame]) -> pl.DataFrame:
         # The same rows, however they came in parts.
@@ -184,8 +195,8 @@ def _pool(
 
 def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
     """The answer to each row, the class that is nearest to changing it, and how near it is."""
-    counts, step = fitted.vocabulary.rows(batch, fitted.columns), rows_at_a_time(
-        len(fitted.classes))
+    counts = fitted.vocabulary.rows(batch, fitted.columns)
+    step = rows_at_a_time(len(fitted.classes))
     judge = _doubts_of_lists if fitted.is_multilabel else _doubts_of_classes
     return pl.concat([judge(fitted, counts[at:at + step])
                       for at in range(0, max(1, batch.height), step)])
@@ -235,7 +246,7 @@ def _columns(
         "margin": np.nan_to_num(margin, nan=0.0, posinf=np.inf)})
 
 
-def _choose(fitted: Fitted, pool: pl.DataFrame, n: int) -> pl.DataFrame:
+def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, known: pl.DataFrame) -> pl.DataFrame:
     """The rows of the pool to label, in the order in which they are chosen, each with a reason."""
     if not pool.height:
         return pool.with_columns(reason=pl.lit(None, pl.String))
@@ -246,15 +257,18 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int) -> pl.DataFrame:
     # A term that one row holds says nothing about others.
     weight = np.where(frequency > 1, frequency, 0).astype(np.float64)
     idf = np.square(np.log((1 + pool.height) / (1 + frequency)) + 1)
+    roots = np.sqrt(np.maximum(lengths, 1))
     norms, seen = np.sqrt(holds @ idf), _seen(fitted, terms)
-    gains, left = holds @ (weight * _novelty(seen)), np.ones(pool.height, dtype=np.bool_)
+    gains = holds @ (weight * _novelty(seen))
+    left = (lengths > 0) & ~pool.select(_by_tokens(fitted).is_in(
+        known["tokens"].implode()))["tokens"].to_numpy()
     codes, of_class = pool[_CODE].to_numpy(), np.zeros(len(fitted.classes))
     of_each = np.ceil(n / len(np.unique(codes)))
     rows, reasons = list[int](), list[str]()
     while len(rows) < n and left.any():
         due = left & (of_class[codes] < of_each)
         # Of equal rows the first, which is most in doubt.
-        row = int(np.where(due if due.any() else left, gains / np.sqrt(lengths), -1).argmax())
+        row = int(np.where(due if due.any() else left, gains / roots, -1).argmax())
         own = holds.indices[holds.indptr[row]:holds.indptr[row + 1]]
         news = weight[own] * _novelty(seen[own])
         best = own[np.argsort(-news, kind="stable")[:_NAMED]]
