@@ -7,8 +7,8 @@ chosen one by one [1]_, equally many of each class: the row with the largest sum
 
 by the model and in the rows that were chosen before, divided by the root of the number of terms, as
 long rows have more of them. So a row is chosen for what others hold too, and no two say the same.
-Measured on AG News and 20 Newsgroups: more labels are needed for short texts without the square, for
-20 classes with half the pool, and with all of a few rows in the pool.
+Measured on AG News and 20 Newsgroups, more labels are needed for short texts without the square,
+for 20 classes with half the pool, and with all of a few rows in the pool.
 
 References
 ----------
