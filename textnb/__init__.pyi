@@ -38,6 +38,7 @@ from textnb.evaluation.folds import cross_validate as cross_validate
 from textnb.evaluation.held_out import HeldOut as HeldOut
 from textnb.evaluation.labelled import held_out as held_out
 from textnb.evaluation.leave_one_out import leave_one_out as leave_one_out
+from textnb.evaluation.next_rows import rows_to_label as rows_to_label
 from textnb.evaluation.online import validate_online as validate_online
 from textnb.evaluation.roc import roc as roc
 from textnb.evaluation.smoothing import smoothing_path as smoothing_path

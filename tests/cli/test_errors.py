@@ -366,7 +366,7 @@ def test_bad_data(command, message, run, here):
 
 @pytest.mark.parametrize("command", [
     "train mail.csv -o n.textnb", "test m.textnb mail.csv", "validate m.textnb mail.csv",
-    "mistakes m.textnb mail.csv", "update m.textnb mail.csv --on-error",
+    "mistakes m.textnb mail.csv", "next m.textnb mail.csv", "update m.textnb mail.csv --on-error",
     "validate m.textnb mail.csv --leave-one-out", "calibrate m.textnb mail.csv",
     "threshold m.textnb mail.csv -c spam --max-false-positives 0.1", "update m.textnb mail.csv",
     "forget m.textnb mail.csv", "duplicates mail.csv"])

@@ -244,3 +244,26 @@ def test_mistakes_are_the_librarys(run, mail, trained):
     assert "mistakes" in run("mistakes", trained, mail, "-o", "out.csv").checked().err
     assert pl.read_csv("out.csv").columns == [*MAIL.columns, "row", "answer", "probability",
                                               "margin", "terms"]
+
+
+def test_the_rows_to_label_next_are_the_librarys(run, mail, trained):
+    rows = pl.DataFrame({"text": ["lunch offer", "lunch OFFER", "cheap meeting", "free money now"],
+                         "label": [None, None, None, "spam"]})
+    rows.write_parquet("rows.parquet")
+    expected = textnb.rows_to_label(textnb.load(trained), rows, 1, labelled=MAIL)
+    ran = run("next", trained, "rows.parquet", "-n", "1", "--labelled", mail, "-o", "out.parquet")
+    assert "judged 4 documents in " in ran.checked().err
+    assert ran.err.endswith("1 row to label\n")
+    assert pl.read_parquet("out.parquet").equals(expected)
+    # One table may hold both; --where is of the rows to choose from.
+    ran = run("next", trained, "rows.parquet", "--labelled", "rows.parquet", "--where",
+              "text != 'cheap meeting'").checked()
+    assert [row["row"] for row in objects(ran.out)] == [0]
+    assert ran.err.endswith("1 row to label: no others differ from these\n")
+    ran = run("next", trained, "-", "--labelled", "-").checked(2)
+    assert "standard input can be one of INPUT and --labelled only" in ran.err
+
+
+def test_an_output_is_not_the_file_of_labelled_rows(run, mail, trained):
+    ran = run("next", trained, "rows.parquet", "--labelled", mail, "-o", mail).checked(2)
+    assert "is also what is read" in ran.err

@@ -286,7 +286,7 @@ def test_columns_without_numbers_are_reported(run, cells):
 # The verbs that read rows and write a file -> their arguments between the verb and the rows.
 WORDS_BEFORE_INPUT = {
     "train": [], "tune": [], "mail": ["--output-format", "csv"], "predict": ["m.textnb"],
-    "mistakes": ["m.textnb"], "validate": ["m.textnb"],
+    "mistakes": ["m.textnb"], "next": ["m.textnb"], "validate": ["m.textnb"],
     "update": ["m.textnb"], "forget": ["m.textnb"], "calibrate": ["m.textnb"],
     "threshold": ["m.textnb", "--class", "spam", "--costs", "10,1"]}
 

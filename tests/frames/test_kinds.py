@@ -66,7 +66,8 @@ class TestEveryKind:
         answers = MODEL.predict(table_of(kind), probability=True, top=1, explain=1)
         wrong = textnb.mistakes(TextClassifier().fit(["good film bad", "other"], ["neg", "odd"]),
                          table_of(kind))
-        for table in (answers, wrong):
+        chosen = textnb.rows_to_label(MODEL, table_of(kind), 2)
+        for table in (answers, wrong, chosen):
             assert type(table).__name__ == out
             assert type(table).__module__.split(".")[0] == library
         rows = as_polars(answers).lazy().collect()
@@ -78,6 +79,8 @@ class TestEveryKind:
             as_series=False) == {
             "text": ["good film", None], "label": ["pos", "pos"], "row": [0, 1],
             "answer": ["neg", "neg"], "terms": [["film", "good"], []]}
+        rows = as_polars(chosen).lazy().collect()
+        assert rows["text"].to_list() == [TEXTS[row] for row in rows["row"]] != []
 
     def test_functions_of_models_read_it(self, kind, library, out):
         assert TextClassifier().fit(table_of(kind)).statistics_.equals(MODEL.statistics_)

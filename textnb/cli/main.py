@@ -55,6 +55,9 @@ GROUPS = {
         "mistakes": ("predict",
             "Write the labelled rows that the model misjudges: number (from 0), answer, what "
             "misled it."),
+        "next": ("predict:next_rows",
+            "Write the rows to label next, the most useful first: number (from 0), answer, and "
+            "why."),
         "top": ("predict", "Show the terms that distinguish each class best."),
         "explain": ("predict", "Show what decides one text, or one mail message, term by term."),
         "diff": ("update",

@@ -1,9 +1,9 @@
-"""The verbs predict and mistakes (tables of rows), top (terms) and explain (one text)."""
+"""The verbs predict, mistakes and next (tables of rows), top (terms) and explain (one text)."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note, out, progress
@@ -22,7 +22,7 @@ from textnb.cli.inputs import (
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, printable, quantity
 from textnb.workflow.models import text_columns
-from textnb.workflow.options import MistakesOptions, PredictOptions, TermsOptions
+from textnb.workflow.options import MistakesOptions, NextOptions, PredictOptions, TermsOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -144,6 +144,39 @@ def mistakes(
         note(quantity(wrong, "mistake") + (
             f"; {quantity(written - wrong, 'row', 'is', 'are')} right by less than "
             f"{options.within:g}" if options.within else ""))
+
+
+@verb
+def next_rows(
+    file: ModelFile, rows: InputRows, options: NextOptions, output: PredictOutput
+) -> None:
+    """Write the rows to label next, the most useful first: number (from 0), answer, and why."""
+    from textnb.cli import evidence
+    from textnb.evaluation.next_rows import choose_rows
+    from textnb.frames import sinks
+    from textnb.storage.textmodel import load_fitted
+    from textnb.workflow.rows import check_storage, options_for
+
+    input, known, target = rows.input, options.labelled, output.output
+    output.check(file.model, input, *([] if known is None else [known]))
+    if input == known == "-":
+        raise ParameterError("standard input can be one of INPUT and --labelled only")
+    check_storage(rows, input, known)
+    fitted = load_fitted(file.model)
+    table = open_input_for(fitted, input, options_for(input, rows))
+    labelled = None if known is None else open_input_for(
+        fitted, known, replace(options_for(known, rows), where=None))
+    with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
+        with (labelled or table).reading():
+            lazy = choose_rows(
+                fitted, table.frame, options.n, None if labelled is None else labelled.frame,
+                advance)
+        chosen = lazy.collect()
+        sinks.write(chosen.lazy(), target, output.output_format, safe_csv=output.safe_csv)
+    evidence.note_stale(fitted)
+    if not output.quiet:
+        note(f"{quantity(chosen.height, 'row')} to label" + (
+            ": no others differ from these" if chosen.height < options.n else ""))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -399,6 +399,30 @@ def rows_in_kind_of(
                       answers.filter(mask).drop(_MASK).lazy(), [])
 
 
+def chosen_in_kind_of(X: Any, chosen: pl.LazyFrame, number: str, read: Sequence[str]) -> Any:
+    """Rows of a table in any order, with new columns, as a table of the same kind.
+
+    Parameters
+    ----------
+    X : table or path
+    chosen : LazyFrame
+        Rows of ``select_columns(X, read)`` with further columns.
+    number : str
+        The column with the number of each row in X.
+    read : sequence of str
+
+    Returns
+    -------
+    See `to_kind_of`.
+    """
+    kind = kind_of(X)
+    if kind in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
+        rows = chosen.collect()
+        places, chosen = rows[number].to_numpy(), rows.lazy()
+        X = X.iloc[places] if kind is Kind.PANDAS else X.take(places)
+    return to_kind_of(X, chosen, read)
+
+
 def _pandas_values(values: pl.Series) -> Any:
     """Values for a new pandas column, in the order of the rows, independent of the index.
 

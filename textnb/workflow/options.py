@@ -441,6 +441,16 @@ class MistakesOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NextOptions:
+    """Rows."""
+
+    n: int = setting(50, "Rows to choose.", names=("-n",), range=COUNT)
+    labelled: str | None = setting(
+        None, "Labelled rows, whose texts are left out. It may be INPUT itself, if some rows have "
+        "a label.", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TermsOptions:
     """Terms."""
 

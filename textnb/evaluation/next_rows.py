@@ -1,0 +1,309 @@
+"""Chooses the unlabelled rows whose labels would teach a model most.
+
+A pool holds the rows whose answers are most in doubt, some of each class. Of the pool, rows are
+chosen one by one [1]_, equally many of each class: the row with the largest sum, over its terms, of
+
+    rows of the pool that hold the term / (1 + times that it was seen)^2
+
+by the model and in the rows that were chosen before, divided by the root of the number of terms, as
+long rows have more of them. So a row is chosen for what others hold too, and no two say the same.
+Measured on AG News and 20 Newsgroups, more labels are needed for short texts without the square,
+for 20 classes with half the pool, and with all of a few rows in the pool.
+
+References
+----------
+.. [1] K. Wei, R. Iyer, J. Bilmes (2015). Submodularity in data subset selection and active
+   learning. ICML: sections 4 and 5 (of the most uncertain rows, those that cover the features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.decision import choose_labels, label_thresholds, log_odds
+from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
+from textnb.frames.kinds import chosen_in_kind_of, select_columns
+from textnb.frames.scan import scan
+from textnb.frames.sources import lazy_frame_from
+from textnb.frames.token_columns import as_text
+from textnb.learning.fitted import Fitted, check_texts
+from textnb.runtime.settings import COUNT
+from textnb.runtime.threads import map_in_threads
+from textnb.scoring.columns import best_columns, lists_of
+from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
+from textnb.scoring.texts import warn_stale
+from textnb.text.matrix import count_matrix
+
+# No column of a user has these names.
+_KEY, _CODE = "__textnb_key", "__textnb_code"
+# The rows of the pool: this number, or so many for each row that is chosen, and of fewer rows this
+# share of all, or so many for each row that is chosen.
+_POOL, _PER_ROW = 4000, 80
+_SHARE, _MIN_PER_ROW = 0.4, 20
+# Rows of this cosine similarity (of tf-idf, without repetitions) or more are near-duplicates.
+_ALIKE = 0.8
+# The most terms of a reason.
+_NAMED = 3
+
+
+def rows_to_label(
+    model: Any, frame: Any, n: int = 50, *, labelled: Any = None, progress: Progress | None = None
+) -> Any:
+    """Choose the rows whose labels would teach a model most, of rows without labels.
+
+    Label them, train on all labelled rows, and choose again: fewer labels then do the work of many
+    that are chosen at random.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted, with two classes or more.
+    frame : table or path
+        With the model's text columns. A label column is not read.
+    n : int
+        The number of rows. Fewer are chosen if no others are left that differ from these.
+    labelled : table or path, optional
+        Labelled rows: no row with the same tokens as one of them is chosen. Rows whose label is
+        null don't count, so it may be the same table.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    table of the kind that came (see `TextClassifier.predict`)
+        The columns of these rows, the first to label first, and
+
+        - ``row``: the number of the row, counted from 0;
+        - ``answer``: the model's answer, null for "unsure"; a list where rows have lists of labels;
+        - ``runner_up``: the second-best class; of lists, or if the model has a decision, the label
+          whose threshold is nearest;
+        - ``margin``: the log-odds of the answer (a difference of scores, for models without
+          log-odds) less those of the runner-up; or how far the runner-up is from its threshold;
+        - ``reason``: why it was chosen, in words.
+
+    Raises
+    ------
+    ParameterError
+        If the model has a single class.
+    DataError
+        If there are no rows.
+    SchemaError
+        If the frame has a column with one of these names.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    >>> rows = pl.DataFrame({"text": ["good film", "a film about whales", "whales in a film"]})
+    >>> rows_to_label(model, rows, 1).select("row", "answer", "runner_up").rows()
+    [(1, 'neg', 'pos')]
+    """
+    fitted = check_texts(model)
+    warn_stale(fitted, True, True)
+    return choose_rows(fitted, frame, n, labelled, progress)
+
+
+def choose_rows(
+    fitted: Fitted, frame: Any, n: int, labelled: Any = None, progress: Progress | None = None,
+) -> Any:
+    """As `rows_to_label`, without its warnings."""
+    if not COUNT.holds(n):
+        raise ParameterError.out_of_range("n", COUNT.says, n)
+    if len(fitted.classes) < 2 and not fitted.is_multilabel:
+        raise ParameterError("the model has a single class, so no answer is in doubt: train it on "
+                             "rows of two classes or more")
+    columns = fitted.columns
+    rows = scan(select_columns(frame, columns), text=columns, tokens=fitted.token_columns)
+    present = rows.collect_schema()
+    added = {"row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
+             "margin": pl.Float64(), "reason": pl.String()}
+    SchemaError.check_new(added, present)
+    known = _keys_of(fitted, labelled)
+
+    def read(
+        names: list[str], predicate: pl.Expr | None, limit: int | None
+    ) -> Iterator[pl.DataFrame]:
+        with reading(frame):
+            pool = _pool(fitted, rows, n, known, progress)
+        chosen = _choose(fitted, pool, n, known).select(*present, *added)
+        yield chosen.head(limit).select(names) if limit is not None else chosen.select(names)
+
+    return chosen_in_kind_of(frame, lazy_frame_from(read, pl.Schema({**present, **added})),
+                             "row", columns)
+
+
+def _by_text(fitted: Fitted, schema: pl.Schema) -> pl.Expr:
+    """A hash of a row's text, which costs less than that of its tokens."""
+    texts = [as_text(schema, name).fill_null("") for name in fitted.columns]
+    return pl.concat_str(texts, separator="\0").hash().alias(_KEY)
+
+
+def _by_tokens(fitted: Fitted) -> pl.Expr:
+    tokens = fitted.settings.tokenizer.expr(fitted.columns)
+    return tokens.list.join("\0").hash().alias("tokens")
+
+
+def _keys_of(fitted: Fitted, labelled: Any) -> pl.DataFrame:
+    """The keys of labelled rows, by text and by tokens."""
+    known = [pl.DataFrame(schema={_KEY: pl.UInt64, "tokens": pl.UInt64})]
+    if labelled is not None:
+        with reading(labelled):
+            rows = scan(labelled, text=fitted.columns, tokens=fitted.token_columns)
+            if fitted.label in rows.collect_schema():
+                rows = rows.filter(pl.col(fitted.label).is_not_null())
+            known.extend(batch.select(_by_text(fitted, batch.schema), _by_tokens(fitted))
+                         for batch in batches(rows.select(fitted.columns), fitted.columns))
+    return pl.concat(known)
+
+
+def _pool(
+    fitted: Fitted, rows: pl.LazyFrame, n: int, known: pl.DataFrame, progress: Progress | None
+) -> pl.DataFrame:
+    """The rows that are most in doubt: of each class some, then of all classes."""
+    columns, most = fitted.columns, max(_POOL, _PER_ROW * n)
+
+    def judge(batch: pl.DataFrame) -> pl.DataFrame:
+        judged = batch.hstack(_doubts(fitted, batch)).with_columns(_by_text(fitted, batch.schema))
+        if progress is not None:
+            progress(batch.height)
+        return judged.filter(~pl.col(_KEY).is_in(known[_KEY].implode()))
+
+    def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
+        # The same rows, however they came in parts.
+        of_each = size // len(fitted.classes)
+        return pl.concat(parts).sort("margin", "row").unique(
+            _KEY, keep="first", maintain_order=True).sort(
+                pl.int_range(pl.len()).over(_CODE) >= of_each, maintain_order=True).head(size)
+
+    numbered = rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+    parts, total = list[pl.DataFrame](), 0
+    for judged in map_in_threads(judge, batches(numbered, columns)):
+        parts.append(judged)
+        total += judged.height
+        if sum(part.height for part in parts) > 2 * most:
+            parts = [best(parts, most)]
+    if not parts:
+        raise DataError.no_rows("the input", "there is nothing to choose from")
+    size = min(most, max(int(_SHARE * total), _MIN_PER_ROW * n))
+    return best([best(parts, most)], size).sort("margin", "row")
+
+
+def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
+    """The answer to each row, the class that is nearest to changing it, and how near it is."""
+    counts = fitted.vocabulary.rows(batch, fitted.columns)
+    step = rows_at_a_time(len(fitted.classes))
+    judge = _doubts_of_lists if fitted.is_multilabel else _doubts_of_classes
+    return pl.concat([judge(fitted, counts[at:at + step])
+                      for at in range(0, max(1, batch.height), step)])
+
+
+def _doubts_of_classes(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
+    scores, every = fitted.form.scores(rows), np.arange(rows.shape[0])
+    posterior = calibrate_scores(fitted, rows, scores)
+    best, second = best_columns(scores, 2).T
+    with np.errstate(invalid="ignore"):
+        margin = posterior[every, best] - posterior[every, second]
+    answer = np.where(np.isneginf(scores).all(axis=1), -1, best)
+    if fitted.decision is not None:
+        classes, odds = fitted.classes.tolist(), log_odds(posterior)
+        answer = np.where(answer < 0, -1, fitted.decision.decide(odds, classes))
+        nearest, far = _nearest_threshold(odds, label_thresholds(classes, fitted.decision))
+        # No threshold is near if all of them are infinite.
+        second, margin = (np.where(np.isinf(far), *pair) for pair in (
+            (second, nearest), (margin, far)))
+    return _columns(fitted, fitted.labels.gather(pl.Series(answer).replace(-1, None)), best,
+                    second, margin)
+
+
+def _doubts_of_lists(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
+    scores, labels = fitted.form.scores(rows), fitted.labels.to_list()
+    row, place = np.nonzero(choose_labels(scores, labels, fitted.decision))
+    nearest, far = _nearest_threshold(scores, label_thresholds(labels, fitted.decision))
+    return _columns(fitted, lists_of(row, fitted.labels.gather(pl.Series(place)), len(scores)),
+                    nearest, nearest, far)
+
+
+def _nearest_threshold(scores: Floats, thresholds: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The label whose score is nearest to its threshold, and how near it is."""
+    with np.errstate(invalid="ignore"):
+        far = np.nan_to_num(np.abs(scores - thresholds), nan=np.inf, posinf=np.inf)
+    nearest = far.argmin(axis=1) if len(far) else np.zeros(0, dtype=np.int64)
+    return nearest, far[np.arange(len(far)), nearest]
+
+
+def _columns(
+    fitted: Fitted, answer: pl.Series, code: NDArray[np.int64], second: NDArray[np.int64],
+    margin: Floats,
+) -> pl.DataFrame:
+    # A row that no class can have produced is in doubt.
+    return pl.DataFrame({
+        _CODE: code, "answer": answer, "runner_up": fitted.labels.gather(pl.Series(second)),
+        "margin": np.nan_to_num(margin, nan=0.0, posinf=np.inf)})
+
+
+def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, known: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the pool to label, in the order in which they are chosen, each with a reason."""
+    if not pool.height:
+        return pool.with_columns(reason=pl.lit(None, pl.String))
+    holds, terms = count_matrix([pool], fitted.settings.tokenizer, fitted.columns)
+    holds.data[:] = 1
+    rows_of, lengths = holds.tocsc(), np.diff(holds.indptr)
+    frequency = np.diff(rows_of.indptr)
+    # A term that one row holds says nothing about others.
+    weight = np.where(frequency > 1, frequency, 0).astype(np.float64)
+    idf = np.square(np.log((1 + pool.height) / (1 + frequency)) + 1)
+    roots = np.sqrt(np.maximum(lengths, 1))
+    norms, seen = np.sqrt(holds @ idf), _seen(fitted, terms)
+    gains = holds @ (weight * _novelty(seen))
+    left = (lengths > 0) & ~pool.select(_by_tokens(fitted).is_in(
+        known["tokens"].implode()))["tokens"].to_numpy()
+    codes, of_class = pool[_CODE].to_numpy(), np.zeros(len(fitted.classes))
+    of_each = np.ceil(n / len(np.unique(codes)))
+    rows, reasons = list[int](), list[str]()
+    while len(rows) < n and left.any():
+        due = left & (of_class[codes] < of_each)
+        # Of equal rows the first, which is most in doubt.
+        row = int(np.where(due if due.any() else left, gains / roots, -1).argmax())
+        own = holds.indices[holds.indptr[row]:holds.indptr[row + 1]]
+        news = weight[own] * _novelty(seen[own])
+        best = own[np.argsort(-news, kind="stable")[:_NAMED]]
+        rows.append(row)
+        reasons.append(f"{_doubt(fitted, pool, row)}; little seen: "
+                       f"{', '.join(terms.gather(best).to_list())}")
+        of_class[codes[row]] += 1
+        seen[own] += 1
+        near = rows_of[:, own]
+        gains += near @ (weight[own] * _novelty(seen[own]) - news)
+        left &= near @ idf[own] < _ALIKE * norms * norms[row]
+        left[row] = False
+    return pool[rows].with_columns(reason=pl.Series(reasons, dtype=pl.String))
+
+
+def _seen(fitted: Fitted, terms: pl.Series) -> Floats:
+    """How often the model has seen each term."""
+    known = pl.DataFrame({"term": fitted.terms, "seen": fitted.counts.all_occurrences})
+    seen: Floats = pl.DataFrame({"term": terms}).join(
+        known, on="term", how="left", maintain_order="left")["seen"].fill_null(0).cast(
+            pl.Float64).to_numpy(writable=True)
+    return seen
+
+
+def _novelty(seen: Floats) -> Floats:
+    return 1 / np.square(1 + seen)
+
+
+def _doubt(fitted: Fitted, pool: pl.DataFrame, row: int) -> str:
+    """Between what the answer to a row is in doubt, in words."""
+    answer, other, margin = (pool[name][row] for name in ("answer", "runner_up", "margin"))
+    if fitted.is_multilabel or fitted.decision is not None:
+        return f"{other} is {margin:.3g} from its threshold"
+    return f"{answer} or {other}, {margin:.3g} apart"
