@@ -24,6 +24,7 @@ from textnb.errors import SourceError as SourceError
 from textnb.errors import TextnbError as TextnbError
 from textnb.errors import TextnbWarning as TextnbWarning
 from textnb.errors import UnknownTermsWarning as UnknownTermsWarning
+from textnb.evaluation.audit import audit as audit
 from textnb.evaluation.calibration import calibrate as calibrate
 from textnb.evaluation.calibration import fit_calibration as fit_calibration
 from textnb.evaluation.calibration import reliability as reliability

@@ -239,7 +239,7 @@ def test_drift_names_labels(run, files):
 # The verbs that accept models of lists of labels, and those that read no model.
 WITH_LISTS = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
               "export", "calibrate", "threshold", "validate", "diff", "drift", "mistakes", "next"}
-WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "samples", "verify"}
+WITHOUT_MODEL = {"mail", "run", "tune", "audit", "relabel", "duplicates", "samples", "verify"}
 WITHOUT_LISTS = {"filter": ["topics.textnb", "--spam-class", "Sports"],
                  "serve": ["topics.textnb", "--spam-class", "Sports", "--listen", "s.sock"]}
 

@@ -142,6 +142,7 @@ def objects(tmp_path_factory):
         np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10)
     model.save(folder / "m.textnb")
     return {
+        "Audit": textnb.audit(ROWS),
         "Duplicates": textnb.find_duplicates(ROWS, label="label"),
         "HeldOut": held, "Evaluation": textnb.evaluate(model, ROWS),
         "Decision": textnb.choose_threshold(held, POSITIVE, max_false_positive_rate=0.5),
@@ -173,7 +174,7 @@ def test_every_object_is_one_readable_line(objects):
 def test_a_notebook_shows_tables(objects):
     shown = {name: Checked(value._repr_html_()) for name, value in objects.items()
              if hasattr(value, "_repr_html_")}
-    assert set(shown) == {"Duplicates", "HeldOut", "Evaluation", "Decision", "Reliability",
+    assert set(shown) == {"Audit", "Duplicates", "HeldOut", "Evaluation", "Decision", "Reliability",
                           "SmoothingPath", "Comparison", "Explanation"}
     for name, page in shown.items():
         assert "table" in page.seen, name

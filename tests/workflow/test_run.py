@@ -11,7 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from tests.workflow.conftest import JOB, Recorder, contents, run
-from textnb import ExportError, SchemaError, SourceError, TextClassifier, evaluate, load
+from textnb import (
+    DataError,
+    ExportError,
+    ParameterError,
+    SchemaError,
+    SourceError,
+    TextClassifier,
+    evaluate,
+    load,
+)
 from textnb.cli.main import app
 from textnb.cli.summary import lines_of
 from textnb.runtime.progress import Line, showing
@@ -258,3 +267,24 @@ def test_rows_that_can_not_be_told_from_learned_ones_are_said_to_be(folder):
     for words, is_said in ((["--set", "input.test=test.parquet"], True), ([], False)):
         done = CliRunner().invoke(app, ["run", "job.toml", *words], catch_exceptions=False)
         assert ("can't be told whether the model has learned these rows" in done.stderr) == is_said
+
+
+def test_an_audit_comes_first_and_may_end_the_job(folder):
+    for library in ("altair", "jinja2", "vl_convert"):
+        pytest.importorskip(library, reason="needs textnb[report]")
+    record = Recorder()
+    out = run(folder, "audit={}", "test.report='report.html'", record=record)
+    assert record.steps[:3] == ["reading rows", "auditing", "training"]
+    found = record.results[1]
+    assert pl.read_csv(out / "audit.csv")["finding"].to_list() == (
+        found.findings["finding"].to_list())
+    assert next(lines_of(found)).startswith(f"{found.rows} rows: ")
+    page = (out / "report.html").read_text("utf-8")
+    assert "Audit of the rows that were learned" in page
+    assert found.findings["evidence"][0].split("'")[0] in page
+    kind = found.findings["finding"][0]
+    with pytest.raises(DataError, match=r"^the audit finds .* and audit\.fail_on asks for none"):
+        run(folder, f"audit.fail_on=['{kind}']", record=record)
+    assert contents(out)
+    with pytest.raises(ParameterError, match=r"audit\.fail_on"):
+        run(folder, "audit.fail_on=['leek']")

@@ -19,6 +19,7 @@ from textnb.workflow.samples import spam_messages
 # By section of a job: its verb, and keys that say where rows come from or where results go.
 VERBS = {
     "input": ("train", {"train", "train_where", "test", "test_where", "hold_out"}),
+    "audit": ("audit", {"file"}),
     "validation": ("validate", set[str]()), "calibration": ("calibrate", set[str]()),
     "decision": ("threshold", set[str]()), "test": ("test", {"report"}),
     "terms": ("top", {"file", "safe_csv"}),

@@ -22,14 +22,14 @@ class LeftOutScores:
     ----------
     scores : float64 (n_rows, n_classes)
         Before a calibration.
-    actual : int64 (n_rows,)
-        The class of each row.
+    actual : int64 (n_rows,), or bool (n_rows, n_labels)
+        The class of each row, or which labels it has.
     parts : int
         The number of parts, and of models.
     """
 
     scores: Floats
-    actual: NDArray[np.int64]
+    actual: NDArray[Any]
     parts: int
 
 

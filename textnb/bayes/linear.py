@@ -175,7 +175,8 @@ def learn_and_calibrate(
 
     There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
     be held out. With ``left_out``, all rows are scored by models of others, if no class is rare.
-    For lists of labels, each label's threshold and sigmoid are chosen on held-out rows instead.
+    For lists of labels, each label's threshold and sigmoid are chosen on held-out rows instead,
+    which ``left_out`` keeps.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def learn_and_calibrate(
     del prepared
     if labels.link == "sigmoid":
         return _with_thresholds_and_sigmoids(
-            model, learned, counts, labels, weight, binary, duals, sharing)
+            model, learned, counts, labels, weight, binary, duals, sharing, left_out)
     parts = _divide(labels.codes, model.held_out)
     if parts is None:
         return learned
@@ -299,7 +300,7 @@ def _scores_of_parts(
 def _with_thresholds_and_sigmoids(
     model: Any, learned: Learned, counts: sp.csr_array, labels: Labels,
     weight: Floats | None, binary: bool, duals: dict[int, DualCoefficients],
-    sharing: Sharing | None,
+    sharing: Sharing | None, left_out: bool,
 ) -> Learned:
     """The thresholds with which each label has the best F1 on held-out rows, and its probabilities.
 
@@ -320,7 +321,7 @@ def _with_thresholds_and_sigmoids(
     has = np.stack([labels.has(k) for k in range(scores.shape[1])], axis=1)
     sigmoids = label_sigmoids(scores, has, weight)
     return replace(
-        learned,
+        learned, left_out=LeftOutScores(scores, has, _FOLDS) if left_out else None,
         decision=Decision(thresholds, evidence={
             "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}),
         calibration=Calibration(

@@ -64,6 +64,12 @@ GROUPS = {
             "Show how two models differ: classes, terms that moved most, decisions that change."),
         "drift": ("drift",
             'Tell whether mail or other documents have changed: exit code 3 for "choose again".'),
+        "audit": ("audit",
+            "Find wrong labels, leaks, duplicates, and rows and classes that can't be learned "
+            "well."),
+        "relabel": ("audit",
+            "Write the rows with the labels of a review, and correct a model that has learned "
+            "them."),
         "duplicates": ("duplicates",
             "Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."),
     },

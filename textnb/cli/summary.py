@@ -19,6 +19,7 @@ from textnb.errors import Mention, quantity
 from textnb.workflow.models import AnyModel, holds_lists, text_columns
 
 if TYPE_CHECKING:
+    from textnb.evaluation.audit import Audit
     from textnb.evaluation.held_out import HeldOut
     from textnb.evaluation.labels import LabelEvaluation
     from textnb.evaluation.metrics import Evaluation
@@ -39,6 +40,7 @@ _IN_JOBS = 5
 def lines_of(result: Any) -> Iterator[str]:
     """The lines that report one step of a job."""
     # Imported here: a verb needs only its own step.
+    from textnb.evaluation.audit import Audit
     from textnb.evaluation.online import OnlineResult
     from textnb.evaluation.smoothing import SmoothingPath
     from textnb.learning.fitted import Fitted
@@ -59,6 +61,8 @@ def lines_of(result: Any) -> Iterator[str]:
             if result.malformed:
                 yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
                        "column errors")
+        case Audit():
+            yield from audit_lines(result)
         case Trained():
             yield from training_lines(result, as_key)
         case Validated():
@@ -81,6 +85,14 @@ def lines_of(result: Any) -> Iterator[str]:
             *lines, last = export_lines(result.exported, result.model, result.exported.path.name)
             yield from lines
             yield f"{last}, {'' if result.is_verified else 'not '}verified"
+
+
+def audit_lines(result: Audit) -> Iterator[str]:
+    """The number of findings of each kind, and how labels were judged."""
+    found = ", ".join(f"{n:,} {kind}" for kind, n in result.counts.items() if n)
+    yield f"{quantity(result.rows, 'row')}: {found or 'no findings'}"
+    yield f"labels judged by {result.method}" if result.method else (
+        "labels were not judged: fewer than two classes have rows enough")
 
 
 def training_lines(

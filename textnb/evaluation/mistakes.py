@@ -291,7 +291,8 @@ def _columns(
 ) -> pl.DataFrame:
     selected = ~judged.right | (judged.margin < within)
     chosen = np.flatnonzero(selected)
-    named = _terms(fitted, rows[chosen], judged.toward[chosen], judged.against[chosen], terms)
+    named = terms_between(
+        fitted, rows[chosen], judged.toward[chosen], judged.against[chosen], terms)
     return pl.DataFrame({_SELECTED: selected, **{_PREFIX + name: values for name, values in (
         *judged.columns.items(),
         ("probability", pl.Series(judged.probability).fill_nan(None)),
@@ -299,7 +300,7 @@ def _columns(
         ("terms", lists_of(chosen[named[0]], named[1], len(selected))))}})
 
 
-def _terms(
+def terms_between(
     fitted: Fitted, rows: SparseRows, toward: NDArray[np.int64], against: NDArray[np.int64],
     k: int,
 ) -> tuple[NDArray[np.int64], pl.Series]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import ParameterError, quantity
+from textnb.evaluation.audit import Audit
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
 from textnb.files.replace import check_target, replace_file
@@ -25,7 +26,7 @@ from textnb.runtime.display import number, percent, visible
 def write_report(
     model: Model, frame: Any, path: str | os.PathLike[str], *, train: Any = None,
     positive: Any = None, title: str | None = None, date: datetime.date | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, audit: Audit | None = None,
 ) -> Evaluation | LabelEvaluation:
     """Score labelled rows and write the results as one HTML page.
 
@@ -52,6 +53,8 @@ def write_report(
         A date to show on the page.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
+    audit : Audit, optional
+        What `textnb.audit` found in the rows that the model learned: a section shows it.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def write_report(
         positive = scored.decision.positive if scored.decision is not None else None
         if positive is None and len(classes) == 2:
             positive = classes[1]
-    page = _render(scored, sections_of(scored, frame, train, positive), title, date)
+    page = _render(scored, sections_of(scored, frame, train, positive, audit), title, date)
     with replace_file(path) as file:
         file.write(page.encode("utf-8"))
     return scored.evaluation

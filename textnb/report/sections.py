@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from textnb.bayes.decision import Decision
 from textnb.errors import quantity
+from textnb.evaluation.audit import Audit
 from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates
@@ -23,13 +24,14 @@ from textnb.report.charts import draw, select_curves
 from textnb.report.data import Scored, histogram, rates_of
 from textnb.report.findings import Finding, findings
 from textnb.runtime.charts import curve_chart, histogram_chart, reliability_chart
-from textnb.runtime.display import names_of, number, percent
+from textnb.runtime.display import names_of, number, percent, visible
 
 # A heat map of more classes can't be read cell by cell.
 _MAX_CLASSES = 30
 _CONFUSED, _CONFUSED_LABELS = 12, 40
 _LOWEST = 15
 _ROWS = 20
+_FINDINGS = 5
 _ALL = "textnb test --format json has all."
 
 
@@ -74,7 +76,9 @@ class Section:
     cards: Sequence[Card] = ()
 
 
-def sections_of(scored: Scored, frame: Any, train: Any, positive: Any) -> list[Section]:
+def sections_of(
+    scored: Scored, frame: Any, train: Any, positive: Any, audit: Audit | None = None
+) -> list[Section]:
     """The sections in their order: how good, how sure, where it fails, why, and what it is."""
     cards, nouns = cards_of(scored), scored.nouns.capitalize()
     return [
@@ -87,6 +91,7 @@ def sections_of(scored: Scored, frame: Any, train: Any, positive: Any) -> list[S
             [] if scored.of_lists else [_decision_table(scored, scored.decision)]))]),
         _curve_section(scored, positive),
         _probability_section(scored),
+        *([] if audit is None else [_audit_section(audit)]),
         Section("terms", f"{nouns} one by one", cards=cards),
         Section("model", "Model")]
 
@@ -164,6 +169,21 @@ def _confusion_figure(result: Evaluation) -> Figure:
         "diagonal are right",
         "Blue is right, orange is wrong; a stronger colour means a larger share of the label's "
         "documents (square root).", table, wide=len(names) > 8)
+
+
+def _audit_section(audit: Audit) -> Section:
+    """What was found in the rows that the model learned: of each kind the first."""
+    first = audit.findings.group_by("finding", maintain_order=True).head(_FINDINGS)
+    left, title = audit.findings.height - first.height, "Audit of the rows that were learned"
+    if not first.height:
+        return Section("audit", title, findings=[("note", "Nothing was found.")])
+    columns = ("finding", "row", "suggested", "evidence")
+    rows = [["–" if value is None else visible(
+        ", ".join(map(str, value)) if isinstance(value, list) else str(value)) for value in row]
+        for row in first.select(columns).iter_rows()]
+    return Section("audit", title, tables=[Table(
+        f"Findings in {quantity(audit.rows, 'row')}, numbered from 0", columns, rows,
+        f"{quantity(left, 'more finding')}: see the file of the audit" if left else "", texts=4)])
 
 
 def _figure(chart: Any, label: str, caption: str, table: Table, wide: bool = False) -> Figure:

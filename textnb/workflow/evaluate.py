@@ -71,7 +71,7 @@ def check_test(model: AnyModel, options: TestOptions) -> Any:
 def evaluate_model(
     model: AnyModel, frame: pl.LazyFrame, options: TestOptions, *, learned: Any = None,
     title: str | None = None, date: datetime.date | None = None,
-    with_probabilities: bool = False, progress: Progress | None = None,
+    with_probabilities: bool = False, progress: Progress | None = None, audit: Any = None,
 ) -> Tested:
     """Score labelled rows, and write the report if there is to be one.
 
@@ -83,6 +83,8 @@ def evaluate_model(
         Of the report.
     with_probabilities : bool
         Whether calibration errors and similar measures are computed.
+    audit : Audit, optional
+        Of the rows that the model learned, for the report.
 
     Notes
     -----
@@ -99,7 +101,7 @@ def evaluate_model(
 
         result = write_report(
             _for_report(model), frame, options.report, train=learned, positive=positive,
-            title=title, date=date, progress=progress)
+            title=title, date=date, progress=progress, audit=audit)
     if not needs_scores:
         return Tested(result)
     held = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)

@@ -2,6 +2,7 @@
 
     output           the folder to write, relative to the job's file, as all paths are
     [input]          rows to learn from and to test on
+    [audit]          what is wrong with the rows to learn from, before anything is learned
     [model]          the model's kind, its settings, its tokenizer or features
     [validation]     folds, leave-one-out, in order or by values of l, before the test
     [calibration]    a temperature, by leave-one-out
@@ -31,6 +32,7 @@ from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.known import all_models
 from textnb.runtime.settings import Place, Range, declared, is_number, setting
 from textnb.workflow.options import (
+    AuditOptions,
     CalibrateOptions,
     DecideOptions,
     ExportOptions,
@@ -105,6 +107,13 @@ class Input(LabelledOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Audit(AuditOptions):
+    """What is wrong with the rows to learn from; a finding of ``fail_on`` ends the job."""
+
+    file: TableName = setting("audit.csv", "File of findings to write, by its ending.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Test(TestOptions):
     """Measures on the test rows."""
 
@@ -166,6 +175,7 @@ class Job:
 
     output: Place
     input: Input
+    audit: Audit | None = None
     model: TrainOptions = field(default_factory=TrainOptions)
     validation: ValidateOptions | None = None
     calibration: CalibrateOptions | None = None
@@ -178,7 +188,7 @@ class Job:
 
 # The options of each section.
 SECTIONS: dict[str, type] = {
-    "input": Input, "model": TrainOptions, "validation": ValidateOptions,
+    "input": Input, "audit": Audit, "model": TrainOptions, "validation": ValidateOptions,
     "calibration": CalibrateOptions, "decision": DecideOptions, "test": Test, "terms": Terms,
     "predictions": Predictions, "exports": Export}
 
@@ -313,7 +323,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
 def _check(job: Job, table: Table) -> None:
     """Note keys that exclude each other."""
     if not job.model.is_texts:
-        for name in ("validation", "calibration", "decision", "terms"):
+        for name in ("audit", "validation", "calibration", "decision", "terms"):
             if getattr(job, name) is not None:
                 table.fault((name,), "it is for models of texts; model.kind is "
                                      f"{job.model.kind!r}")
@@ -334,7 +344,8 @@ def _check(job: Job, table: Table) -> None:
     names = [name.casefold() for export in job.exports
              for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]
     # Some file systems do not distinguish upper from lower case.
-    names += [part.file.casefold() for part in (job.terms, job.predictions) if part is not None]
+    names += [part.file.casefold() for part in (job.audit, job.terms, job.predictions)
+              if part is not None]
     names += [job.test.report.casefold()] if job.test.report else []
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -11,7 +11,7 @@ from typing import Any
 
 from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import FALSE_POSITIVES, ColumnSettings, LimitSettings
-from textnb.models.known import table_models
+from textnb.models.known import table_models, text_models
 from textnb.runtime.settings import (
     AT_LEAST_2,
     CLASSES,
@@ -39,6 +39,10 @@ INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "m
                  "iceberg")
 _FEEDBACK = Range("a share above 0 and up to 1", lambda v: is_number(v) and 0 < v <= 1)
 _SAMPLE = Range("an int from 2 to 2147483647", lambda v: is_whole(v) and 2 <= v < 2**31)
+_NEAR = Range("above 0 and at most 1", lambda v: is_number(v) and 0 < v <= 1)
+# What an audit finds; a test compares them.
+FINDINGS = ("leak", "in test", "contradiction", "label", "missing label", "superfluous label",
+            "duplicate", "no text", "script", "confusable classes", "few rows")
 # The systems that `textnb.export` writes for; a test holds them to it.
 TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
            "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
@@ -387,6 +391,30 @@ class DecideOptions:
         if not is_multilabel and self.costs is not None and self.positive is None:
             raise ParameterError.naming(
                 "{costs} needs {positive}: the class whose errors are counted")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AuditOptions:
+    """Audit."""
+
+    model: str | None = setting(
+        None, "Model of texts that judges labels with its defaults; one that counts, such as "
+        "multinomial, leaves out one row at a time.  [default: nblinear on words, C = 0.1]",
+        metavar="KIND")
+    near: float = setting(
+        0.8, "Least share of three-word runs that near-duplicates have in common; 1 is quickest.",
+        range=_NEAR)
+    fail_on: list[str] | None = setting(
+        None, f"Exit with code 1 on such a finding; repeat it for several. Of "
+        f"{', '.join(FINDINGS)}.", metavar="FINDING", range=STRINGS)
+
+    def check(self) -> None:
+        """Raises ParameterError for a model, or a finding, that there is not."""
+        if self.model is not None and self.model not in text_models():
+            raise ParameterError.unknown_choice("model", self.model, [*text_models()])
+        for kind in self.fail_on or ():
+            if kind not in FINDINGS:
+                raise ParameterError.unknown_choice("fail_on", kind, FINDINGS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

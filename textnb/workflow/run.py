@@ -1,4 +1,4 @@
-"""A whole job in one go: train, validate, calibrate, decide, test, report, predict, export.
+"""A whole job in one go: audit, train, validate, calibrate, decide, test, report, predict, export.
 
 Every step writes into one folder, which becomes the output when the last step is done.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from textnb.errors import ExportError
+from textnb.evaluation.audit import audit
 from textnb.export.verify import verify_export
 from textnb.export.write import Exported
 from textnb.frames.batches import Progress
@@ -32,7 +33,7 @@ from textnb.workflow.decide import (
     scores_of,
 )
 from textnb.workflow.evaluate import Tested, evaluate_model
-from textnb.workflow.job import Job, Predictions, Terms, settings_of
+from textnb.workflow.job import Audit, Job, Predictions, Terms, settings_of
 from textnb.workflow.models import AnyModel, save_model
 from textnb.workflow.options import (
     CalibrateOptions,
@@ -93,6 +94,7 @@ class _Work:
     def __init__(self, job: Job, folder: Path, observer: Observer, rows: RowFiles) -> None:
         self.job, self.folder, self.observer, self.rows = job, folder, observer, rows
         self.model: Any = None
+        self.audit: Any = None
         # Scores of the training rows by other models, by the way they were made.
         self._scores: dict[str, Any] = {}
 
@@ -190,6 +192,18 @@ def _begin_reading(size: Size | None) -> None:
     line().begin("reading", size)
 
 
+def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
+    _begin_reading(Size(work.rows.learned))
+    columns = work.job.model.columns
+    with reading(work.job.input.train):
+        work.audit = audit(
+            work.train, test=work.test, text=columns.text, label=columns.label,
+            model=options.model, near=options.near, progress=advance)
+    work.audit.check(options.fail_on or ())
+    write(work.audit.findings.lazy(), str(work.folder / options.file), None)
+    return work.audit
+
+
 def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
     if work.job.decision is not None and options.is_for_mail:
         # The threshold is chosen later.
@@ -229,7 +243,8 @@ def _test(work: _Work, options: TestOptions, advance: Progress) -> Tested:
     learned = work.train if isinstance(work.model, Fitted) and report is not None else None
     _begin_reading(Size(work.rows.tested))
     tested = evaluate_model(work.model, work.test, replace(options, report=report),
-                            learned=learned, with_probabilities=True, progress=advance)
+                            learned=learned, with_probabilities=True, progress=advance,
+                            audit=work.audit)
     work.write("metrics.json", tested.to_dict())
     return tested
 
@@ -270,7 +285,8 @@ def _export(work: _Work) -> None:
 
 # The section of a step, its title, and its function.
 _STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
-    ("model", "training", _train), ("validation", "validating", _validate),
+    ("audit", "auditing", _audit), ("model", "training", _train),
+    ("validation", "validating", _validate),
     ("calibration", "calibrating", _calibrate), ("decision", "choosing thresholds", _decide),
     ("test", "testing", _test), ("terms", "listing terms", _list_terms),
     ("predictions", "predicting", _predict))

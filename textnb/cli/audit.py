@@ -1,0 +1,176 @@
+"""The verbs audit, which finds what is wrong with labelled rows, and relabel, which corrects it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from textnb.cli.console import note, out
+from textnb.cli.inputs import (
+    LabelledInput,
+    Quiet,
+    Results,
+    SafeCsv,
+    check_apart,
+    open_input,
+    work_on,
+)
+from textnb.cli.options import option, verb
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.runtime.settings import Columns, setting
+from textnb.workflow.options import AuditOptions
+
+if TYPE_CHECKING:
+    from textnb.evaluation.audit import Audit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TextAndLabel:
+    """Columns."""
+
+    text: Columns = option("Text column; repeat it for several.", default="text")
+    label: str = option("Label column.", default="label")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TestRows:
+    """Input."""
+
+    test: str | None = option("Test rows, which should share no text with INPUT.", metavar="FILE")
+    test_where: str | None = option(
+        "Use those for which this SQL condition holds; without --test, rows of INPUT.",
+        is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AuditOutput(Quiet, Results):
+    """Output."""
+
+    output: str | None = option("File, by its ending, for all findings.", "--output", "-o",
+                                metavar="FILE")
+    show: int = option("Findings of each kind to show.", default=5, minimum=0)
+
+
+@verb
+def audit(
+    rows: LabelledInput, test: TestRows, columns: TextAndLabel, options: AuditOptions,
+    output: AuditOutput,
+) -> None:
+    """Find wrong labels, leaks, duplicates, and rows and classes that can't be learned well."""
+    from textnb.evaluation.audit import audit
+    from textnb.frames import sinks
+    from textnb.workflow.rows import check_storage, options_for
+
+    options.check()
+    if output.output is not None:
+        _check_target(output.output, rows.input, test.test)
+    check_storage(rows, rows.input, test.test)
+    table = open_input(rows.input, options_for(rows.input, rows), columns.text, columns.label)
+    tests = None
+    if test.test is not None or test.test_where is not None:
+        source = rows.input if test.test is None else test.test
+        tests = open_input(source, replace(options_for(source, rows), where=test.test_where),
+                           columns.text, columns.label, where="--test-where")
+    with work_on(table, "auditing", "audited", output.quiet) as advance:
+        found = audit(table.frame, test=None if tests is None else tests.frame, text=columns.text,
+                      label=columns.label, model=options.model, near=options.near,
+                      progress=advance)
+    if output.output is not None:
+        sinks.write(found.findings.lazy(), output.output, None)
+    if not output.wrote_json(found.to_dict):
+        _show(found, output.show)
+    found.check(options.fail_on or ())
+
+
+def _check_target(output: str, *inputs: str | None, safe_csv: bool = False) -> None:
+    from textnb.frames import sinks
+
+    sinks.output_format(output, None, safe_csv=safe_csv, advice="name the file with one of them")
+    for path in filter(None, inputs):
+        check_apart(path, output)
+
+
+def _show(found: Audit, most: int) -> None:
+    import polars as pl
+
+    from textnb.cli.summary import audit_lines
+    from textnb.cli.tables import frame_table, show
+
+    for (kind,), some in found.findings.group_by("finding", maintain_order=True):
+        shown = some.drop("finding").head(most)
+        if shown.height:
+            more = some.height - shown.height
+            show(frame_table(
+                shown.select(name for name in shown.columns if shown[name].count())
+                .with_columns(pl.col(pl.List(pl.String)).list.join("; ")),
+                f"{kind}{f', {shown.height} of {some.height:,}' if more else ''}"))
+    for line in audit_lines(found):
+        out(line)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Review:
+    """Review."""
+
+    reviewed: str = setting(
+        help="File with the columns row (numbered from 0, as audit does) and the new label, in the "
+        "label's column or in suggested.", names=("--from",), metavar="FILE")
+    model: str | None = option(
+        "Model file that has learned INPUT, replaced by one that forgets and learns exactly the "
+        "rows that change.", metavar="MODEL")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Corrected(SafeCsv, Quiet):
+    """Output."""
+
+    output: str = setting(help="File for the corrected rows, by its ending.",
+                          names=("--output", "-o"), metavar="FILE")
+
+
+@verb
+def relabel(
+    rows: LabelledInput, columns: TextAndLabel, review: Review, output: Corrected
+) -> None:
+    """Write the rows with the labels of a review, and correct a model that has learned them."""
+    from textnb.frames import sinks
+    from textnb.frames.failures import reading
+    from textnb.frames.scan import scan
+    from textnb.workflow.one_message import has_ledger
+    from textnb.workflow.relabel import relabel, relearn
+    from textnb.workflow.update import change_model
+
+    _check_target(output.output, rows.input, review.reviewed, review.model,
+                  safe_csv=output.safe_csv)
+    if review.model is not None and has_ledger(review.model):
+        raise ParameterError("--model is changed by its ledger: textnb update learns messages as "
+                             "another class, and forgets them first")
+    table = open_input(rows.input, rows, columns.text, columns.label)
+    with reading(review.reviewed):
+        reviewed = scan(review.reviewed).collect()
+    with table.reading():
+        whole = table.frame.collect()
+        try:
+            changed = relabel(whole, reviewed, columns.label)
+        except DataError as error:
+            raise error.under(review.reviewed) from None
+    table.refuse_unreadable()
+
+    def write() -> None:
+        sinks.write(changed.rows.lazy(), output.output, None, safe_csv=output.safe_csv)
+
+    if review.model is None:
+        write()
+    else:
+        from textnb.filter.by_ledger import Changes
+
+        def change(model: Any, ledger: Any) -> Changes:
+            corrected = Changes(relearn(model, changed))
+            write()
+            return corrected
+
+        change_model(review.model, review.model, change, has_own_ledger=False, of_texts=True)
+    if not output.quiet:
+        also = "" if review.model is None else f", and {review.model} has learned them"
+        note(f"{quantity(changed.before.height, 'row')} of {whole.height:,} relabelled -> "
+             f"{output.output}{also}")

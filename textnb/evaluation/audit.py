@@ -1,0 +1,334 @@
+"""What is wrong with labelled rows, before a model of them is trusted.
+
+    rows -> texts, classes, duplicates, leaks -> findings
+         -> probabilities by models that lack the row -> suspected labels, classes not told apart
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.labels import Labels
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.evaluation.duplicates import OF_WORDS, find_duplicates
+from textnb.evaluation.label_errors import (
+    LeftOutRows,
+    inseparable_classes,
+    leave_rows_out,
+    reasons,
+    suspect_labels,
+)
+from textnb.evaluation.leaks import leaks
+from textnb.evaluation.scripts import rows_in_another_script
+from textnb.frames.batches import Progress
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
+from textnb.frames.token_columns import as_text, lists_of_tokens
+from textnb.learning.documents import labels_of
+from textnb.learning.text_settings import TextSettings
+from textnb.models.base import Model
+from textnb.models.known import text_models
+from textnb.models.nblinear import NBLinear
+from textnb.runtime import notebook
+from textnb.scoring.columns import lists_of
+from textnb.text.tokens import Tokenizer
+
+# What is found, the gravest first.
+KINDS = ("leak", "in test", "contradiction", "label", "missing label", "superfluous label",
+         "duplicate", "no text", "script", "confusable classes", "few rows")
+# Of fewer rows, a class is learned badly; of fewer than the second number, its labels are not
+# judged: a part of the rows may hold all of them.
+FEW, _JUDGED = 10, 5
+# What judges labels: more regularisation than for answers, as some labels are wrong. Words alone
+# take a third of the time of words and pairs, and the tolerance a sixth off.
+_JUDGE = NBLinear(C=0.1, tol=0.03)
+# Scanning mail or a folder per class adds this column: the class may be the name of a folder.
+_OF_FILES = "path"
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What is wrong with labelled rows.
+
+    Attributes
+    ----------
+    rows : int
+    method : str
+        How labels were judged, such as "5 parts (NBLinear)"; empty if they could not be.
+    findings : DataFrame
+        One row for each: ``row`` (its number from 0; null for a finding about a class or a column),
+        ``finding`` (its kind, see `textnb.audit`), ``suggested`` (the label, or list of labels,
+        that the row should have; null if that is not known), ``confidence`` and ``evidence``.
+        Kinds in their order, the most probable of each first; suspected labels by their margin.
+    margins : Series of Float64 (n_rows,)
+        The probability of the likeliest other label less that of the row's own, by a model that
+        lacks the row; of lists, of the label that is the likeliest to be wrong. Null for a row that
+        was not judged. The higher, the more suspicious.
+    """
+
+    rows: int
+    method: str
+    findings: pl.DataFrame
+    margins: pl.Series
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.items() if n)
+        return f"Audit({quantity(self.rows, 'row')}: {found or 'no findings'})"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.findings.head(notebook.ROWS)}"
+
+    def _repr_html_(self) -> str:
+        return notebook.box(
+            "Audit", notebook.table(["finding", "number"], [
+                (kind, n) for kind, n in self.counts.items() if n]),
+            notebook.table(self.findings.columns, self.findings.head(notebook.ROWS).rows(),
+                           f"Findings in {quantity(self.rows, 'row')}, numbered from 0",
+                           self.findings.height))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of findings of each kind."""
+        return {kind: int((self.findings["finding"] == kind).sum()) for kind in KINDS}
+
+    def check(self, fail_on: Sequence[str]) -> None:
+        """Raise DataError if there is a finding of one of these kinds."""
+        check_kinds(fail_on)
+        found = {kind: n for kind, n in self.counts.items() if n and kind in fail_on}
+        if found:
+            first = self.findings.filter(pl.col("finding").is_in([*found])).row(0, named=True)
+            where = "" if first["row"] is None else f"row {first['row']}: "
+            raise DataError.naming(
+                "the audit finds {found}, and {fail_on} asks for none; the first is: {first}",
+                found=", ".join(f"{n:,} {kind!r}" for kind, n in found.items()),
+                first=f"{where}{first['evidence']}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready counts and findings."""
+        return {"rows": self.rows, "method": self.method, "counts": self.counts,
+                "findings": self.findings.to_dicts()}
+
+
+def check_kinds(fail_on: Sequence[str]) -> None:
+    """Raise ParameterError for a kind of findings that there is not."""
+    for kind in fail_on:
+        if kind not in KINDS:
+            raise ParameterError.unknown_choice("fail_on", kind, KINDS)
+
+
+def audit(
+    frame: Any, *, test: Any = None, text: str | Sequence[str] = "text", label: str = "label",
+    model: Model | str | None = None, tokenizer: Tokenizer | None = None, near: float | None = 0.8,
+    progress: Progress | None = None,
+) -> Audit:
+    """Find what is wrong with labelled rows: labels, leaks, duplicates, texts and classes.
+
+    Each finding has a kind:
+
+    - "leak": a column, a line of a header, the first or last words, or a term that tells a class
+      nearly alone. In texts: its presence and the class have a correlation (phi) of at least 0.8,
+      or 0.98 for a term that may stand anywhere. In a column that is neither text nor label: a row
+      has the label of the next one by the column's value at least 0.95 of the way from chance to
+      always. The class and its rest need 20 rows each. A column ``path`` is left out, as folders
+      may be what labels were made of.
+    - "in test": the text, or nearly the same, is in the test rows too.
+    - "contradiction": the text, or nearly the same, is in a row before that has another label.
+    - "label": the row has probably another label: see `textnb.evaluation.label_errors`. Of lists of
+      labels, "missing label" and "superfluous label".
+    - "duplicate": the text, or nearly the same, is in a row before.
+    - "no text": there is neither a letter nor a digit.
+    - "script": most letters are in a script that fewer than 5 % of the rows are in.
+    - "confusable classes": the model can hardly tell two classes apart: the area under the ROC of
+      one against the other is below 0.75.
+    - "few rows": a class has fewer than 10.
+
+    Parameters
+    ----------
+    frame : DataFrame, LazyFrame or path
+        It is read into memory.
+    test : DataFrame, LazyFrame or path, optional
+        Test rows, which should share no text with those of ``frame``.
+    text : str or sequence of str
+        Text column, or columns.
+    label : str
+        The label column: of one label, or of lists.
+    model : model of texts or its kind, optional
+        What judges labels; by default ``NBLinear(C=0.1, tol=0.03)`` on words. Models by counting
+        leave out one row at a time; others are learned again for parts of the rows, `NBLinear` from
+        the weights of all.
+    tokenizer : Tokenizer, optional
+        Of the model.
+    near : float or None
+        As in `find_duplicates`; None for exact duplicates alone, which is quicker.
+    progress : callable, optional
+        Called with the number of rows of each batch that was counted.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"text": ["good film", "bad film", "Good film!"] * 2 + ["..."],
+    ...                      "label": ["pos", "neg", "neg", "pos", "neg", "neg", "pos"]})
+    >>> found = audit(rows)
+    >>> found
+    Audit(7 rows: 3 contradiction, 1 duplicate, 1 no text, 2 few rows)
+    """
+    settings = _settings(model, text, label, tokenizer)
+    with reading(frame):
+        lazy = scan(frame, text=settings.columns, label=label, tokens=None)
+        lists = lists_of_tokens(lazy, settings.columns)
+        rows = lazy.collect()
+    if lists and not settings.token_columns:
+        settings = settings.with_token_columns(lists)
+    if not rows.height:
+        raise DataError.no_rows("the input", "there is nothing to audit")
+    texts = rows.select(pl.concat_str(
+        [as_text(rows.schema, name) for name in settings.columns], separator="\n",
+        ignore_nulls=True)).to_series().fill_null("")
+    return _Auditor(settings, rows, texts, labels_of(rows[label])).run(test, near, progress)
+
+
+def _settings(
+    model: Model | str | None, text: str | Sequence[str], label: str, tokenizer: Tokenizer | None
+) -> TextSettings:
+    if model is None:
+        model, tokenizer = _JUDGE, Tokenizer() if tokenizer is None else tokenizer
+    if isinstance(model, str):
+        if model not in text_models():
+            raise ParameterError.unknown_choice("model", model, [*text_models()])
+        model = text_models()[model]()
+    if not isinstance(model, Model):
+        raise ParameterError.out_of_range("model", "a model of texts, or its kind", model)
+    return TextSettings.of(model, text=text, label=label, tokenizer=tokenizer)
+
+
+class _Auditor:
+    """The rows, and what was found so far."""
+
+    def __init__(
+        self, settings: TextSettings, rows: pl.DataFrame, texts: pl.Series, labels: Labels
+    ) -> None:
+        self.settings, self.rows, self.texts, self.labels = settings, rows, texts, labels
+        self.of_lists = labels.link == "sigmoid"
+        self.names = pl.Series(labels.classes.tolist())
+        dtype = self.names.dtype
+        self.schema: dict[str, Any] = {"row": pl.Int64, "finding": pl.String,
+                       "suggested": pl.List(dtype) if self.of_lists else dtype,
+                       "confidence": pl.Float64, "evidence": pl.String}
+        self.findings: list[pl.DataFrame] = []
+
+    def add(
+        self, kind: str, evidence: Sequence[str], rows: ArrayLike | None = None,
+        suggested: pl.Series | None = None, confidence: ArrayLike | None = None,
+    ) -> None:
+        n = len(evidence)
+        self.findings.append(pl.DataFrame({
+            "row": [None] * n if rows is None else rows, "finding": [kind] * n,
+            "suggested": [None] * n if suggested is None else suggested,
+            "confidence": [None] * n if confidence is None else confidence,
+            "evidence": evidence}, schema=self.schema))
+
+    def run(self, test: Any, near: float | None, progress: Progress | None) -> Audit:
+        has_text = self._texts()
+        self._duplicates(test, near)
+        sizes = self.labels.sizes
+        few = np.flatnonzero(sizes < FEW)
+        self.add("few rows", [f"{self.names[k]!r} has {quantity(int(sizes[k]), 'row')}"
+                              for k in few.tolist()])
+        judged = has_text if self.of_lists else (
+            has_text & (sizes[self.labels.codes] >= _JUDGED))
+        rows, method = np.flatnonzero(judged), ""
+        margins = np.full(self.rows.height, np.nan)
+        labels = self.labels.of_rows(judged).without_unused()
+        if len(labels.classes) >= (1 if self.of_lists else 2):
+            left_out = leave_rows_out(self.settings, self.rows[rows], progress)
+            method = f"{left_out.held.method} ({self.settings.model.name})"
+            margins[rows] = self._labels(left_out, rows)
+            others = self.rows.drop(*self.settings.columns, self.settings.label,
+                                    _OF_FILES, strict=False)
+            found = [*leaks(others[rows], self.texts[rows], labels, left_out.counts,
+                            left_out.fitted.terms)]
+            self.add("leak", [words for _, words in found],
+                     confidence=[correlation for correlation, _ in found])
+        order = pl.Enum(KINDS)
+        findings = pl.concat(self.findings).sort(
+            pl.col("finding").cast(order), maintain_order=True)
+        return Audit(self.rows.height, method, findings,
+                     pl.Series("margin", margins).fill_nan(None))
+
+    def _texts(self) -> NDArray[np.bool_]:
+        """Add rows without a text, or in another script; whether each row has a text."""
+        has_text = self.texts.str.contains(r"[\p{L}\p{N}]").to_numpy()
+        without = np.flatnonzero(~has_text)
+        self.add("no text", ["neither a letter nor a digit"] * len(without), without)
+        other = rows_in_another_script(self.texts)
+        self.add("script", [f"{share:.0%} of the letters are {script}" for script, share in
+                            other.select("script", "share").iter_rows()],
+                 other["row"], confidence=other["share"])
+        return has_text
+
+    def _duplicates(self, test: Any, near: float | None) -> None:
+        find: dict[str, Any] = {
+            "text": self.settings.columns, "label": self.settings.label, "near": near,
+            "tokenizer": OF_WORDS.with_params(token_columns=tuple(self.settings.token_columns))}
+        pairs = find_duplicates(self.rows, **find).pairs.sort("similarity", descending=True)
+        for kind, some in (("contradiction", pairs.filter("conflict")),
+                           ("duplicate", pairs.filter(~pl.col("conflict")))):
+            self.add(kind, [*_alike(some, "row {} ({})")], some["row"],
+                     confidence=some["similarity"])
+        if test is not None:
+            pairs = find_duplicates(test, self.rows, **find).pairs.sort(
+                "similarity", descending=True)
+            self.add("in test", [*_alike(pairs, "row {} of the test rows ({})")], pairs["row"],
+                     confidence=pairs["similarity"])
+
+    def _labels(self, left_out: LeftOutRows, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Add suspected labels, and classes that are not told apart; the margins of the rows."""
+        chances, actual = left_out.probabilities, left_out.held.actual
+        suspects, names = suspect_labels(chances, actual), left_out.fitted.labels
+        own = self.rows[self.settings.label][rows]
+        own = own.cast(pl.List(pl.String)).list.join(", ") if self.of_lists else (
+            own.cast(pl.String))
+        called = pl.Series(rows).cast(pl.String) + " (" + own + ")"
+        evidence = [*reasons(left_out, suspects, called)]
+        places = rows[suspects.rows]
+        if not self.of_lists:
+            self.add("label", evidence, places, names.gather(pl.Series(suspects.labels)),
+                     suspects.confidence)
+            for a, b, area in inseparable_classes(chances, actual):
+                self.add("confusable classes", [
+                    f"{names[a]!r} and {names[b]!r}: the area under the ROC of one against the "
+                    f"other is {area:.2f}"], confidence=[2 * (1 - area)])
+            return suspects.margins
+        right = actual.copy()
+        right[suspects.rows, suspects.labels] = suspects.missing
+        row, label = np.nonzero(right)
+        lists = lists_of(row, names.gather(pl.Series(label)), len(rows))
+        for kind, chosen in (("missing label", suspects.missing),
+                             ("superfluous label", ~suspects.missing)):
+            some = np.flatnonzero(chosen)
+            self.add(kind, [f"{names[int(suspects.labels[i])]!r}; {evidence[i]}" for i in some],
+                     places[some], lists.gather(pl.Series(suspects.rows[some])),
+                     suspects.confidence[some])
+        return suspects.margins
+
+
+def _alike(pairs: pl.DataFrame, where: str) -> Iterator[str]:
+    """For each row with the text of another, how similar they are, and to what."""
+    for number, name, similarity, exact in pairs.select(
+            "of", "label_of", "similarity", "exact").iter_rows():
+        yield (f"{'the words' if exact else f'{similarity:.0%} of the runs of words'} of "
+               f"{where.format(number, name)}")

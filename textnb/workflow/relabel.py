@@ -1,0 +1,119 @@
+"""Corrects labels by what a reader has reviewed, in rows and in a model that has learned them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import DataError, SchemaError, quantity
+from textnb.frames.texts import labels_as
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import counts_that_add, forget, learn_more
+
+_SEPARATOR = ";"
+
+
+@dataclass(frozen=True, eq=False)
+class Relabelled:
+    """Rows with corrected labels.
+
+    Attributes
+    ----------
+    rows : DataFrame
+    before, after : DataFrame
+        The rows whose label has changed, as they were and as they are.
+    """
+
+    rows: pl.DataFrame
+    before: pl.DataFrame
+    after: pl.DataFrame
+
+
+def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelled:
+    """Give rows the labels of a review.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    reviewed : DataFrame
+        ``row``, the number of a row from 0, and its label: in a column of the label's name, or else
+        in ``suggested``. Other columns are not read. Lists of labels may be texts, with ";" between
+        labels.
+    label : str
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing.
+    DataError
+        If a row or a label is null, is no row, or has two labels.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})
+    >>> relabel(rows, pl.DataFrame({"row": [1], "suggested": ["y"]}), "label").rows.rows()
+    [('a', 'x'), ('b', 'y')]
+    """
+    column = label if label in reviewed.columns else "suggested"
+    for name in ("row", column):
+        if name not in reviewed.columns:
+            raise SchemaError(
+                f"the review has no column {name!r}: it needs 'row', and the new label in "
+                f"{label!r} or 'suggested'; it has "
+                + ", ".join(map(repr, reviewed.columns)))
+    for name in ("row", column):
+        if nulls := reviewed[name].null_count():
+            first = reviewed[name].is_null().arg_true()[0]
+            raise DataError(f"the column {name!r} of the review is null in "
+                            f"{quantity(nulls, 'line')}, the first of them line {first + 1} below "
+                            "the header: leave out what is not to be changed")
+    dtype, new = rows.schema[label], pl.col(column)
+    if isinstance(dtype, pl.List) and reviewed.schema[column] == pl.String:
+        new = new.str.split(_SEPARATOR).list.eval(pl.element().str.strip_chars()).list.filter(
+            pl.element() != "")
+    numbers = reviewed["row"].cast(pl.Int64, strict=False)
+    wrong = reviewed.filter(~numbers.is_between(0, rows.height - 1).fill_null(False))["row"]
+    if len(wrong):
+        raise DataError(f"the review has the row {wrong[0]!r}, and there "
+                        f"{'is' if rows.height == 1 else 'are'} {quantity(rows.height, 'row')}, "
+                        f"numbered from 0 to {rows.height - 1}")
+    lazy = reviewed.lazy().with_columns(new)
+    labels = lazy.select(labels_as(column, lazy, dtype)).collect().to_series()
+    changes = pl.DataFrame({"row": numbers, "new": labels}).unique(maintain_order=True)
+    twice = changes.filter(pl.col("row").is_duplicated())
+    if twice.height:
+        row, one = twice.row(0)
+        other = twice.filter(pl.col("row") == row)["new"][1]
+        raise DataError(f"the review has the row {row} twice, with the labels {one!r} and "
+                        f"{other!r}: leave one of them")
+    changes = changes.with_columns(old=rows[label].gather(changes["row"])).filter(
+        pl.col("new").ne_missing(pl.col("old"))).sort("row")
+    before = rows[changes["row"]]
+    every = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
+        changes, on="row", how="left", maintain_order="left")
+    return Relabelled(
+        rows.with_columns(every["new"].alias(label).fill_null(rows[label])), before,
+        before.with_columns(changes["new"].alias(label)))
+
+
+def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
+    """The model without the rows as they were, and with them as they are; exact, by counts alone.
+
+    Raises
+    ------
+    ParameterError
+        If the model does not learn by counting.
+    DataError
+        If it can't have learned the rows as they were.
+    """
+    counts_that_add(fitted)
+    if not changed.before.height:
+        return fitted
+    label: Any = changed.after[fitted.label]
+    new = label.explode().unique().drop_nulls().to_list() if fitted.is_multilabel else (
+        label.unique().to_list())
+    more = learn_more(fitted, fitted.settings, changed.after,
+                      classes=[each for each in new if each not in fitted.classes.tolist()] or None)
+    return forget(more, changed.before)
