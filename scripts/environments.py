@@ -41,6 +41,7 @@ TESTS = {
     "database": ["tests/frames/test_database.py", "tests/cli/test_sources.py"],
     "spark": ["tests/engines", "tests/frames/test_kinds.py",
               "tests/test_sklearn_frames.py"],
+    "vectors": ["tests/classifier/test_vectors.py"],
 }
 # Tests of what no version of a library changes: programs in C, processes and signals, servers, and
 # this repository's own scripts and pages.
