@@ -42,7 +42,7 @@ LIVE = "runtime.progress"
 MATRICES = "text.matrix"
 LONGEST_MODULE = 600
 # One class whose methods are a line or three: what is long is the documentation of the interface.
-LONGER = {"classifiers.text": 707}
+LONGER = {"classifiers.text": 709}
 
 
 def sources() -> dict[str, str]:

@@ -415,9 +415,9 @@ def test_the_mail_filter_refuses_a_model_of_lists(tmp_path, listed):
 def test_each_public_function_of_a_fitted_model_is_tested_with_lists():
     of_scores_or_files = {"verify_export", "load"}
     # Those that read no label are tried in tests of their own, as is the audit, which learns.
-    supported = {*EVALUATING, "audit", "rows_to_label", "describe_model", "export_model", "calibrate",
-                 "cross_validate", "leave_one_out", "smoothing_path", "validate_online",
-                 "write_report"}
+    supported = {*EVALUATING, "audit", "rows_to_label", "describe_model", "export_model",
+                 "calibrate", "cross_validate", "leave_one_out", "smoothing_path",
+                 "validate_online", "write_report"}
     with_model = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
                   and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}

@@ -10,6 +10,7 @@ from textnb import (
     NBLinear,
     TextClassifier,
     Tokenizer,
+    cross_validate,
     export_model,
     load,
     verify_export,
@@ -160,9 +161,19 @@ def test_a_model_of_similar_texts_is_saved_and_fitted_again(tmp_path):
     same(model, loaded)
     card = describe_model(loaded)
     assert (card["vectors"], card["vector_weight"]) == ("unlabelled", 1.5)
-    with pytest.raises(ParameterError, match="give unlabelled"):
-        loaded.fit(FEW)
+    # Folds, and a fit without the texts, learn from labelled rows alone.
+    without = TextClassifier(NBLinear()).fit(FEW)
+    same(without, load(tmp_path / "m.textnb").fit(FEW))
+    rows = pl.concat([FEW] * 3)
+    np.testing.assert_array_equal(
+        cross_validate(loaded, rows, folds=3).scores,
+        cross_validate(TextClassifier(NBLinear()), rows, folds=3).scores)
     same(model, loaded.fit(FEW, unlabelled=pool))
+    half = TextClassifier(NBLinear(), vector_weight=0.5).fit(FEW, unlabelled=pool)
+    half.save(tmp_path / "m.textnb")
+    assert describe_model(load(tmp_path / "m.textnb"))["vector_weight"] == 0.5
+    with pytest.raises(ParameterError, match="too few to learn vectors from"):
+        TextClassifier(NBLinear(), vector_weight=0.5).fit(FEW, unlabelled=pool[:9])
 
 
 @pytest.mark.parametrize("change", [

@@ -105,3 +105,10 @@ def test_a_review_that_is_wrong_changes_nothing(run, rows, folder, review, said)
     assert ran.err.startswith("error: reviewed.csv: ")
     assert said in ran.err
     assert not (folder / "new.csv").exists()
+
+
+def test_a_label_that_no_row_had_is_noted(run, rows):
+    REVIEW.with_columns(suggested=pl.Series(["Politcs", "World"])).write_csv("typo.csv")
+    ran = run("relabel", rows, "--from", "typo.csv", "-o", "new.csv").checked()
+    assert "note: no row had the label 'Politcs' before\n" in ran.err
+    assert "World" not in ran.err

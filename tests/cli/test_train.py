@@ -326,6 +326,9 @@ def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
         'unlabelled = "new.parquet"\n', "utf-8")
     run("run", "job.toml").checked()
     assert "depositors" in textnb.load("out/model.textnb").vocabulary_
+    refused = run("train", "rows.csv", "--model", "nblinear", "--unlabelled", "new.parquet", "-o",
+                  "new.parquet").checked(2)
+    assert "is also what is read" in refused.err
     refused = run("run", "job.toml", "--check", "--set", "model.unlabelled=nowhere.csv").checked(2)
     assert "nowhere.csv" in refused.err
     refused = run("train", "rows.csv", "--unlabelled", "new.parquet", "-o", "m.textnb").checked(2)

@@ -269,6 +269,18 @@ def test_rows_that_can_not_be_told_from_learned_ones_are_said_to_be(folder):
         assert ("can't be told whether the model has learned these rows" in done.stderr) == is_said
 
 
+@pytest.mark.filterwarnings("ignore::textnb.errors.LearnedRowsWarning")
+def test_findings_have_the_numbers_of_the_rows_of_the_input(folder):
+    rows = pl.read_parquet("rows.parquet")
+    blank = {3, 8, rows.height - 1}
+    rows.with_columns(text=pl.when(pl.int_range(pl.len()).is_in([*blank])).then(
+        pl.lit("...")).otherwise("text")).write_parquet("blank.parquet")
+    out = run(folder, "audit={}", "input.train=blank.parquet", "input.hold_out=0.5")
+    found = pl.read_csv(out / "audit.csv").filter(finding="no text")["row"].to_list()
+    assert found
+    assert {*found} <= blank
+
+
 def test_an_audit_comes_first_and_may_end_the_job(folder):
     for library in ("altair", "jinja2", "vl_convert"):
         pytest.importorskip(library, reason="needs textnb[report]")

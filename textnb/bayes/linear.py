@@ -244,7 +244,9 @@ def choose_vector_weight(
         return sharing.vector_weight
     counts = without_zeros(canonical(counts))
     parts = _divide(labels.codes, 1 / _FOLDS)
-    if parts is None:
+    if parts is None or (weight is not None and not all(
+            weight[parts == part].any() and weight[parts != part].any()
+            for part in range(_FOLDS - 1))):
         return sharing.vector_weight
     # The last part is only learned from: two say enough, in less time.
     judged = parts < _FOLDS - 1

@@ -42,6 +42,7 @@ from textnb.learning.merging import merge
 from textnb.learning.parameters import DEFAULTS
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.learning.text_settings import TextSettings, columns_of
+from textnb.learning.unlabelled import check_vectors
 from textnb.models.base import Model
 from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
 from textnb.runtime.progress import watched
@@ -216,6 +217,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                 self._fitted = self.tuned_.fitted
             else:
                 settings = self.text_settings()
+                check_vectors(settings, unlabelled)
                 blank = BlankTexts(settings.columns)
                 self._fitted = fitting.fit(
                     settings, X, y, sample_weight=sample_weight, keep_sample=keep_sample,

@@ -171,6 +171,8 @@ def relabel(
 
         change_model(review.model, review.model, change, has_own_ledger=False, of_texts=True)
     if not output.quiet:
+        for name in changed.new_labels:
+            note(f"note: no row had the label {name!r} before")
         also = "" if review.model is None else f", and {review.model} has learned them"
         note(f"{quantity(changed.before.height, 'row')} of {whole.height:,} relabelled -> "
              f"{output.output}{also}")

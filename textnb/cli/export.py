@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,9 +66,11 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
-    frame = None if input is None else open_input(input, source, None).frame
+    # The bundle knows whether columns are texts or features; conditions are for both.
+    is_plain = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
+    rows: Any = input if input is None or is_plain else open_input(input, source, None).frame
     with reading(input or path), steps("verifying", output.quiet) as progress:
-        result = verify_export(path, frame, progress=progress)
+        result = verify_export(path, rows, progress=progress)
     if not output.wrote_json(lambda: _as_dict(result)):
         _show(result)
     if not result.passed:

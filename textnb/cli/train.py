@@ -69,7 +69,7 @@ def train(
     from textnb.frames.scan import is_mail
     from textnb.workflow.train import check_training, for_mail, train, training_of
 
-    output.check(rows.input)
+    output.check(rows.input, *filter(None, (learning.unlabelled, limits.vectors)))
     if not (output.quiet or "model" in options or mail_recipe(options)) and is_mail(
             rows.input, rows.format):
         note("note: an option of text, tokens, limits or model is given, so that mail is not "

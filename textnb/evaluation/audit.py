@@ -186,11 +186,24 @@ def audit(
     >>> found
     Audit(7 rows: 3 contradiction, 1 duplicate, 1 no text, 2 few rows)
     """
+    return audit_numbered(frame, None, test=test, text=text, label=label, model=model,
+                          tokenizer=tokenizer, near=near, progress=progress)
+
+
+def audit_numbered(
+    frame: Any, number: str | None, *, test: Any, text: str | Sequence[str], label: str,
+    model: Model | str | None = None, tokenizer: Tokenizer | None = None, near: float | None = 0.8,
+    progress: Progress | None = None,
+) -> Audit:
+    """As `audit`, of rows whose numbers are in a column, where they are some rows of a file."""
     settings = _settings(model, text, label, tokenizer)
     with reading(frame):
         lazy = scan(frame, text=settings.columns, label=label, tokens=None)
         lists = lists_of_tokens(lazy, settings.columns)
         rows = lazy.collect()
+    numbers = pl.Series(range(rows.height), dtype=pl.Int64)
+    if number is not None:
+        numbers, rows = rows[number].cast(pl.Int64), rows.drop(number)
     if lists and not settings.token_columns:
         settings = settings.with_token_columns(lists)
     if not rows.height:
@@ -198,7 +211,8 @@ def audit(
     texts = rows.select(pl.concat_str(
         [as_text(rows.schema, name) for name in settings.columns], separator="\n",
         ignore_nulls=True)).to_series().fill_null("")
-    return _Auditor(settings, rows, texts, labels_of(rows[label])).run(test, near, progress)
+    auditor = _Auditor(settings, rows, texts, labels_of(rows[label]), numbers)
+    return auditor.run(test, near, progress)
 
 
 def _settings(
@@ -219,9 +233,11 @@ class _Auditor:
     """The rows, and what was found so far."""
 
     def __init__(
-        self, settings: TextSettings, rows: pl.DataFrame, texts: pl.Series, labels: Labels
+        self, settings: TextSettings, rows: pl.DataFrame, texts: pl.Series, labels: Labels,
+        numbers: pl.Series,
     ) -> None:
         self.settings, self.rows, self.texts, self.labels = settings, rows, texts, labels
+        self.numbers = numbers
         self.of_lists = labels.link == "sigmoid"
         self.names = pl.Series(labels.classes.tolist())
         dtype = self.names.dtype
@@ -236,7 +252,8 @@ class _Auditor:
     ) -> None:
         n = len(evidence)
         self.findings.append(pl.DataFrame({
-            "row": [None] * n if rows is None else rows, "finding": [kind] * n,
+            "row": [None] * n if rows is None else self.numbers.gather(np.asarray(
+                rows, dtype=np.int64)), "finding": [kind] * n,
             "suggested": [None] * n if suggested is None else suggested,
             "confidence": [None] * n if confidence is None else confidence,
             "evidence": evidence}, schema=self.schema))
@@ -287,7 +304,8 @@ class _Auditor:
         pairs = find_duplicates(self.rows, **find).pairs.sort("similarity", descending=True)
         for kind, some in (("contradiction", pairs.filter("conflict")),
                            ("duplicate", pairs.filter(~pl.col("conflict")))):
-            self.add(kind, [*_alike(some, "row {} ({})")], some["row"],
+            named = some.with_columns(self.numbers.gather(some["of"]).alias("of"))
+            self.add(kind, [*_alike(named, "row {} ({})")], some["row"],
                      confidence=some["similarity"])
         if test is not None:
             pairs = find_duplicates(test, self.rows, **find).pairs.sort(
@@ -302,7 +320,7 @@ class _Auditor:
         own = self.rows[self.settings.label][rows]
         own = own.cast(pl.List(pl.String)).list.join(", ") if self.of_lists else (
             own.cast(pl.String))
-        called = pl.Series(rows).cast(pl.String) + " (" + own + ")"
+        called = self.numbers.gather(pl.Series(rows)).cast(pl.String) + " (" + own + ")"
         evidence = [*reasons(left_out, suspects, called)]
         places = rows[suspects.rows]
         if not self.of_lists:

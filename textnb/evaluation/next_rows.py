@@ -126,7 +126,8 @@ def choose_rows(
     present = rows.collect_schema()
     added = {"row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
              "margin": pl.Float64(), "reason": pl.String()}
-    SchemaError.check_new(added, present)
+    SchemaError.check_new({**added, _KEY: pl.UInt64(), _CODE: pl.Int64()}, present)
+    n = min(n, 2**31)
     known = _keys_of(fitted, labelled)
 
     def read(
@@ -175,7 +176,10 @@ def _pool(
         judged = batch.hstack(_doubts(fitted, batch)).with_columns(_by_text(fitted, batch.schema))
         if progress is not None:
             progress(batch.height)
-        return judged.filter(~pl.col(_KEY).is_in(known[_KEY].implode()))
+        # Rows without a token are most in doubt, and teach nothing.
+        return judged.filter(
+            ~pl.col(_KEY).is_in(known[_KEY].implode())
+            & (fitted.settings.tokenizer.expr(columns).list.len() > 0))
 
     def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
         # The same rows, however they came in parts.

@@ -18,11 +18,12 @@ import polars as pl
 
 from textnb.bayes.features import count_columns, weigh_columns
 from textnb.errors import ParameterError
+from textnb.frames.failures import reading
 from textnb.learning.documents import DocumentTermMatrix
 from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import TABLE, UNLABELLED
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import as_terms, words_of
+from textnb.learning.unlabelled import as_terms, open_unlabelled, words_of
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import CountMatrix, choose_columns
 
@@ -52,16 +53,20 @@ def share_weights(
     ParameterError
         If unlabelled texts would change nothing.
     """
-    new = None if unlabelled is None else words_of(settings, unlabelled)
-    settings, source = _with_source(settings, rows, new, unlabelled)
+    with reading(unlabelled):
+        texts = None if unlabelled is None else open_unlabelled(settings, unlabelled)
+        new = None if texts is None else words_of(settings, texts)
+        settings, source = _with_source(settings, rows, new, texts)
     if source is not None:
         settings = _with_weight(settings, rows, source)
+        if not settings.parameters["vector_weight"]:
+            source = None
     sharing = _sharing(settings, rows, source)
     if new is None:
         if source is None or sharing is None or not sharing.has_vectors:
             return settings, rows, sharing
         new = as_terms(settings, source.words)
-    elif source is None and sharing is None:
+    elif sharing is None and settings.parameters["vectors"] is None:
         raise ParameterError.naming(
             "{unlabelled} texts change nothing: there are fewer than 20 with words that several "
             "have, and the labelled words share no parts")
@@ -123,7 +128,8 @@ def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
 
 
 def _with_source(
-    settings: TextSettings, rows: DocumentTermMatrix, new: pl.Series | None, unlabelled: Any
+    settings: TextSettings, rows: DocumentTermMatrix, new: pl.Series | None,
+    texts: pl.LazyFrame | None,
 ) -> tuple[TextSettings, WordVectors | None]:
     """The vectors of the words of labelled rows, and of more words; settings that say whose.
 
@@ -133,12 +139,15 @@ def _with_source(
 
     source = settings.parameters["vectors"]
     if source is None or _is_named(source, UNLABELLED):
-        if source is None and (unlabelled is None or settings.parameters["vector_weight"] == 0):
-            return settings, None
-        if unlabelled is None:
+        if texts is None:
+            # Folds, and models of files, are learned without.
+            return settings if source is None else settings.without_own_vectors(), None
+        weight = settings.parameters["vector_weight"]
+        found = vectors_of_texts(settings, texts) if source or weight != 0 else None
+        if found is None and weight:
             raise ParameterError.naming(
-                "{vectors} are those of unlabelled texts: give {unlabelled}, or other {vectors}")
-        found = vectors_of_texts(settings, unlabelled)
+                "{unlabelled} texts are too few to learn vectors from: give 20 or more, or no "
+                "{vector_weight}")
         return (settings, None) if found is None else (settings.with_own_vectors(), found)
     if _is_named(source, TABLE):
         raise ParameterError("the vectors of this model came from a table, which its file does "

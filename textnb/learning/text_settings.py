@@ -159,6 +159,17 @@ class TextSettings:
         return replace(self, parameters={**self.parameters, "vectors": UNLABELLED},
                        by_default=self.by_default | {"vectors"})
 
+    def without_own_vectors(self) -> TextSettings:
+        """Settings with which rows are learned where there are no unlabelled texts."""
+        return replace(self, parameters={
+            **self.parameters, "vectors": None, "vector_weight": None})
+
+    def of_file(self) -> TextSettings:
+        """Settings of a file, in which vectors of unlabelled texts may have been the default."""
+        own = self.parameters["vectors"] == UNLABELLED
+        return replace(self, by_default=self.by_default | {"vectors", "vector_weight"}) if (
+            own) else self
+
     @property
     def shares_weights(self) -> bool:
         """Whether words share weights, by their parts or by vectors."""
@@ -211,12 +222,12 @@ def check_sharing(parameters: dict[str, Any], model: Model) -> None:
     if vectors is not None and not (
             isinstance(vectors, (str, os.PathLike)) or is_frame(vectors)):
         raise ParameterError.out_of_range(
-            "vectors", 'a table with the columns "term" and "vector", a path, or "wordllama"',
-            vectors)
+            "vectors", 'a table with the columns "term" and "vector", a path, "wordllama", or '
+            '"unlabelled"', vectors)
     if parameters["subwords"] is None and parameters["sharing"]:
         raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
-    if vectors is None and parameters["vector_weight"]:
-        raise ParameterError.naming("{vector_weight} is that of {vectors}, and there are none")
+    if parameters["vector_weight"] and not model.learns_shared:
+        raise ParameterError.naming("{vector_weight} is for NBLinear, whose weights are learned")
     check_words(parameters, model)
 
 

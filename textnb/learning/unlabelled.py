@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from glob import has_magic
 from typing import Any
 
 import polars as pl
 
-from textnb.errors import DataError, ParameterError, SchemaError
-from textnb.frames.failures import reading
+from textnb.errors import DataError, ParameterError, SchemaError, SourceError
+from textnb.frames.cloud import is_url
 from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import is_table, table_of_texts
 from textnb.frames.token_columns import ListOfTokens
-from textnb.learning.parameters import UNLABELLED
+from textnb.learning.parameters import TABLE, UNLABELLED, WORDLLAMA
 from textnb.learning.text_settings import TextSettings, check_words
 
 
@@ -33,6 +35,25 @@ def check_unlabelled(settings: TextSettings) -> None:
                                     "words in {vocabulary}")
 
 
+def check_vectors(settings: TextSettings, unlabelled: Any) -> None:
+    """Raise an error if there are no vectors, or no file of them, where settings ask for some."""
+    parameters = settings.parameters
+    vectors = parameters["vectors"]
+    if unlabelled is None and parameters["vector_weight"] and vectors is None:
+        raise ParameterError.naming(
+            "{vector_weight} is that of {vectors} or of {unlabelled} texts, and there are none")
+    if not isinstance(vectors, (str, os.PathLike)):
+        return
+    if vectors == UNLABELLED and unlabelled is None:
+        raise ParameterError.naming(
+            "{vectors} are those of unlabelled texts: give {unlabelled}, or other {vectors}")
+    path = os.fspath(vectors)
+    if path not in (UNLABELLED, TABLE, WORDLLAMA) and not (
+            os.path.exists(path) or is_url(path) or has_magic(path)):
+        raise SourceError(f"no such file of vectors: {path!r} ({WORDLLAMA!r} names those of that "
+                          "package)")
+
+
 def texts_of(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
     """The text columns of a table, or of a sequence of texts.
 
@@ -42,6 +63,9 @@ def texts_of(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
         If they can't be read: it says that these are the unlabelled texts.
     """
     columns, tokens = settings.columns, settings.token_columns
+    if isinstance(unlabelled, str) and unlabelled == "-":
+        raise ParameterError("the unlabelled texts are read several times, and standard input only "
+                             "once: name a file")
     try:
         return (scan(select_columns(unlabelled, columns), text=columns, tokens=tokens)
                 if is_table(unlabelled) else table_of_texts(unlabelled, columns, tokens).lazy())
@@ -51,32 +75,34 @@ def texts_of(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
         raise ParameterError(f"the unlabelled texts: {error}") from error
 
 
-def words_of(settings: TextSettings, unlabelled: Any) -> pl.Series:
-    """The words of texts that are within the limits on terms, those in the most texts first.
+def open_unlabelled(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
+    """The texts, once it is known of which columns the labelled rows have lists of tokens.
 
-    Parameters
-    ----------
-    settings : TextSettings
-    unlabelled : table, path, or sequence of str
+    Raises
+    ------
+    ParameterError
+        If they would change nothing, or are lists of tokens where the labelled rows are texts.
+    """
+    check_unlabelled(settings)
+    try:
+        return texts_of(settings, unlabelled)
+    except ListOfTokens as error:
+        raise ParameterError(f"the unlabelled texts: {error}") from error
+
+
+def words_of(settings: TextSettings, texts: pl.LazyFrame) -> pl.Series:
+    """The words of texts that are within the limits on terms, those in the most texts first.
 
     Raises
     ------
     DataError
         If the texts have no word.
-    ParameterError
-        If they would change nothing, as the rows turned out to be lists of tokens or of labels.
     """
-    check_unlabelled(settings)
-    with reading(unlabelled):
-        try:
-            texts = texts_of(settings, unlabelled)
-        except ListOfTokens as error:
-            raise ParameterError(f"the unlabelled texts: {error}") from error
-        of_texts = texts.select(term=_unique_words(settings))
-        found, n_texts = pl.collect_all([
-            of_texts.explode("term").drop_nulls().group_by("term").len().sort(
-                "len", "term", descending=[True, False]), of_texts.select(pl.len())],
-            engine="streaming")
+    of_texts = texts.select(term=_unique_words(settings))
+    found, n_texts = pl.collect_all([
+        of_texts.explode("term").drop_nulls().group_by("term").len().sort(
+            "len", "term", descending=[True, False]), of_texts.select(pl.len())],
+        engine="streaming")
     if found.is_empty():
         raise DataError("the unlabelled texts have no word")
     least, most = settings.limits.bounds(n_texts.item())

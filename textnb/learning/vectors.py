@@ -11,7 +11,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,16 +25,16 @@ from textnb.errors import ParameterError, SchemaError, SourceError, VocabularyEr
 from textnb.frames.batches import batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
-from textnb.frames.token_columns import as_text
+from textnb.learning.parameters import WORDLLAMA
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import texts_of
 from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
 
 # Texts, words and numbers of vectors that are learned from unlabelled texts.
-_TEXTS, _MIN_TEXTS, _WORDS, _NUMBERS = 10_000, 3, 30_000, 100
+_TEXTS, _MIN_TEXTS, _WORDS, _NUMBERS, _TEXTS_OF_A_NUMBER = 10_000, 3, 30_000, 100, 10
+# A column that no table of a user has.
+_KEY = "__textnb_key"
 INSTALL = "pip install 'textnb[vectors]'"
-WORDLLAMA = "wordllama"
 # Of its package: each file, and its SHA-256 in version 0.4.
 _WORDLLAMA_FILES = {
     "weights/l2_supercat_256.safetensors":
@@ -103,7 +104,7 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
         return _of_table(scan(path), path, words, n_first)
 
 
-def vectors_of_texts(settings: TextSettings, unlabelled: Any) -> WordVectors | None:
+def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors | None:
     """Vectors of words that are in similar texts, by latent semantic analysis [1]_.
 
     They are the right singular vectors of the texts' tf-idf, times the singular values. Of more
@@ -121,33 +122,52 @@ def vectors_of_texts(settings: TextSettings, unlabelled: Any) -> WordVectors | N
     from textnb.bayes.features import FeatureMap, Idf, Length, Sublinear, count_columns
 
     columns = settings.columns
-    with reading(unlabelled):
-        texts = texts_of(settings, unlabelled)
-        schema = texts.collect_schema()
-        whole = pl.concat_str([as_text(schema, name) for name in columns], separator="\n",
-                              ignore_nulls=True)
-        chosen = texts.with_columns(__text=whole).filter(
-            pl.col("__text").str.strip_chars() != "").with_columns(
-            __order=pl.col("__text").hash()).sort("__order", "__text").head(_TEXTS).collect(
-                engine="streaming").unique("__text", maintain_order=True)
-    tokenizer = settings.tokenizer.with_params(ngram_range=(1, 1), field_prefix=False)
-    n_numbers = min(_NUMBERS, chosen.height // 10)
-    if n_numbers < 2:
+    key = _key(texts.collect_schema(), columns)
+    # Texts by their hash, so that the same are taken in any order; each once.
+    first = texts.select(key).drop_nulls().unique().sort(_KEY).head(_TEXTS).collect(
+        engine="streaming")[_KEY]
+    if len(first) < 2 * _TEXTS_OF_A_NUMBER:
         return None
+    keys = list[pl.Series]()
+    tokenizer = settings.tokenizer.with_params(ngram_range=(1, 1), field_prefix=False)
+    frames = _first_of_each(texts.select(*columns, key).filter(
+        pl.col(_KEY) <= first.max()), columns, keys)
     try:
         counts, terms = count_matrix(
-            batches(chosen.select(columns), columns), tokenizer, columns,
-            Limits(min_df=_MIN_TEXTS, max_features=_WORDS))
+            frames, tokenizer, columns, Limits(min_df=_MIN_TEXTS, max_features=_WORDS))
     except VocabularyError:
         return None
+    counts = counts[pl.concat(keys).arg_sort().to_numpy()]
+    n_numbers = min(_NUMBERS, counts.shape[0] // _TEXTS_OF_A_NUMBER, len(terms) - 1)
+    if n_numbers < 2:
+        return None
     tf_idf = FeatureMap((Sublinear(), Idf.smooth(count_columns(counts), counts.shape[0]), Length()))
-    n_numbers = min(n_numbers, len(terms) - 1)
     # One thread, for the same bits whatever there are.
     with threadpool_limits(1):
         _, singular, of_words = randomized_svd(
             tf_idf.sparse(counts), n_numbers, n_iter=2, random_state=0)
     values = (of_words * singular[:, None]).T.astype(np.float32)
     return WordVectors(terms, values)
+
+
+def _key(schema: pl.Schema, columns: Sequence[str]) -> pl.Expr:
+    """A hash of the texts of a row, or of their tokens; null of a row without any."""
+    texts = pl.concat_str([
+        pl.col(name).list.join("\0", ignore_nulls=True) if isinstance(schema[name], pl.List) else (
+            pl.col(name).cast(pl.String)) for name in columns], separator="\1", ignore_nulls=True)
+    return pl.when(texts.str.contains(r"[^\s\x00\x01]")).then(texts.hash()).alias(_KEY)
+
+
+def _first_of_each(
+    rows: pl.LazyFrame, columns: Sequence[str], keys: list[pl.Series]
+) -> Iterator[pl.DataFrame]:
+    """Batches without the rows whose key came before; the keys of the others are appended."""
+    for batch in batches(rows, columns):
+        new = batch.unique(_KEY, keep="first", maintain_order=True)
+        if keys:
+            new = new.filter(~pl.col(_KEY).is_in(pl.concat(keys).implode()))
+        keys.append(new[_KEY])
+        yield new.select(columns)
 
 
 def _of_table(
@@ -165,11 +185,12 @@ def _of_table(
             | pl.col("term").str.to_lowercase().is_in(words.implode())).collect()
     vectors = rows["vector"].cast(pl.List(pl.Float32))
     widths = vectors.list.len()
-    for place in np.flatnonzero((widths != widths[0] if rows.height else widths).fill_null(True)):
+    other = widths.ne_missing(widths.first()) | widths.is_null()
+    for place in np.flatnonzero(other):
         raise SourceError(f"{name}: the vector of {rows['term'][int(place)]!r} has "
-                          f"{widths[int(place)]} numbers, and that of {rows['term'][0]!r} "
+                          f"{widths[int(place)] or 'no'} numbers, and that of {rows['term'][0]!r} "
                           f"{widths[0]}: all must have the same width")
-    width = int(widths[0] or 0) if rows.height else 0
+    width = int(widths[0]) if rows.height else 0
     values = vectors.explode().fill_null(np.nan).to_numpy().reshape(rows.height, width)
     return _known(name, rows["term"], values, words, n_first)
 
@@ -206,7 +227,7 @@ def _lines(path: str) -> Iterator[str]:
             opened = gzip.open if path.endswith(".gz") else open
             with opened(path, "rt", encoding="utf-8", newline="\n") as file:
                 yield from file
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
             raise SourceError.unreadable(path, first_line(error)) from error
 
 
@@ -250,14 +271,17 @@ def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> Wo
         text = tokenizer.read_text(encoding="utf-8")
     try:
         parts_of = Tokenizer.from_str(text)
-    except Exception as error:
+        parts_of.no_truncation()
+        parts_of.no_padding()
+        first = _whole_words(parts_of, n_first)
+        n_first, found = len(first), pl.concat([first, words]).unique(maintain_order=True)
+        ids = [encoding.ids for encoding in parts_of.encode_batch(
+            found.to_list(), add_special_tokens=False)]
+    except BaseException as error:
+        # A panic of its engine is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise SourceError.unreadable(str(tokenizer), first_line(error)) from error
-    parts_of.no_truncation()
-    parts_of.no_padding()
-    first = _whole_words(parts_of, n_first)
-    n_first, found = len(first), pl.concat([first, words]).unique(maintain_order=True)
-    ids = [encoding.ids for encoding in parts_of.encode_batch(
-        found.to_list(), add_special_tokens=False)]
     sizes = np.array([len(each) for each in ids], dtype=np.int64)
     characters = found.str.len_chars().to_numpy()
     flat = np.array([part for each in ids for part in each], dtype=np.int64)

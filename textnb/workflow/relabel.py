@@ -24,11 +24,14 @@ class Relabelled:
     rows : DataFrame
     before, after : DataFrame
         The rows whose label has changed, as they were and as they are.
+    new_labels : list of labels
+        Those that no row had, sorted: they may be misspelt.
     """
 
     rows: pl.DataFrame
     before: pl.DataFrame
     after: pl.DataFrame
+    new_labels: list[Any]
 
 
 def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelled:
@@ -73,7 +76,10 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     if isinstance(dtype, pl.List) and reviewed.schema[column] == pl.String:
         new = new.str.split(_SEPARATOR).list.eval(pl.element().str.strip_chars()).list.filter(
             pl.element() != "")
-    numbers = reviewed["row"].cast(pl.Int64, strict=False)
+    row = reviewed["row"]
+    numbers = row.cast(pl.Int64, strict=False)
+    if row.dtype == pl.Boolean or (row.dtype.is_float() and not (numbers == row).all()):
+        raise DataError("the column 'row' of the review must hold whole numbers")
     wrong = reviewed.filter(~numbers.is_between(0, rows.height - 1).fill_null(False))["row"]
     if len(wrong):
         raise DataError(f"the review has the row {wrong[0]!r}, and there "
@@ -93,9 +99,12 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     before = rows[changes["row"]]
     every = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
         changes, on="row", how="left", maintain_order="left")
+    names, names_before = (
+        {*(each.explode() if isinstance(dtype, pl.List) else each).drop_nulls().to_list()}
+        for each in (changes["new"], rows[label]))
     return Relabelled(
         rows.with_columns(every["new"].alias(label).fill_null(rows[label])), before,
-        before.with_columns(changes["new"].alias(label)))
+        before.with_columns(changes["new"].alias(label)), sorted(names - names_before))
 
 
 def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from textnb.errors import ExportError
-from textnb.evaluation.audit import audit
+from textnb.evaluation.audit import audit_numbered
 from textnb.export.verify import verify_export
 from textnb.export.write import Exported
 from textnb.frames.batches import Progress
@@ -45,6 +45,7 @@ from textnb.workflow.options import (
 from textnb.workflow.predict import Predicted, predict
 from textnb.workflow.results import as_json
 from textnb.workflow.split import (
+    NUMBER,
     RowFiles,
     at_key,
     check_labels,
@@ -100,11 +101,11 @@ class _Work:
 
     @property
     def train(self) -> Any:
-        return scan_stored(self.rows.train)
+        return scan_stored(self.rows.train).drop(NUMBER, strict=False)
 
     @property
     def test(self) -> Any:
-        return scan_stored(self.rows.test)
+        return scan_stored(self.rows.test).drop(NUMBER, strict=False)
 
     def scores(self, scored: str, advance: Progress) -> Any:
         """Scores of the training rows by models that have not learned them; made once."""
@@ -196,9 +197,9 @@ def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
     _begin_reading(Size(work.rows.learned))
     columns = work.job.model.columns
     with reading(work.job.input.train):
-        work.audit = audit(
-            work.train, test=work.test, text=columns.text, label=columns.label,
-            model=options.model, near=options.near, progress=advance)
+        work.audit = audit_numbered(
+            scan_stored(work.rows.train), NUMBER, test=work.test, text=columns.text,
+            label=columns.label, model=options.model, near=options.near, progress=advance)
     work.audit.check(options.fail_on or ())
     write(work.audit.findings.lazy(), str(work.folder / options.file), None)
     return work.audit

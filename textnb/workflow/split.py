@@ -42,6 +42,8 @@ from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train
 
+# A column that only an audit reads.
+NUMBER = "__textnb_number"
 _PARTS = 1 << 20
 # The start value of the checksum, which is also the checksum of an empty text. It is in the middle
 # of the range, so that rows with empty texts are learned and not held out.
@@ -85,6 +87,9 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
     held_out = settings.test is None and settings.test_where is None
     with train_rows(job) as train:
         rows = train.frame
+        if job.audit is not None:
+            # Findings name rows by their numbers in the input.
+            rows = rows.with_row_index(NUMBER)
         if held_out:
             is_test = _held_out_mask(job, rows, settings.hold_out)
             write(rows.filter(is_test), str(test), None)

@@ -25,7 +25,7 @@ from textnb.learning.settings import (
     mail_recipe,
 )
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import check_unlabelled, texts_of
+from textnb.learning.unlabelled import check_unlabelled, check_vectors, texts_of
 from textnb.models.known import (
     SYNONYMS,
     all_models,
@@ -175,6 +175,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
                                         weight=Mention("weight", repr(learning.weight)))
         if learning.keep_sample is not None:
             check_keep_sample(settings, learning.keep_sample, learning.weight is not None)
+        check_vectors(settings, learning.unlabelled)
         if learning.unlabelled is not None:
             check_unlabelled(settings)
             # Which columns hold lists is seen in the labelled rows.
