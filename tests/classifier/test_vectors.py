@@ -51,6 +51,9 @@ def test_words_that_no_row_holds_have_the_class_of_similar_words():
     # Counts know nothing of them.
     counts = model.fitted_.counts
     assert counts.all_counts[model.vocabulary_.index("goalie")] == 0
+    fixed = fitted(vocabulary=["bank", "hockey", "skate"])
+    assert fixed.vocabulary_ == ["bank", "hockey", "skate"]
+    assert fixed.predict(["skate"]).tolist() == ["sport"]
     without = fitted(lexicon=0)
     assert without.vocabulary_ == TextClassifier(NBLinear()).fit(ROWS).vocabulary_
     assert "skate" not in fitted(lexicon=4).vocabulary_ + fitted(fit={

@@ -63,7 +63,7 @@ def share_weights(
             source = None
     sharing = _sharing(settings, rows, source)
     if new is None:
-        if source is None or sharing is None or not sharing.has_vectors:
+        if source is None or settings.vocabulary is not None:
             return settings, rows, sharing
         new = as_terms(settings, source.words)
     elif sharing is None and settings.parameters["vectors"] is None:
