@@ -31,10 +31,8 @@ from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.mistakes import terms_between
 from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
-from textnb.learning.documents import document_term_matrix
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import fit, fit_from_weights, labelled_batches
-from textnb.learning.sharing import share_weights
+from textnb.learning.fitting import fit
 from textnb.learning.text_settings import TextSettings
 from textnb.scoring.columns import best_class
 from textnb.text.matrix import CountMatrix
@@ -84,28 +82,18 @@ def leave_rows_out(
 
     The models of parts begin at the solution of all rows, if they have a solver.
     """
-    model = settings.model
-    if not model.scores_left_out:
-        fitted = fit(settings, rows, progress=progress)
-        counts = fitted.vocabulary.counts(rows, fitted.columns)
-        by_parts = model.obstacle_to_leaving_out is not None or fitted.is_multilabel
+    fitted = fit(settings, rows, left_out=True, progress=progress)
+    counts = fitted.vocabulary.counts(rows, fitted.columns)
+    left_out, link = fitted.learned.left_out, fitted.counts.link
+    if left_out is None:
+        model = settings.model
+        by_parts = (model.scores_left_out or model.obstacle_to_leaving_out is not None
+                    or fitted.is_multilabel)
         return _calibrated(
             fitted, counts, (scores_by_folds if by_parts else leave_one_out)(fitted, rows))
-    matrix = document_term_matrix(
-        labelled_batches(settings, rows, progress=progress), settings.vocabulary)
-    if matrix.labels.link == "sigmoid":
-        settings = settings.without_parts()
-    settings, matrix, sharing = share_weights(settings, matrix, None)
-    more: dict[str, Any] = {} if sharing is None else {"sharing": sharing}
-    learned = model.learn_rows(
-        matrix.counts, matrix.labels, binary=settings.binary, left_out=True, **more)
-    fitted = fit_from_weights(settings, matrix.terms, learned)
-    if learned.left_out is None:
-        return _calibrated(fitted, matrix.counts, scores_by_folds(fitted, rows))
-    held = HeldOut(
-        fitted.classes, learned.left_out.scores, learned.left_out.actual, np.zeros(rows.height),
-        f"{learned.left_out.parts} parts", link=matrix.labels.link)
-    return LeftOutRows(fitted, matrix.counts, held.calibrated(learned.calibration))
+    held = HeldOut(fitted.classes, left_out.scores, left_out.actual, np.zeros(rows.height),
+                   f"{left_out.parts} parts", link=link)
+    return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
 
 
 def _calibrated(fitted: Fitted, counts: CountMatrix, held: HeldOut) -> LeftOutRows:
