@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 from numpy.typing import ArrayLike
@@ -65,9 +65,6 @@ from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
-
-if TYPE_CHECKING:
-    pass
 
 Weight = str | ArrayLike | None
 Result = TypeVar("Result")

@@ -17,10 +17,8 @@ from textnb.models.base import Model
 from textnb.text.token_settings import SHORT_WORD
 from textnb.text.tokens import Tokenizer
 
-# What a file says of vectors that came as a table, or were learned from unlabelled texts.
-TABLE, UNLABELLED = "a table in memory", "unlabelled"
-# The package whose vectors are known by its name.
-WORDLLAMA = "wordllama"
+# What a file says of vectors that came as a table.
+TABLE = "a table in memory"
 DEFAULTS: Mapping[str, Any] = {
     **{each.name: each.default for group in (ColumnSettings, LimitSettings)
        for each in fields(group)}, "tokenizer": None, "vocabulary": None}

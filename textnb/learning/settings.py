@@ -32,6 +32,8 @@ _PARTS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {LONGEST_PART}",
                lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
                and 2 <= v[0] <= v[1] <= LONGEST_PART)
 
+# Vectors that are known by their name: of a package, and those learned from unlabelled texts.
+WORDLLAMA, UNLABELLED = "wordllama", "unlabelled"
 # The most words that labelled rows lack.
 MAX_WORDS = 20_000
 _LEXICON = Range(f"an integer from 0 to {MAX_WORDS}", lambda v: is_whole(v) and 0 <= v <= MAX_WORDS)
@@ -69,7 +71,7 @@ class LimitSettings:
         None, "Share weights among words with similar vectors (nblinear): a table of the columns "
               "term and vector, a text file of word2vec, GloVe or fastText, safetensors beside a "
               "tokenizer.json, wordllama, or unlabelled for those of --unlabelled.", metavar="FILE",
-        packages=("wordllama", "unlabelled"))
+        packages=(WORDLLAMA, UNLABELLED))
     vector_weight: float | None = setting(
         None, "How much the vectors weigh beside words: 0 to 2; the default is chosen by the rows.",
         under="set", range=between(0, 2))

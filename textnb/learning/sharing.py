@@ -21,7 +21,8 @@ from textnb.errors import ParameterError
 from textnb.frames.failures import reading
 from textnb.learning.documents import DocumentTermMatrix
 from textnb.learning.fitted import Fitted
-from textnb.learning.parameters import TABLE, UNLABELLED
+from textnb.learning.parameters import TABLE
+from textnb.learning.settings import UNLABELLED
 from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import as_terms, open_unlabelled, words_of
 from textnb.runtime.caller import warn_caller
@@ -61,19 +62,17 @@ def share_weights(
         settings = _with_weight(settings, rows, source)
         if not settings.parameters["vector_weight"]:
             source = None
-    sharing = _sharing(settings, rows, source)
-    if new is None:
-        if source is None or settings.vocabulary is not None:
-            return settings, rows, sharing
+    if new is None and source is not None and settings.vocabulary is None:
         new = as_terms(settings, source.words)
-    elif sharing is None and settings.parameters["vectors"] is None:
-        raise ParameterError.naming(
-            "{unlabelled} texts change nothing: there are fewer than 20 with words that several "
-            "have, and the labelled words share no parts")
-    elif sharing is None:
+    wider = rows if new is None else _with_terms(settings, rows, new, source)
+    sharing = _sharing(settings, wider, source)
+    if sharing is None and new is not None:
+        if settings.parameters["vectors"] is None:
+            raise ParameterError.naming(
+                "{unlabelled} texts change nothing: there are fewer than 20 with words that "
+                "several have, and the labelled words share no parts")
         return settings, rows, None
-    rows = _with_terms(settings, rows, new, source)
-    return settings, rows, _sharing(settings, rows, source)
+    return settings, wider, sharing
 
 
 def sharing_of(

@@ -13,14 +13,8 @@ import polars as pl
 from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.parameters import (
-    DEFAULTS,
-    UNLABELLED,
-    copied,
-    default_terms,
-    is_frame,
-)
-from textnb.learning.settings import MAX_WORDS, LimitSettings
+from textnb.learning.parameters import DEFAULTS, copied, default_terms, is_frame
+from textnb.learning.settings import MAX_WORDS, UNLABELLED, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values
 from textnb.text.counting import CountSpec

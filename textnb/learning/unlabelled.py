@@ -14,7 +14,8 @@ from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import is_table, table_of_texts
 from textnb.frames.token_columns import ListOfTokens
-from textnb.learning.parameters import TABLE, UNLABELLED, WORDLLAMA
+from textnb.learning.parameters import TABLE
+from textnb.learning.settings import UNLABELLED, WORDLLAMA
 from textnb.learning.text_settings import TextSettings, check_words
 
 

@@ -25,7 +25,7 @@ from textnb.errors import ParameterError, SchemaError, SourceError, VocabularyEr
 from textnb.frames.batches import batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
-from textnb.learning.parameters import WORDLLAMA
+from textnb.learning.settings import WORDLLAMA
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
@@ -303,7 +303,9 @@ def _matrix(path: Path) -> NDArray[np.float32]:
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        # The file is no mapping: it has no iterator.
+        names = file.keys()
+        shapes = {name: file.get_slice(name).get_shape() for name in names}
         matrices = [name for name, shape in shapes.items() if len(shape) == 2]
         if len(matrices) != 1:
             raise SourceError(f"{path} must hold one matrix, a row for each part of words; it "
