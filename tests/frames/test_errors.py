@@ -26,6 +26,8 @@ SOUND = '{"text":"a","label":"b"}\n'
 @pytest.mark.parametrize(("name", "content", "message"), [
     ("a.csv", "text,label\na,b\nbad, film,c\n", "line 3 has 3 fields, and the header has 2: put a"),
     ("a.csv", 'text,label\n"x\ny",b\nbad, film,c\n', "line 4 has 3 fields"),
+    # The cut text of a row would be read without a word, as nothing uses the last column.
+    ("a.csv", "label,text,date\nb,a,1\nc,bad, film,1\n", "line 3 has 4 fields, and the header"),
     ("a.tsv", "text\tlabel\na\tb\tc\n", "line 2 has 3 fields"),
     ("a.csv", 'text,label\na,b\n"open,c\nd,e\n', 'line 3 opens a quote (") that is never closed'),
     ("a.ndjson", SOUND + '{"text":"a",\n', "line 2 is not JSON ("),

@@ -130,8 +130,8 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
 def _scan_csv(source: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
     """Scan a CSV file with types inferred from all rows, or with strings except for ``numbers``."""
     if numbers is None:
-        return pl.scan_csv(source, infer_schema_length=None, **options)
-    strings = pl.scan_csv(source, infer_schema=False, **options)
+        return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))
+    strings = _read_all_columns(pl.scan_csv(source, infer_schema=False, **options))
     if numbers is no_numbers:
         return strings
 
@@ -143,3 +143,8 @@ def _scan_csv(source: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFr
                     pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
                                                 return_dtype=pl.Float64)).alias(name)
         for name in numbers(inferred) if name in strings.collect_schema())
+
+
+def _read_all_columns(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Read unused columns too: otherwise the engine silently cuts rows with too many fields."""
+    return frame.map_batches(lambda rows: rows, projection_pushdown=False, streamable=True)
