@@ -1,7 +1,5 @@
 """What all tests share: real corpora, and servers of our own for as long as the tests run."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pwd
@@ -13,7 +11,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -170,7 +168,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Ite
 
 
 @pytest.fixture(scope="session")
-def corpus() -> Callable[[str], pl.LazyFrame]:
+def corpus():
     """A real corpus by name; the test is skipped where it is not at hand."""
 
     def read(name: str) -> pl.LazyFrame:
@@ -186,7 +184,7 @@ def corpus() -> Callable[[str], pl.LazyFrame]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres():
     """The connection string, also in TEXTNB_POSTGRES; skipped where PostgreSQL is absent."""
     if find_spec("psycopg") is None:
         pytest.skip("needs psycopg: pip install 'textnb[postgres]'")
@@ -255,7 +253,7 @@ class S3:
 
 
 @pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+def s3(tmp_path_factory):
     """Skipped where it is not installed, apart from what is tested: the versions differ."""
     own = Path(__file__).parents[1] / ".venv/s3/bin/moto_server"
     program = os.environ.get("TEXTNB_MOTO_SERVER") or (str(own) if own.exists() else None)

@@ -1,7 +1,5 @@
 """The verdict of the quick filter on one message."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from textnb.filter.quick import QuickFilter

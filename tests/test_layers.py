@@ -1,7 +1,5 @@
 """Imports flow one way. The order is read here, and every import in the package is held to it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A count and its noun agree: no message says "1 classes"."""
 
-from __future__ import annotations
-
 import ast
 import re
 from itertools import pairwise

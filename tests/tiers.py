@@ -16,8 +16,6 @@ times as many before a release. A test whose id is an argument (``file.py::name`
 always runs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum

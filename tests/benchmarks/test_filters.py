@@ -1,7 +1,5 @@
 """The comparison of mail filters removes headers that other filters and lists have added."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path
@@ -20,11 +18,11 @@ from benchmarks.filters import clean, measure, messages
     (b"Precedence: list\nX-BeenThere: y\nX-Mailer: z\n", b"X-Mailer: z\n"),
     (b"Subject: a\nX-Spam-Flag: YES", b"Subject: a\n"),
     (b"", b"")])
-def test_headers_of_filters_and_lists_are_removed(raw: bytes, clean_message: bytes) -> None:
+def test_headers_of_filters_and_lists_are_removed(raw, clean_message):
     assert clean(raw).rstrip(b"\n") == clean_message.rstrip(b"\n")
 
 
-def test_the_names_of_folders_are_the_classes(tmp_path: Path) -> None:
+def test_the_names_of_folders_are_the_classes(tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         for name in ("./spam/1.eml", "easy-ham-1/2", "ham/3.eml", "cmds"):
             entry = tarfile.TarInfo(name)
@@ -33,7 +31,7 @@ def test_the_names_of_folders_are_the_classes(tmp_path: Path) -> None:
     assert [label for label, _ in messages(tmp_path / "a.tar.gz")] == ["spam", "ham", "ham"]
 
 
-def test_another_filter_scores_only_messages_that_it_has_not_learned() -> None:
+def test_another_filter_scores_only_messages_that_it_has_not_learned():
     mail = pl.DataFrame({"path": ["a b/1", "a b/2", "3", "4", "5", "6"],
                          "label": ["spam", "ham", "ham", "spam", "ham", "spam"]})
     scores = {"3": "0.2", "4": "0.9", "5": "0.6", "6": "0.99", "a b/1": "0", "a b/2": "0"}

@@ -1,7 +1,5 @@
 """The benchmark tool: processes, their order, corpora, and the libraries that are compared."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 HOLD = "import time; held = b'x' * (60 << 20); time.sleep(0.3)"
 
 
-def test_the_memory_of_a_run_includes_child_processes() -> None:
+def test_the_memory_of_a_run_includes_child_processes():
     child = f"import subprocess, sys; {HOLD}; subprocess.run([sys.executable, '-c', {HOLD!r}])"
     ran = process.run([sys.executable, "-c", child])
     assert "failed" not in ran
@@ -30,9 +28,7 @@ def test_the_memory_of_a_run_includes_child_processes() -> None:
     assert 0 < ran["cpu_seconds"] < ran["seconds"] + 1
 
 
-def test_a_process_that_ends_during_the_search_has_no_descendants(
-    monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_ends_during_the_search_has_no_descendants(monkeypatch):
     def ended(*_: Any) -> Any:
         raise FileNotFoundError(2, "No such file or directory")
 
@@ -40,7 +36,7 @@ def test_a_process_that_ends_during_the_search_has_no_descendants(
     assert process.descendants(os.getpid()) == []
 
 
-def test_a_run_returns_its_output_or_its_error(tmp_path: Path) -> None:
+def test_a_run_returns_its_output_or_its_error(tmp_path):
     (tmp_path / "in").write_text('{"seconds": 7.5, "check": {"rows": 2}}')
     copy = "import sys; print(sys.stdin.read())"
     ran = process.run([sys.executable, "-c", copy], read=tmp_path / "in")
@@ -51,9 +47,7 @@ def test_a_run_returns_its_output_or_its_error(tmp_path: Path) -> None:
     assert "check" in process.run([sys.executable, "-c", failing], good=(0, 3))
 
 
-def test_a_function_is_called_in_a_process_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_is_called_in_a_process_of_its_own(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text("def double(x): return {'check': {'twice': 2 * int(x)}}")
     monkeypatch.syspath_prepend(str(tmp_path))
     command = process.calling(importlib.import_module("own").double, "21")
@@ -61,7 +55,7 @@ def test_a_function_is_called_in_a_process_of_its_own(
     assert result["check"] == {"twice": 42}
 
 
-def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated() -> None:
+def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated():
     order: list[str] = []
 
     def side(name: str, result: dict[str, Any]) -> Any:
@@ -78,7 +72,7 @@ def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated() -> None:
     assert process.medians(results["b"]) == {"failed": "x"}
 
 
-def test_repeated_text_has_a_vocabulary_that_grows(tmp_path: Path) -> None:
+def test_repeated_text_has_a_vocabulary_that_grows(tmp_path):
     rows = pl.DataFrame({"label": ["a", "b"] * 50, "text": [f"word{n} is new" for n in range(100)]})
     (tmp_path / "four").mkdir()
     data.repeat(rows, tmp_path / "four", 4 * 1400 / 1e6)
@@ -90,9 +84,7 @@ def test_repeated_text_has_a_vocabulary_that_grows(tmp_path: Path) -> None:
     assert grown == pytest.approx(known * 3**data.HEAPS, rel=0.05)
 
 
-def test_synthetic_rows_have_these_terms_and_classes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_synthetic_rows_have_these_terms_and_classes(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "PIECE", 300)
     data.synthesize(tmp_path, 1000, 9000, 7)
     rows = pl.read_parquet(tmp_path)
@@ -102,7 +94,7 @@ def test_synthetic_rows_have_these_terms_and_classes(
 
 
 @pytest.mark.parametrize("official", [True, False])
-def test_a_corpus_has_its_own_split_or_is_split_by_class(official: bool) -> None:
+def test_a_corpus_has_its_own_split_or_is_split_by_class(official):
     frame = pl.DataFrame({"label": ["a", "a", "a", "b", "b", "b"], "text": ["t", None] * 3})
     if official:
         frame = frame.with_columns(split=pl.Series(["train", "test"] * 3))
@@ -112,7 +104,7 @@ def test_a_corpus_has_its_own_split_or_is_split_by_class(official: bool) -> None
     assert parts["train"]["text"].null_count() == 0
 
 
-def test_sides_with_the_same_counts_return_the_same_values(tmp_path: Path) -> None:
+def test_sides_with_the_same_counts_return_the_same_values(tmp_path):
     frame = pl.DataFrame({"label": ["a", "b"] * 20,
                           "text": [f"Ein Text {n % 7}, naïve_{n % 3} x" for n in range(40)]})
     frame.write_parquet(tmp_path / "rows.parquet")
@@ -125,7 +117,7 @@ def test_sides_with_the_same_counts_return_the_same_values(tmp_path: Path) -> No
         assert bool(result[0]) == (task != "fit")
 
 
-def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
+def test_accuracy_is_that_of_the_answers(tmp_path):
     rows = pl.DataFrame({"label": ["a", "b", "a", "b"], "text": ["x"] * 4})
     rows.write_parquet(tmp_path / "rows.parquet")
     path = str(tmp_path / "rows.parquet")
@@ -138,9 +130,7 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
                                     "calibration_error": 0.5625})
 
 
-def test_a_run_that_is_resumed_measures_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_resumed_measures_what_is_missing(tmp_path, monkeypatch):
     calls: list[str] = []
 
     def measure(side: str) -> list[dict[str, Any]]:
@@ -172,9 +162,7 @@ def test_a_run_that_is_resumed_measures_what_is_missing(
     assert bench_of(here | {"cpu": "another"}, "two", resume=True) == [("rows", "two", 1.0)]
 
 
-def test_an_unknown_section_side_or_corpus_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_unknown_section_side_or_corpus_is_named(monkeypatch, capsys, tmp_path):
     def error_of(*arguments: str) -> str:
         monkeypatch.setattr("sys.argv", ["bench", *arguments])
         monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -187,7 +175,7 @@ def test_an_unknown_section_side_or_corpus_is_named(
     assert "invalid choice: 'fastTxt' (choose from" in error_of("speed", "--sides", "fastTxt")
 
 
-def test_a_job_leaves_answers(tmp_path: Path) -> None:
+def test_a_job_leaves_answers(tmp_path):
     frame = pl.DataFrame({"label": ["a", "b"] * 20, "text": ["one two", "three four"] * 20})
     frame.write_parquet(tmp_path / "rows.parquet")
     path = str(tmp_path / "rows.parquet")

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def run(monkeypatch):
     """Run the command in this process; an exception that it lets through fails the test."""
     handler = signal.getsignal(signal.SIGTERM)
     # Tables wrap at the width of the terminal, which is 80 columns in a parallel run of the tests.
@@ -85,14 +85,14 @@ def finished(process: subprocess.Popen[bytes], input: bytes | None = None) -> Re
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def mail(folder: Path) -> Path:
+def mail(folder):
     """A table of labelled documents."""
     path = folder / "mail.parquet"
     MAIL.write_parquet(path)
@@ -100,7 +100,7 @@ def mail(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory):
     """A model of the table."""
     path = tmp_path_factory.mktemp("trained") / "mail.textnb"
     TextClassifier().fit(MAIL).save(path)

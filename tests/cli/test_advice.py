@@ -1,7 +1,5 @@
 """Advice in errors: options on the command line, parameters in Python."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """textnb audit and textnb relabel."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

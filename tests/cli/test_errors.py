@@ -1,7 +1,5 @@
 """An error is one line that names the option, the file or the row, and has an exit code."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 

@@ -1,13 +1,11 @@
 """textnb filter of one message: its verdict is the exit code, and the message is passed on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, finished
+from tests.cli.conftest import finished
 from tests.cli.test_filter_failures import started
 from tests.filter.models import MESSAGES, ROWS, fitted, saved
 from textnb import Calibration, Decision, load
@@ -18,7 +16,7 @@ SPAM, HAM, OTHER = (b"Subject: a\n\ncheap pills\n", b"Subject: a\n\nthe noon mee
 
 
 @pytest.fixture
-def model(folder: Path) -> Path:
+def model(folder):
     return saved(folder / "mail.textnb")
 
 
@@ -46,13 +44,13 @@ def test_options_of_the_verdict_arrive(run, model, options, code):
     run("filter", model, *options, input=SPAM).checked(code)
 
 
-def test_the_decision_of_the_model_is_the_default(run: Run, model: Path) -> None:
+def test_the_decision_of_the_model_is_the_default(run, model):
     load(model).set_decision(Decision({"ham": -1.0, "spam": 50.0}, "spam")).save(model)
     run("filter", model, input=SPAM).checked(2)
     run("filter", model, "--spam-cutoff", "0.5", input=SPAM).checked(0)
 
 
-def test_a_decision_for_ham_is_no_filter_of_ham(run: Run, model: Path) -> None:
+def test_a_decision_for_ham_is_no_filter_of_ham(run, model):
     ROWS.write_parquet("rows.parquet")
     choose = ("threshold", model, "rows.parquet", "--costs", "1,1", "--class")
     assert "textnb filter now needs --spam-class spam" in run(*choose, "ham").checked().err
@@ -64,9 +62,7 @@ def test_a_decision_for_ham_is_no_filter_of_ham(run: Run, model: Path) -> None:
     assert "--spam-class" not in run(*choose, "spam").checked().err
 
 
-def test_what_is_stale_is_noted_when_the_model_is_written_and_described(
-    run: Run, model: Path
-) -> None:
+def test_what_is_stale_is_noted_when_the_model_is_written_and_described(run, model):
     decision = Decision({"ham": 0.0, "spam": 0.0}, "spam")
     fitted().set_decision(decision).set_calibration(Calibration(2.0)).save(model)
     ROWS.write_parquet("rows.parquet")
@@ -161,6 +157,6 @@ def test_the_program_answers_quickly_as_the_verb_does(run, model, arguments, mes
     ("filter m --format xml", False), ("filter m -- x", False), ("filter m --spam x", False),
     ("filter m -pq", False), ("filter m --passthrough=1", False),
     ("filter m --spam-class", False), ("mail", False), ("", False)])
-def test_options_that_the_quick_way_knows(words: str, known: bool) -> None:
+def test_options_that_the_quick_way_knows(words, known):
     assert (options_of(words.split()) is not None) == known
     assert options_of([*words.split(), ""]) is None

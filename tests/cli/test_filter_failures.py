@@ -1,7 +1,5 @@
 """textnb filter: 0, 1 and 2 are verdicts, and whatever fails is 3 with the message passed on."""
 
-from __future__ import annotations
-
 import ast
 import os
 import signal
@@ -26,7 +24,7 @@ PASSED_ON = 3, HAM.decode()
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("guard") / "mail.textnb")
 
 
@@ -72,7 +70,7 @@ def test_nothing_is_imported_before_a_failure_is_seen(module, known):
     ("(stream.message(), stream.limit(0.2), time.sleep(60))", "not judged in time"),
     ("(stream.limit(0.2), exec('while True: pass'))", "not judged in time"),
     ("(print('ham'), sys.exit(1))", "SystemExit")])
-def test_an_end_without_a_verdict_is_a_failure(what: str, told: str) -> None:
+def test_an_end_without_a_verdict_is_a_failure(what, told):
     prelude = ("def fail(kind): raise kind()\n"
                f"entry._verdict = lambda arguments, stream: {what}")
     if what in "012":
@@ -89,7 +87,7 @@ def test_an_end_without_a_verdict_is_a_failure(what: str, told: str) -> None:
 
 @pytest.mark.parametrize("number", [
     signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGUSR1])
-def test_what_is_killed_gives_no_verdict(number: int) -> None:
+def test_what_is_killed_gives_no_verdict(number):
     prelude = ("import resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
                f"entry._verdict = lambda *_: os.kill(os.getpid(), {number:d})")
     assert result(started(prelude, "m", "-p"))[:2] == (-number, "")
@@ -114,7 +112,7 @@ for module in [name for name in sys.modules if name == {name!r}]:
     "textnb.filter.mailfilter", "textnb.storage.textmodel", "textnb.storage.version2",
     "textnb.mail.message", "textnb.mail.charsets", "textnb.text.tokens", "numpy", "polars",
     "polars.lazyframe", "polars._plr", "email.parser", "zipfile"])
-def test_every_import_may_fail(model: Path, name: str) -> None:
+def test_every_import_may_fail(model, name):
     for error in ("ImportError", "SystemExit", "MemoryError", "KeyboardInterrupt"):
         code, out, err = result(started(BROKEN.format(name=name, error=error), model, "-p"))
         # What some other module does without is no failure.
@@ -122,7 +120,7 @@ def test_every_import_may_fail(model: Path, name: str) -> None:
         assert verdict or (code, out) == PASSED_ON, (error, code, out, err)
 
 
-def test_no_threads_for_the_engine(tmp_path: Path) -> None:
+def test_no_threads_for_the_engine(tmp_path):
     # A model with a given vocabulary takes the engine to read.
     model = saved(tmp_path / "given.textnb", vocabulary=["meeting", "pills"])
     process = start("filter", model, "-p", env={**os.environ, "POLARS_MAX_THREADS": "0"})
@@ -134,7 +132,7 @@ def test_no_threads_for_the_engine(tmp_path: Path) -> None:
 # Time, memory and size
 
 
-def test_without_a_limit_it_is_waited_for(model: Path) -> None:
+def test_without_a_limit_it_is_waited_for(model):
     prelude = ("from textnb.cli import verdicts\nverdicts.TIMEOUT_SECONDS = 0\n"
                "from textnb.filter.quick import QuickFilter\njudge = QuickFilter.judge\n"
                "QuickFilter.judge = lambda *given: (time.sleep(1), judge(*given))[1]")
@@ -145,7 +143,7 @@ def test_without_a_limit_it_is_waited_for(model: Path) -> None:
     assert "not judged in time" in err
 
 
-def test_the_time_to_read_counts_unless_the_message_must_be_written(model: Path) -> None:
+def test_the_time_to_read_counts_unless_the_message_must_be_written(model):
     def unfinished(*options: str) -> subprocess.Popen[bytes]:
         process = start("filter", model, "--timeout", "0.3", *options)
         process.stdin.write(HAM[:10])
@@ -166,7 +164,7 @@ def test_the_time_to_read_counts_unless_the_message_must_be_written(model: Path)
 @pytest.mark.parametrize("kilobytes", [
     60_000, 100_000, 140_000, 200_000, 300_000, 400_000, 450_000, 550_000, 650_000, 750_000,
     900_000, 1_100_000])
-def test_little_memory(model: Path, kilobytes: int) -> None:
+def test_little_memory(model, kilobytes):
     """Where it begins to suffice depends on the machine; below, libraries end in many ways."""
     began = time.monotonic()
     script = f'ulimit -c 0; ulimit -v {kilobytes} && exec "$@"'
@@ -181,7 +179,7 @@ def test_little_memory(model: Path, kilobytes: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no limit of address space")
-def test_a_message_that_memory_does_not_hold(model: Path) -> None:
+def test_a_message_that_memory_does_not_hold(model):
     large = HAM + b"x" * (50 << 20)
     code, out, err = result(in_shell('ulimit -c 0; ulimit -v 40000 && exec "$@"', model, "-p"),
                             large)
@@ -190,11 +188,11 @@ def test_a_message_that_memory_does_not_hold(model: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may start any number of processes")
-def test_no_process_can_be_started(model: Path) -> None:
+def test_no_process_can_be_started(model):
     assert result(in_shell('ulimit -u 1 && exec "$@"', model, "-p"))[:2] == PASSED_ON
 
 
-def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:
+def test_a_message_beyond_the_limit_is_passed_on_whole(model):
     large = HAM + (b"x" * 999 + b"\n") * 1_100
     assert len(large) > 1 << 20
     lower = "from textnb.mail import message\nmessage.MAX_MESSAGE = 1 << 20"
@@ -206,7 +204,7 @@ def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_more_is_read_than_is_judged(model: Path) -> None:
+def test_no_more_is_read_than_is_judged(model):
     with open("/dev/zero", "rb") as endless:
         ran = finished(start("filter", model, stdin=endless)).checked(2)
     assert ran.out.startswith("unsure")
@@ -220,7 +218,7 @@ def test_no_more_is_read_than_is_judged(model: Path) -> None:
     "--nonsense filter m", "--version filter m", "filter --nonsense m", "filter", "filter m m",
     "filter none.textnb", "filter m --timeout -1", "filter m --timeout inf",
     "filter m --timeout nan", "filter m --min-learned x", "filter m --maildir none"])
-def test_wrong_usage_passes_the_message_on_and_no_forged_verdict(arguments: str) -> None:
+def test_wrong_usage_passes_the_message_on_and_no_forged_verdict(arguments):
     plain = finished(start(*arguments.split()), FORGED).checked(3)
     passing = finished(start(*arguments.split(), "-ep"), FORGED).checked(3)
     assert (plain.out, passing.out) == ("", RENAMED.decode())
@@ -232,13 +230,13 @@ def test_wrong_usage_passes_the_message_on_and_no_forged_verdict(arguments: str)
 @pytest.mark.parametrize("arguments", [
     "m --passthrough=1", "--pass m", "m --pass-through", "m -passthrough", "m --maildir=none -ep",
     "-p --help", "m -p -h"])
-def test_every_misspelling_of_passthrough_passes_the_message_on(arguments: str) -> None:
+def test_every_misspelling_of_passthrough_passes_the_message_on(arguments):
     ran = finished(start("filter", *arguments.split()), HAM).checked(3)
     assert ran.out == HAM.decode()
     assert ran.err
 
 
-def test_every_option_that_asks_for_the_message_is_known() -> None:
+def test_every_option_that_asks_for_the_message_is_known():
     """No other long option may begin so, as one that is misspelt still asks for the message."""
     options = [name for parameter in alone.commands["filter"].params
                for name in parameter.opts]
@@ -271,7 +269,7 @@ def test_streams_that_are_not_there_change_no_verdict(
     assert bool(written) == bool(out)
 
 
-def test_a_reader_that_has_gone_is_no_spam(model: Path) -> None:
+def test_a_reader_that_has_gone_is_no_spam(model):
     with start("filter", model, "-p") as process:
         process.stdout.close()
         process.stdin.write(HAM + b"x" * (1 << 20))
@@ -279,7 +277,7 @@ def test_a_reader_that_has_gone_is_no_spam(model: Path) -> None:
         assert process.wait(60) == 3
 
 
-def test_help_reads_no_message() -> None:
+def test_help_reads_no_message():
     process = start("filter", "--help")
     assert process.wait(60) == 0
     process.communicate()
@@ -288,7 +286,7 @@ def test_help_reads_no_message() -> None:
 # Signals
 
 
-def test_an_interrupt_ends_what_hangs() -> None:
+def test_an_interrupt_ends_what_hangs():
     prelude = "entry._verdict = lambda *_: (os.write(2, b'ready\\n'), time.sleep(60))"
     with started(prelude, "m", "-p") as process:
         process.stdin.write(HAM)
@@ -335,7 +333,7 @@ main()
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("verb", ["filter", "explain"])
 @pytest.mark.parametrize("imports", [1, 2, 3, 5, 10, 25, 50, 100, 200, 400, 700])
-def test_an_interrupt_while_it_starts_is_one_line(model: Path, verb: str, imports: int) -> None:
+def test_an_interrupt_while_it_starts_is_one_line(model, verb, imports):
     """After so many imports."""
     arguments = [str(model), *(["cheap pills"] if verb == "explain" else [])]
     code, out, err = result(subprocess.Popen(
@@ -353,14 +351,14 @@ def test_an_interrupt_while_it_starts_is_one_line(model: Path, verb: str, import
 # Without a verb
 
 
-def test_the_version_in_one_line() -> None:
+def test_the_version_in_one_line():
     for option in ("--version", "-V"):
         ran = finished(start(option)).checked()
         assert ran.out.startswith("textnb ")
         assert (ran.out.count("\n"), ran.err) == (1, "")
 
 
-def test_nothing_asked_is_help() -> None:
+def test_nothing_asked_is_help():
     ran = finished(start())
     assert "[OPTIONS] COMMAND [ARGS]" in ran.out
     assert ran.err == ""

@@ -1,20 +1,17 @@
 """textnb filter --maildir: new messages are judged and filed once, and none is lost."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Result, Run, finished, start
+from tests.cli.conftest import Result, finished, start
 from tests.cli.test_filter import HAM, OTHER, SPAM, model
 from tests.filter.models import ROWS, saved
 from tests.tiers import examples
@@ -24,7 +21,7 @@ __all__ = ["model"]
 
 
 @pytest.fixture
-def maildir(folder: Path) -> Path:
+def maildir(folder):
     for part in ("cur", "new", "tmp"):
         (folder / "Mail" / part).mkdir(parents=True)
     for name, message in (("1.spam", SPAM), ("2.ham", HAM), ("3.other", OTHER)):
@@ -34,7 +31,7 @@ def maildir(folder: Path) -> Path:
 
 
 @pytest.fixture
-def file_new(run: Run, model: Path, maildir: Path) -> Callable[..., Result]:
+def file_new(run, model, maildir):
     """File the new messages, with some options."""
     def file_new(*options: str, code: int = 0) -> Result:
         return run("filter", model, "--maildir", maildir, *options).checked(code)
@@ -107,7 +104,7 @@ def test_filing_that_was_ended_in_the_middle_is_finished(file_new, maildir):
     assert {"new/1.spam", ".Spam/new/1.spam"} & {*files(maildir)} == {".Spam/new/1.spam"}
 
 
-def test_what_can_not_be_written_is_a_failure(model: Path, maildir: Path) -> None:
+def test_what_can_not_be_written_is_a_failure(model, maildir):
     with open("/dev/full", "wb") as full:
         ran = finished(start("filter", model, "--maildir", maildir, stdout=full)).checked(3)
     assert "No space left" in ran.err
@@ -217,7 +214,7 @@ def test_a_message_that_another_program_takes_away_is_done(file_new, maildir, mo
     assert "1.spam" not in ran.out
 
 
-def test_two_filters_at_once_file_each_message_once(model: Path, maildir: Path) -> None:
+def test_two_filters_at_once_file_each_message_once(model, maildir):
     number_of_more = examples(400)
     for number in range(number_of_more):
         (maildir / "new" / f"{number}.more").write_bytes(HAM if number % 4 else SPAM)
@@ -234,7 +231,7 @@ def test_two_filters_at_once_file_each_message_once(model: Path, maildir: Path) 
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_filing_ends_with_its_process(model: Path, maildir: Path, number: int) -> None:
+def test_filing_ends_with_its_process(model, maildir, number):
     for more in range(5_000):
         (maildir / "new" / f"{more}.more").write_bytes(HAM)
     process = start("filter", model, "--maildir", maildir)
@@ -271,7 +268,7 @@ main()
 """
 
 
-def test_an_interrupt_in_a_callback_is_not_lost(model: Path, maildir: Path) -> None:
+def test_an_interrupt_in_a_callback_is_not_lost(model, maildir):
     ran = subprocess.run(
         [sys.executable, "-c", SIGNALLED_IN_A_CALLBACK, "filter", model, "--maildir", maildir],
         capture_output=True, text=True, timeout=60, check=False)

@@ -1,7 +1,5 @@
 """Errors for options, names, targets and keys of 0.1 that are gone say what to use instead."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

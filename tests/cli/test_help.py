@@ -1,7 +1,5 @@
 """Help: the verbs in groups, the options of one verb, and completion."""
 
-from __future__ import annotations
-
 import pytest
 from click.shell_completion import ShellComplete
 

@@ -1,7 +1,5 @@
 """A filter of mail that keeps a sample of rows: a correction changes verdicts."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

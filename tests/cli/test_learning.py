@@ -1,7 +1,5 @@
 """update, forget, merge, diff: a model at work."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

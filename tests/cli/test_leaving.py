@@ -1,7 +1,5 @@
 """The verbs export, verify and describe."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """The verb mail, and mail as the input of the others."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -24,7 +22,7 @@ FORMAT = ("--read", "format=mail")
 
 
 @pytest.fixture
-def box(folder: Path) -> Path:
+def box(folder):
     """Mail of two classes; one message is malformed."""
     for name, content in {
         "ham/1.eml": b"Subject: Minutes\nX-Mailer: m\n\nof the meeting",
@@ -41,7 +39,7 @@ def box(folder: Path) -> Path:
 # The verb
 
 
-def test_a_table(run: Run, box: Path) -> None:
+def test_a_table(run, box):
     ran = run("mail", box, "-o", "mail.parquet", "--header", "x-mailer").checked()
     assert ran.err.startswith("read 4 messages in ")
     assert ran.err.endswith("note: 1 message is malformed; --errors lists them\n")
@@ -55,7 +53,7 @@ def test_a_table(run: Run, box: Path) -> None:
     assert pl.read_csv("mail.csv")["errors"].to_list()[1] == "bad date: soon"
 
 
-def test_tokens_are_the_same_from_everywhere(run: Run, box: Path) -> None:
+def test_tokens_are_the_same_from_everywhere(run, box):
     raw = (box / "spam/1.eml").read_bytes()
     expected = mail_tokens(raw)
     assert {"subject:free", "free", "offer"} <= set(expected)
@@ -71,7 +69,7 @@ def test_tokens_are_the_same_from_everywhere(run: Run, box: Path) -> None:
     assert (plain["body"], "tokens" in plain) == ("free offer", False)
 
 
-def test_errors(run: Run, box: Path) -> None:
+def test_errors(run, box):
     lines = run("mail", box, "--errors").checked().out.splitlines()
     assert lines[0] == "mail/ham/2.eml: bad date: soon"
     assert "bad date" in lines[-2]
@@ -101,7 +99,7 @@ def test_what_goes_wrong_is_one_line(run, box, args, code, message):
 # Models of mail
 
 
-def test_a_model_of_columns_and_headers(run: Run, box: Path) -> None:
+def test_a_model_of_columns_and_headers(run, box):
     run("train", box, "--text", "subject", "--text", "body", "--text", "x-mailer",
         "--set", "field_prefix=true", *FORMAT, "-o", "spam.textnb").checked()
     assert "subject:free" in run("top", "spam.textnb").checked().out
@@ -114,14 +112,14 @@ def test_a_model_of_columns_and_headers(run: Run, box: Path) -> None:
     assert "minutes" in run("top", "spam.textnb").checked().out
 
 
-def test_a_model_of_tokens(run: Run, box: Path) -> None:
+def test_a_model_of_tokens(run, box):
     run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb", "--binary").checked()
     assert "subject:free" in load("m.textnb").vocabulary_
     run("predict", "m.textnb", box, *FORMAT, "-o", "p.csv").checked()
     assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
 
 
-def test_a_filter_judges_tokens_and_explains_them(run: Run, box: Path) -> None:
+def test_a_filter_judges_tokens_and_explains_them(run, box):
     raw = (box / "spam/1.eml").read_bytes()
     run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb").checked()
     ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
@@ -135,7 +133,7 @@ def test_a_filter_judges_tokens_and_explains_them(run: Run, box: Path) -> None:
     assert "subject:free" in json.dumps(explained)
 
 
-def test_headers_that_no_message_has(run: Run, box: Path) -> None:
+def test_headers_that_no_message_has(run, box):
     train = ("train", box, "-o", "m.textnb", "--text")
     ran = run(*train, "subject", "--text", "X-Mailr", "--text", "list-id").checked()
     assert "warning: no message has a header 'X-Mailr' - did you mean 'x-mailer'?\n" in ran.err
@@ -149,7 +147,7 @@ def test_headers_that_no_message_has(run: Run, box: Path) -> None:
     assert "warning: the column 'note' holds no text in any row\n" in ran.err
 
 
-def test_subfolders_are_read_if_they_are_asked_for(run: Run, folder: Path) -> None:
+def test_subfolders_are_read_if_they_are_asked_for(run, folder):
     for place, text in (("cur", "noon"), ("new", "lunch"), (".Spam/cur", "pills"),
                         (".Spam/new", "offer")):
         (folder / "Mail" / place).mkdir(parents=True, exist_ok=True)
@@ -171,7 +169,7 @@ def test_subfolders_are_read_if_they_are_asked_for(run: Run, folder: Path) -> No
 # Messages that can't be read
 
 
-def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, box: Path) -> None:
+def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run, box):
     broken = box / "ham" / "3.eml"
     train = ("train", box, *FORMAT, "--text", "body", "-o", "m.textnb")
     run(*train).checked()
@@ -191,7 +189,7 @@ def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, box: P
     assert Path("m.textnb").read_bytes() == before
 
 
-def test_messages_that_can_not_be_read_are_left_out(run: Run, box: Path) -> None:
+def test_messages_that_can_not_be_read_are_left_out(run, box):
     broken = box / "ham" / "3.eml.gz"
     broken.write_bytes(gzip.compress(b"Subject: Late\n\n" + os.urandom(30_000))[:20_000])
     run("train", box, "-o", "m.textnb").checked(1)
@@ -224,7 +222,7 @@ def told(run: Run, *arguments: object, **settings: Any) -> Any:
 
 
 @pytest.fixture
-def model(folder: Path) -> str:
+def model(folder):
     TextClassifier(text=["subject", "body"]).fit(ROWS).save("m.textnb")
     TextClassifier().fit(ROWS.rename({"body": "text"})).save("text.textnb")
     return "m.textnb"
@@ -260,7 +258,7 @@ def test_the_score_is_the_filters(run, folder, estimator, calibrated, columns):
     assert ("calibrated; the terms above add up to the score before it" in last) == calibrated
 
 
-def test_files_are_messages(run: Run, model: str) -> None:
+def test_files_are_messages(run, model):
     expected = told(run, model, "-", input=MESSAGE)
     for name, content in (("a.eml", MESSAGE), ("with space.eml", MESSAGE),
                           ("b.eml.gz", gzip.compress(MESSAGE))):
@@ -274,7 +272,7 @@ def test_files_are_messages(run: Run, model: str) -> None:
         assert message in run("explain", model, name, input=b"").checked(1).err
 
 
-def test_every_file_is_a_message_for_a_model_of_mail(run: Run, model: str) -> None:
+def test_every_file_is_a_message_for_a_model_of_mail(run, model):
     expected = told(run, model, "-", input=MESSAGE)
     Path("cur").mkdir()
     for name in ("cur/1.host:2,S", "message"):
@@ -290,7 +288,7 @@ def test_every_file_is_a_message_for_a_model_of_mail(run: Run, model: str) -> No
     assert "the name of a file, which --message reads" in ran.err
 
 
-def test_what_is_no_message_is_a_text(run: Run, model: str) -> None:
+def test_what_is_no_message_is_a_text(run, model):
     """A model of plain texts, a column, and who says so."""
     pills = told(run, model, "cheap pills")
     assert "filter" not in pills
@@ -305,7 +303,7 @@ def test_what_is_no_message_is_a_text(run: Run, model: str) -> None:
         judged.log_odds)
 
 
-def test_models_without_spam_and_malformed_messages(run: Run, folder: Path) -> None:
+def test_models_without_spam_and_malformed_messages(run, folder):
     rows = ROWS.with_columns(pl.col("label").replace({"spam": "news", "ham": "private"}))
     TextClassifier(text="body").fit(rows).save("m.textnb")
     raw = b"Date: soon\n\ncheap pills"
@@ -320,7 +318,7 @@ def test_models_without_spam_and_malformed_messages(run: Run, folder: Path) -> N
 
 
 @pytest.fixture
-def corpus(box: Path) -> Path:
+def corpus(box):
     for name, folders in (("ham", ["easy-ham-1", "hard-ham-1"]), ("spam", ["spam-1", "spam-2"])):
         for number, folder in enumerate(folders, start=1):
             place = Path("corpus") / folder
@@ -332,7 +330,7 @@ def corpus(box: Path) -> Path:
 CLASSES = ("--classes", "ham=easy-ham-*,hard-ham-*", "--classes", "spam=spam-*")
 
 
-def test_folders_are_named_as_classes_by_patterns(run: Run, box: Path, corpus: Path) -> None:
+def test_folders_are_named_as_classes_by_patterns(run, box, corpus):
     settings = ("--model", "nblinear", "--text", "tokens", "-o", "m.textnb")
     ran = run("train", corpus, *CLASSES, *settings).checked()
     assert ("2 classes" in ran.err, "is called spam" in ran.err) == (True, False)
@@ -365,9 +363,7 @@ def test_folders_are_named_as_classes_by_patterns(run: Run, box: Path, corpus: P
     (["ham=*-1", "spam=spam-*"], 1, "'spam-1' matches --classes of two classes, 'ham' and 'spam'"),
     *((words, 2, "--classes must be CLASS=PATTERN,...") for words in (
         ["ham"], ["=ham-*"], ["ham="], ["ham=a,,b"]))])
-def test_patterns_that_do_not_fit_are_refused(
-    run: Run, corpus: Path, patterns: list[str], code: int, said: str
-) -> None:
+def test_patterns_that_do_not_fit_are_refused(run, corpus, patterns, code, said):
     words = [word for pattern in patterns for word in ("--classes", pattern)]
     ran = run("train", corpus, *words, "-o", "m.textnb").checked(code)
     assert said in ran.err

@@ -1,7 +1,5 @@
 """The default of mail: features, model, threshold; and what learning more does to its model."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
@@ -11,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Run, finished, start
+from tests.cli.conftest import finished, start
 from tests.quick import judge
 from textnb import MailFilter, NBLinear, mail_classifier, scan_mail, validate_online
 from textnb.learning.settings import MAIL_OPTIONS, MAIL_RECIPE
@@ -42,13 +40,13 @@ def write_box(folder: Path) -> Path:
 
 
 @pytest.fixture
-def box(folder: Path) -> Path:
+def box(folder):
     write_box(folder)
     return Path("box")
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def learned(tmp_path_factory):
     """The file of a model of the mail."""
     folder = tmp_path_factory.mktemp("recipe")
     finished(start("train", write_box(folder), "-q", "-o", folder / "m.textnb")).checked()
@@ -56,13 +54,13 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def model(learned: bytes, box: Path) -> Path:
+def model(learned, box):
     Path("m.textnb").write_bytes(learned)
     return Path("m.textnb")
 
 
 @pytest.fixture
-def new(folder: Path) -> bytes:
+def new(folder):
     raw = message(random.Random(7), "spam", 1000)
     (folder / "new.eml").write_bytes(raw)
     return raw
@@ -79,7 +77,7 @@ def settings_of(path: str) -> dict[str, Any]:
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("arguments", [[], ["--read", "format=mail"], ["--label", "label"]])
-def test_mail_is_learned_by_its_recipe(run: Run, box: Path, arguments: list[str]) -> None:
+def test_mail_is_learned_by_its_recipe(run, box, arguments):
     ran = run("train", box, "-o", "m.textnb", *arguments).checked()
     assert MAIL_RECIPE.items() <= settings_of("m.textnb").items()
     assert MAIL_OPTIONS in ran.err
@@ -93,9 +91,7 @@ def test_mail_is_learned_by_its_recipe(run: Run, box: Path, arguments: list[str]
     ("python", "note: the model reads lists of tokens (tokens), so python reads tokens, not texts: "
                "textnb mail --tokens writes those of mail\n", "tokens"),
     ("polars", "", "lists of tokens")])
-def test_an_export_says_what_makes_tokens(
-    run: Run, model: Path, target: str, note: str, reads: str
-) -> None:
+def test_an_export_says_what_makes_tokens(run, model, target, note, reads):
     ran = run("export", model, "--to", target, "-o", "out").checked()
     assert ran.err.startswith(f"{note}{target}, scores {reads}: ")
 
@@ -104,7 +100,7 @@ def test_an_export_says_what_makes_tokens(
 @pytest.mark.parametrize("arguments", [
     ["--text", "text"], ["--model", "multinomial"], ["--ngrams", "1,1"], ["--min-df", "1"],
     ["--l", "1"], ["--binary"]])
-def test_who_asks_for_something_gets_it(run: Run, box: Path, arguments: list[str]) -> None:
+def test_who_asks_for_something_gets_it(run, box, arguments):
     ran = run("train", box, "-o", "m.textnb", *arguments).checked()
     settings = settings_of("m.textnb")
     assert (settings["model"], settings["text"]) == ("multinomial", "text")
@@ -115,14 +111,14 @@ def test_who_asks_for_something_gets_it(run: Run, box: Path, arguments: list[str
     assert "recipe" not in run("describe", "m.textnb").checked().out
 
 
-def test_other_rows_are_learned_as_ever(run: Run, folder: Path) -> None:
+def test_other_rows_are_learned_as_ever(run, folder):
     rows = pl.DataFrame({"text": ["noon lunch", "cash prize"] * 9, "label": ["x", "y"] * 9})
     rows.write_parquet("r.parquet")
     run("train", "r.parquet", "-o", "m.textnb").checked()
     assert settings_of("m.textnb")["model"] == "multinomial"
 
 
-def test_a_job_of_mail(run: Run, box: Path, folder: Path) -> None:
+def test_a_job_of_mail(run, box, folder):
     job = 'output = "{}"\n[input]\ntrain = "box"\nformat = "mail"\n[model]\n{}\n'
     for name, model in (("default", ""), ("asked", 'text = ["subject", "body"]')):
         (folder / f"{name}.toml").write_text(job.format(name, model))
@@ -133,7 +129,7 @@ def test_a_job_of_mail(run: Run, box: Path, folder: Path) -> None:
     assert (asked["model"], asked["text"]) == ("multinomial", ["subject", "body"])
 
 
-def test_python_has_the_recipe(model: Path, box: Path) -> None:
+def test_python_has_the_recipe(model, box):
     rows = scan_mail(box, tokens=True).collect()
     mine = mail_classifier().fit(rows)
     assert isinstance(mine.estimator, NBLinear)
@@ -145,7 +141,7 @@ def test_python_has_the_recipe(model: Path, box: Path) -> None:
 # The threshold
 
 
-def test_a_threshold_is_chosen(run: Run, box: Path) -> None:
+def test_a_threshold_is_chosen(run, box):
     ran = run("train", box, "-o", "m.textnb").checked()
     decision = load_fitted("m.textnb").decision
     assert decision.positive == "spam"
@@ -161,7 +157,7 @@ def test_a_threshold_is_chosen(run: Run, box: Path) -> None:
     assert "was asked" in " ".join(run("describe", "m.textnb").checked().out.split())
 
 
-def test_the_threshold_is_an_option(run: Run, box: Path) -> None:
+def test_the_threshold_is_an_option(run, box):
     run("train", box, "-o", "m.textnb", "--false-positives", "0").checked()
     assert load_fitted("m.textnb").decision is None
     run("train", box, "-o", "m.textnb", "--false-positives", "0.2", "--spam-class", "ham").checked()
@@ -182,7 +178,7 @@ def test_the_threshold_is_an_option(run: Run, box: Path) -> None:
 @pytest.mark.parametrize(("place", "advice"), [
     # Without a class spam, and with few messages.
     ("work", "--spam-class"), ("few", "no threshold was chosen")])
-def test_without_a_threshold_there_is_a_note(run: Run, box: Path, place: str, advice: str) -> None:
+def test_without_a_threshold_there_is_a_note(run, box, place, advice):
     if place == "work":
         Path("box/spam").rename("box/work")
     else:
@@ -198,7 +194,7 @@ def test_without_a_threshold_there_is_a_note(run: Run, box: Path, place: str, ad
 # Learning more
 
 
-def test_an_update_counts_and_leaves_the_weights(run: Run, model: Path, new: bytes) -> None:
+def test_an_update_counts_and_leaves_the_weights(run, model, new):
     before = load_fitted(model)
     assert judge(str(model), new).since_fit == MailFilter.load(model).judge(new).since_fit == 0
     ran = run("update", model, "new.eml", "--as", "spam").checked()
@@ -227,7 +223,7 @@ def test_an_update_counts_and_leaves_the_weights(run: Run, model: Path, new: byt
     assert load_fitted(model).since_fit is None
 
 
-def test_forgetting_undoes_the_counts(run: Run, model: Path, new: bytes) -> None:
+def test_forgetting_undoes_the_counts(run, model, new):
     before = load_fitted(model).counts
     run("update", model, "new.eml", "--as", "spam").checked()
     ran = run("forget", model, "new.eml", "--as", "spam").checked()
@@ -257,7 +253,7 @@ def test_what_the_weights_can_not_follow_is_refused(run, model, learned, argumen
     assert model.read_bytes() == learned
 
 
-def test_only_what_is_judged_by_little_is_learned(run: Run, model: Path, box: Path) -> None:
+def test_only_what_is_judged_by_little_is_learned(run, model, box):
     fitted, rows = load_fitted(model), scan_mail(box, tokens=True).collect()
     answers = texts.predict(fitted, rows, Answers(probability=True))
     p = answers["probability"].to_numpy()

@@ -1,7 +1,5 @@
 """What commands note on standard error beside their results."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

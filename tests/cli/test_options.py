@@ -1,7 +1,5 @@
 """Options: each is converted to its type, and those of train become settings of the model."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, replace
 from pathlib import Path
 

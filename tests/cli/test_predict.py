@@ -1,7 +1,5 @@
 """textnb predict: documents in, the same documents with their classes out, in order."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

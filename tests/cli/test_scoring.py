@@ -1,7 +1,5 @@
 """textnb test: labelled documents in, measures out."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

@@ -1,7 +1,5 @@
 """Remote rows on the command line: S3, tables of a lake, queries of a database."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a command imports is part of the time that its user waits."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

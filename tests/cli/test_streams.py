@@ -1,7 +1,5 @@
 """The command as a program: pipes that close, disks that fill, and signals."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The verbs that make answers trustworthy: calibrate and threshold."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

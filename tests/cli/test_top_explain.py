@@ -1,7 +1,5 @@
 """textnb top and textnb explain: what a model has learned, and what decides one text."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

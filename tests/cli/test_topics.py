@@ -1,7 +1,5 @@
 """Lists of labels on the command line: each verb accepts them, or raises an error."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """textnb train: documents in, a model file out. Its options are in test_options.py."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from pathlib import Path

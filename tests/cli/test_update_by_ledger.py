@@ -1,7 +1,5 @@
 """`textnb update --ledger`: each message is learned once."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

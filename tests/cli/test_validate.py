@@ -1,7 +1,5 @@
 """textnb validate and textnb duplicates."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,13 +1,9 @@
 """One cluster of two executors in processes of their own, on this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +16,7 @@ def needs_spark(java: bool = True) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark():
     """A cluster; tests are skipped where Spark or Java are not installed."""
     needs_spark()
     import pyspark
@@ -49,7 +45,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def with_setting(spark: Any) -> Iterator[Callable[[str, str], None]]:
+def with_setting(spark):
     """Change a setting of the session for a test."""
     before: dict[str, str] = {}
 

@@ -1,12 +1,9 @@
 """What Spark can't do is one clear error, before a job starts."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from typing import Any
 
 import polars as pl
 import pytest
@@ -81,7 +78,7 @@ def test_what_can_not_be_learned_is_refused(model, query, settings, error, messa
         fit(model, frame, **settings)
 
 
-def test_a_hint_names_a_column_as_spark_does(spark: Any) -> None:
+def test_a_hint_names_a_column_as_spark_does(spark):
     frame = spark.sql("select 'Tokyo' text, 1.5D `a.``b`")
     with pytest.raises(SchemaError) as refused:
         fit(TextClassifier(label="a.`b"), frame)
@@ -120,7 +117,7 @@ def test_what_can_not_be_predicted_is_refused(query, asked, error, message, spar
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pandas", "pyarrow"])
-def test_a_library_is_not_installed(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_is_not_installed(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ParameterError) as refused:
         fit(TextClassifier(), object())  # type: ignore[arg-type]
@@ -129,7 +126,7 @@ def test_a_library_is_not_installed(missing: str, monkeypatch: pytest.MonkeyPatc
     assert missing in found[1].split(", ")
 
 
-def test_spark_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_is_broken(monkeypatch):
     needs_spark(java=False)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(ParameterError, match=r"Spark needs pyspark.*: pip install 'textnb\[spark]"):

@@ -3,8 +3,6 @@
 One cluster of two executors in processes of their own, on this machine.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -36,7 +34,7 @@ def in_arrow(frame: pl.DataFrame) -> Any:
 
 
 @pytest.fixture(scope="session")
-def rows(spark: Any) -> Any:
+def rows(spark):
     """ROWS in five partitions, of which two or more are empty."""
     parts = spark.createDataFrame(in_arrow(ROWS)).repartition(5, "label").cache()
     sizes = parts.rdd.glom().map(len).collect()
@@ -46,7 +44,7 @@ def rows(spark: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[pl.DataFrame, Any]:
+def table(spark, tmp_path_factory):
     """A feature table, and the same in 34 partitions, whose rows Spark reads in their order."""
     random = np.random.default_rng(7)
     frame = pl.DataFrame({
@@ -98,18 +96,18 @@ def test_the_file_of_the_model_is_that_of_a_local_fit(model, rows, tmp_path):
 
 
 @pytest.mark.parametrize("partitions", [1, 11])
-def test_partitions_do_not_matter(partitions: int, rows: Any, tmp_path: Path) -> None:
+def test_partitions_do_not_matter(partitions, rows, tmp_path):
     model = TextClassifier(BernoulliNB(), min_df=2)
     fitted = fit(model, rows.repartition(partitions))
     assert content(fitted, tmp_path) == content(model.fit(ROWS), tmp_path)
 
 
-def test_one_class(rows: Any) -> None:
+def test_one_class(rows):
     with pytest.warns(UserWarning, match="only one class, 'yes'"):
         assert fit(TextClassifier(), rows.where("label = 'yes'")).classes_.tolist() == ["yes"]
 
 
-def test_what_was_learned_there_adds_and_is_forgotten_here(rows: Any, tmp_path: Path) -> None:
+def test_what_was_learned_there_adds_and_is_forgotten_here(rows, tmp_path):
     fitted = fit(TextClassifier(min_df=2), rows).forget(ROWS.tail(1))
     assert content(fitted, tmp_path) == content(
         TextClassifier(min_df=2).fit(ROWS.head(-1)), tmp_path)
@@ -181,7 +179,7 @@ def test_a_fit_to_lists_of_labels(spark, tmp_path, settings, prune):
     assert learned.predict(LISTS, scores=True).equals(local.predict(LISTS, scores=True))
 
 
-def test_lists_of_integers(spark: Any) -> None:
+def test_lists_of_integers(spark):
     numbers = spark.createDataFrame(
         [("oil gas", [2, 1]), ("film", [])], "text string, label array<int>")
     assert fit(TextClassifier(), numbers).classes_.tolist() == [1, 2]
@@ -190,7 +188,7 @@ def test_lists_of_integers(spark: Any) -> None:
 # Faults
 
 
-def test_an_executor_that_is_killed(spark: Any, tmp_path: Path) -> None:
+def test_an_executor_that_is_killed(spark, tmp_path):
     """After it has counted other partitions: theirs are counted again, and none twice."""
     random = np.random.default_rng(3)
     words = np.array([f"word{i}" for i in range(300)])
@@ -221,7 +219,7 @@ def test_an_executor_that_is_killed(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["raised", "killed"])
-def test_a_task_that_runs_twice(fault: str, rows: Any, tmp_path: Path) -> None:
+def test_a_task_that_runs_twice(fault, rows, tmp_path):
     """As it failed, or its Python died, with all rows handed on: they count once."""
     model = TextClassifier(BernoulliNB(), min_df=2)
 
@@ -246,7 +244,7 @@ def test_a_task_that_runs_twice(fault: str, rows: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("label", ["label", "number", "truth"])
-def test_predictions_are_those_of_the_local_model(label: str, rows: Any) -> None:
+def test_predictions_are_those_of_the_local_model(label, rows):
     model = TextClassifier(label=label).fit(ROWS)
     asked = {"probability": True, "scores": True, "explain": 2, "top": 2}
     answers = answers_of(predict(model, rows.coalesce(1), **asked))
@@ -255,7 +253,7 @@ def test_predictions_are_those_of_the_local_model(label: str, rows: Any) -> None
     assert answers.sort(ROWS.columns).equals(expected.sort(ROWS.columns))
 
 
-def test_predictions_of_lists_of_labels(spark: Any) -> None:
+def test_predictions_of_lists_of_labels(spark):
     model = TextClassifier(textnb.MultinomialNB(l=0.1)).fit(LISTS)
     texts = pl.DataFrame({"text": ["corn wheat", None, "bank", "film"]})
     frame = spark.createDataFrame(texts.rows(), "text string")
@@ -265,7 +263,7 @@ def test_predictions_of_lists_of_labels(spark: Any) -> None:
     assert sorted(map(str, answers.rows())) == sorted(map(str, local.rows()))
 
 
-def test_calibration_and_decision(rows: Any) -> None:
+def test_calibration_and_decision(rows):
     model = TextClassifier(label="truth").fit(ROWS)
     model.set_calibration(textnb.calibrate(model, ROWS))
     model.set_decision(textnb.Decision({True: -1e-9, False: 1e9}, None, {}))
@@ -278,7 +276,7 @@ def test_calibration_and_decision(rows: Any) -> None:
     assert 0 < local.null_count() < len(local)
 
 
-def test_every_column_stays(spark: Any) -> None:
+def test_every_column_stays(spark):
     frame = spark.sql("""
         select 'Tokyo' text, 1Y byte, 3 int, 1.5F float, cast(3.25 as decimal(10,2)) decimal,
         date'2020-01-01' date, timestamp'2020-01-01 10:00:00' time, x'00ff' binary,
@@ -293,7 +291,7 @@ def test_every_column_stays(spark: Any) -> None:
     assert own.collect() == frame.collect()
 
 
-def test_strings_of_limited_length(spark: Any, with_setting: Any) -> None:
+def test_strings_of_limited_length(spark, with_setting):
     """Which a session may tell from others."""
     with_setting("spark.sql.preserveCharVarcharTypeInfo", "true")
     limited = spark.sql("select cast(t as varchar(9)) text, cast(l as char(1)) label from "
@@ -306,7 +304,7 @@ def test_strings_of_limited_length(spark: Any, with_setting: Any) -> None:
         predict(TextClassifier().fit(ROWS), limited)
 
 
-def test_a_class_that_can_name_no_field(rows: Any) -> None:
+def test_a_class_that_can_name_no_field(rows):
     model = TextClassifier().fit(ROWS.with_columns(pl.col("label") + "\0"))
     with pytest.raises(ParameterError, match=r"can have the name '\\x00', for its NUL"):
         predict(model, rows, scores=True)
@@ -315,7 +313,7 @@ def test_a_class_that_can_name_no_field(rows: Any) -> None:
     assert {row.predicted[-1] for row in answers} == {"\0"}
 
 
-def test_nothing_runs_before_it_is_asked_for(spark: Any, rows: Any) -> None:
+def test_nothing_runs_before_it_is_asked_for(spark, rows):
     model = TextClassifier().fit(ROWS)
     context = spark.sparkContext
     context.setJobGroup("lazy", "what predict starts")
@@ -326,7 +324,7 @@ def test_nothing_runs_before_it_is_asked_for(spark: Any, rows: Any) -> None:
     context.setJobGroup("", "")
 
 
-def test_rows_that_are_none_or_impossible(spark: Any, rows: Any) -> None:
+def test_rows_that_are_none_or_impossible(spark, rows):
     answers = predict(TextClassifier().fit(ROWS), rows.where("false"), explain=1)
     assert answers.collect() == []
     model = TextClassifier(textnb.MultinomialNB(l=0)).fit(["aa", "bb"], ["x", "y"])
@@ -335,13 +333,13 @@ def test_rows_that_are_none_or_impossible(spark: Any, rows: Any) -> None:
     assert [tuple(row) for row in impossible] == [("aa bb", None, None), ("bb", "y", 1.0)]
 
 
-def test_names_may_differ_by_case_where_the_session_says_so(spark: Any, with_setting: Any) -> None:
+def test_names_may_differ_by_case_where_the_session_says_so(spark, with_setting):
     with_setting("spark.sql.caseSensitive", "true")
     frame = spark.sql("select 'a' text, 1 Predicted")
     assert predict(TextClassifier().fit(ROWS), frame).columns[-1] == "predicted"
 
 
-def test_a_worker_loads_a_model_once(tmp_path: Path) -> None:
+def test_a_worker_loads_a_model_once(tmp_path):
     class Broadcast:
         def __init__(self, value: bytes):
             self.bytes, self.read = value, 0
@@ -394,7 +392,7 @@ def test_a_table_model_from_one_partition_is_the_local_one(table, tmp_path, spar
     assert content(fit(model, frame), tmp_path) == content(model.fit(local), tmp_path)
 
 
-def test_predictions_of_a_table_model(table: tuple[pl.DataFrame, Any]) -> None:
+def test_predictions_of_a_table_model(table):
     local, frame = table[0], table[1].coalesce(4)
     model = TableClassifier(label="k", features=["x", "y"]).fit(local)
     answers = answers_of(predict(model, frame, probability=True, scores=True))

@@ -1,7 +1,5 @@
 """A reader of bundles that does what the page on file formats says of ``characters.json``."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

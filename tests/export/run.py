@@ -1,7 +1,5 @@
 """How a target is run: written, its engine asked, and its answers compared with the model's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

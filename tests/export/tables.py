@@ -1,7 +1,5 @@
 """What the targets are run on: texts, names, tokenizers, estimators and labels; and the targets."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

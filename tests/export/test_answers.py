@@ -1,7 +1,5 @@
 """Exports answer with the model's probabilities, its decision, and its lists of labels."""
 
-from __future__ import annotations
-
 import json
 import math
 import runpy
@@ -139,7 +137,7 @@ def test_labels_above_their_thresholds_and_ranks_are_those_of_the_model(to, name
     ["corn", "grain", "wheat"], HOSTILE, [7, -3, 2**40], [False, True]],
     ids=["strings", "hostile", "integers", "bools"])
 @pytest.mark.parametrize("to", OF_LISTS)
-def test_lists_of_any_labels(to: str, labels: list[Any], estimator: Any, tmp_path: Path) -> None:
+def test_lists_of_any_labels(to, labels, estimator, tmp_path):
     texts = [f"word{n} word{n + 1}" for n in range(len(labels))] + ["word0", "word1 word2"]
     lists = [[label, labels[n // 2]] if n // 2 < n - 1 else [label]
              for n, label in enumerate(labels)] + [[], labels]
@@ -149,14 +147,14 @@ def test_lists_of_any_labels(to: str, labels: list[Any], estimator: Any, tmp_pat
     assert checked(path, texts).passed
 
 
-def test_lists_are_split_by_onnx_too(tmp_path: Path) -> None:
+def test_lists_are_split_by_onnx_too(tmp_path):
     model = TextClassifier(MultinomialNB(l=0.1), tokenizer=SPACED).fit(
         TEXTS.with_columns(label=pl.Series(LISTS)))
     path = exported(model, tmp_path / "topics.onnx", "onnx", reads="text")
     assert checked(path, TEXTS).passed
 
 
-def test_no_label_is_expected_where_rounding_decides(tmp_path: Path) -> None:
+def test_no_label_is_expected_where_rounding_decides(tmp_path):
     row = pl.DataFrame({"text": ["bank day"]})
     score = float(topics().predict(row, scores=True)["scores"].struct.field("corn")[0])
     model = topics({"corn": score * (1 + 1e-15), "grain": 0.0, "wheat": 0.0})
@@ -166,7 +164,7 @@ def test_no_label_is_expected_where_rounding_decides(tmp_path: Path) -> None:
 # What programs answer
 
 
-def test_functions_of_python(tmp_path: Path) -> None:
+def test_functions_of_python(tmp_path):
     model = classifier()
     export_model(model, tmp_path / "model.py", "python")
     program = runpy.run_path(str(tmp_path / "model.py"))
@@ -182,7 +180,7 @@ def test_functions_of_python(tmp_path: Path) -> None:
 
 
 @programs
-def test_a_program_refuses_answers_that_it_lacks(to: str, tmp_path: Path) -> None:
+def test_a_program_refuses_answers_that_it_lacks(to, tmp_path):
     path = export_model(TextClassifier().fit(ROWS), tmp_path / "out", to).path
     assert read(path).answers == ("scores", "probability")
     # Also of lists of labels with thresholds.
@@ -195,13 +193,13 @@ def test_a_program_refuses_answers_that_it_lacks(to: str, tmp_path: Path) -> Non
                 run_program([*command, *given])
 
 
-def test_lists_of_labels_have_no_decision_beside_them(tmp_path: Path) -> None:
+def test_lists_of_labels_have_no_decision_beside_them(tmp_path):
     with pytest.raises(textnb.ExportError, match="lists of labels have no decision beside"):
         export_model(topics(CORN), tmp_path / "out", "python", answers="decision")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_program_answers_with_lists(tmp_path: Path) -> None:
+def test_a_program_answers_with_lists(tmp_path):
     export_model(topics(), tmp_path / "topics.py", "python")
     lines = run_program([sys.executable, "-I", str(tmp_path / "topics.py")],
                         b'"good bank"\n"zzz"\n').splitlines()
@@ -214,7 +212,7 @@ def test_a_program_answers_with_lists(tmp_path: Path) -> None:
     (">= least]", ">= least + 1]", "decisions"),
     ('"temperature":3.0', '"temperature":3.1', "probabilities"),
     ("[t + b for", "[t + b + 1e-6 for", "scores")])
-def test_verify_names_what_differs(old: str, new: str, wrong: str, tmp_path: Path) -> None:
+def test_verify_names_what_differs(old, new, wrong, tmp_path):
     path = export_model(classifier(), tmp_path / "out", "python").path
     text = (path / "model.py").read_text("ascii")
     assert old in text
@@ -227,7 +225,7 @@ def test_verify_names_what_differs(old: str, new: str, wrong: str, tmp_path: Pat
 
 
 @programs
-def test_verify_names_lists_that_differ(to: str, tmp_path: Path) -> None:
+def test_verify_names_lists_that_differ(to, tmp_path):
     path = export_model(topics(), tmp_path / "out", to).path
     file = path / f"model{TARGETS[to].suffix}"
     text = file.read_text("ascii")
@@ -238,7 +236,7 @@ def test_verify_names_lists_that_differ(to: str, tmp_path: Path) -> None:
     assert not found.wrong_scores
 
 
-def test_a_file_of_data_does_not_call_its_labels_classes(tmp_path: Path) -> None:
+def test_a_file_of_data_does_not_call_its_labels_classes(tmp_path):
     model = topics({"corn": 1.0, "grain": 0.0, "wheat": 0.0})
     export_model(model, tmp_path / "topics.json")
     document = json.loads((tmp_path / "topics.json").read_text("utf-8"))
@@ -263,7 +261,7 @@ def chosen(decision: Decision = DECISION) -> TextClassifier:
 
 @pytest.mark.parametrize("to", ["json", "python", "csv"])
 @pytest.mark.parametrize("positive", [None, "pos"])
-def test_a_bundle_holds_what_was_chosen(to: str, positive: str | None, tmp_path: Path) -> None:
+def test_a_bundle_holds_what_was_chosen(to, positive, tmp_path):
     folder = export_model(chosen(), tmp_path / "out", to, positive=positive).path
     form = form_of(folder)
     assert form["calibration"] == {
@@ -276,7 +274,7 @@ def test_a_bundle_holds_what_was_chosen(to: str, positive: str | None, tmp_path:
     assert verify_export(folder).passed
 
 
-def test_always_and_never_are_words(tmp_path: Path) -> None:
+def test_always_and_never_are_words(tmp_path):
     decision = Decision({"neg": -math.inf, "pos": math.inf})
     folder = export_model(chosen(decision), tmp_path / "out", "json").path
     thresholds = form_of(folder)["decision"]["thresholds"]
@@ -284,7 +282,7 @@ def test_always_and_never_are_words(tmp_path: Path) -> None:
     assert read(folder).decision == decision
 
 
-def test_a_bundle_of_a_time_without_these_answers_is_read(tmp_path: Path) -> None:
+def test_a_bundle_of_a_time_without_these_answers_is_read(tmp_path):
     folder = export_model(TextClassifier().fit(ROWS), tmp_path / "plain", "json").path
     form = form_of(folder)
     assert (form["calibration"], form["decision"]) == (None, None)
@@ -303,7 +301,7 @@ def test_a_bundle_of_a_time_without_these_answers_is_read(tmp_path: Path) -> Non
     assert found.answers == ("scores",)
 
 
-def test_the_card_of_a_model_tells_them() -> None:
+def test_the_card_of_a_model_tells_them():
     card = textnb.describe_model(chosen())
     assert card["calibration"] == CALIBRATION.to_dict()
     assert card["decision"] == DECISION.to_dict()
@@ -328,7 +326,7 @@ def test_a_bundle_of_lists_has_a_version_that_earlier_readers_refuse(tmp_path, m
         verify_export(folder)
 
 
-def test_fewer_terms_keep_the_thresholds_of_lists(tmp_path: Path) -> None:
+def test_fewer_terms_keep_the_thresholds_of_lists(tmp_path):
     folder = export_model(topics(CORN), tmp_path / "out", "json", top=5).path
     decision = form_of(folder)["decision"]
     assert decision["stale"] == "terms were left out"

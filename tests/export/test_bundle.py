@@ -1,7 +1,5 @@
 """Bundles: what is in them, how they are written and replaced, and which rows verify them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -19,7 +17,6 @@ from tests.export.test_errors import NEWS, plain
 from textnb import TableClassifier, TextClassifier, Tokenizer, export_model, verify_export
 from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
-from textnb.export.targets.base import Target
 from textnb.export.targets.known import TARGETS
 
 POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 4.0, 7.0, 9.0],
@@ -53,7 +50,7 @@ def test_golden_rows_and_those_of_the_caller_verify(to, model, rows, tmp_path):
     assert (found.rows, found.passed) == (rows.height, True)
 
 
-def test_rows_in_every_form_that_predict_takes(tmp_path: Path) -> None:
+def test_rows_in_every_form_that_predict_takes(tmp_path):
     path = export_model(plain(), tmp_path / "out", "json").path
     texts = NEWS["text"].to_list()
     NEWS.write_parquet(tmp_path / "news.parquet")
@@ -83,7 +80,7 @@ def test_golden_documents_hold_what_tokenizers_stumble_on_and_no_training_text(t
 # The files
 
 
-def test_the_files(tmp_path: Path) -> None:
+def test_the_files(tmp_path):
     model = TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))).fit(NEWS)
     folder = export_model(model, tmp_path / "out", "json").path
     names = sorted(path.name for path in folder.iterdir())
@@ -121,7 +118,7 @@ COMMANDS = {
 
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_a_bundle_says_how_it_is_used(target: Target, tmp_path: Path) -> None:
+def test_a_bundle_says_how_it_is_used(target, tmp_path):
     if target.name == "onnx":
         pytest.importorskip("onnx")
     model = TextClassifier().fit(NEWS)
@@ -136,7 +133,7 @@ def test_a_bundle_says_how_it_is_used(target: Target, tmp_path: Path) -> None:
     assert (folder / "README.md").read_text("utf-8") == text
 
 
-def test_a_readme_of_the_user_is_not_replaced(tmp_path: Path) -> None:
+def test_a_readme_of_the_user_is_not_replaced(tmp_path):
     folder = export_model(plain(), tmp_path / "out", "json").path
     sums = folder / "SHA256SUMS"
     sums.write_text("".join(line for line in sums.read_text().splitlines(keepends=True)
@@ -147,7 +144,7 @@ def test_a_readme_of_the_user_is_not_replaced(tmp_path: Path) -> None:
         export_model(plain(), folder, "json")
 
 
-def test_two_classes_as_one_w_and_b(tmp_path: Path) -> None:
+def test_two_classes_as_one_w_and_b(tmp_path):
     model = TextClassifier().fit(NEWS.filter(pl.col("label") != "arts"))
     w, b = model.linear_form().binary("sport")
     export_model(model, tmp_path / "out", "parquet", positive="sport")
@@ -164,7 +161,7 @@ def test_two_classes_as_one_w_and_b(tmp_path: Path) -> None:
     assert weights["feature"].to_list() == ["a", "b"]
 
 
-def test_pruning_keeps_what_moves_decisions_most(tmp_path: Path) -> None:
+def test_pruning_keeps_what_moves_decisions_most(tmp_path):
     model = plain()
     bundle = bundle_of(model)
     smaller, report = reduce.keep_top(bundle, 5)
@@ -178,7 +175,7 @@ def test_pruning_keeps_what_moves_decisions_most(tmp_path: Path) -> None:
     assert verify_export(tmp_path / "out").passed
 
 
-def test_an_archive_a_folder_and_a_single_file_verify_alike(tmp_path: Path) -> None:
+def test_an_archive_a_folder_and_a_single_file_verify_alike(tmp_path):
     model = plain()
     for path in ("out", "out.zip", "weights.csv"):
         export_model(model, tmp_path / path, "csv")
@@ -197,7 +194,7 @@ def test_an_archive_a_folder_and_a_single_file_verify_alike(tmp_path: Path) -> N
         verify_export(tmp_path / "weights.csv")
 
 
-def test_what_a_compiler_leaves_beside_a_bundle_is_no_part_of_it(tmp_path: Path) -> None:
+def test_what_a_compiler_leaves_beside_a_bundle_is_no_part_of_it(tmp_path):
     export_model(plain(), tmp_path / "out", "python")
     for name in ("model.o", "score.c"):
         (tmp_path / "out" / name).write_text("x")
@@ -209,7 +206,7 @@ def test_what_a_compiler_leaves_beside_a_bundle_is_no_part_of_it(tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def files_of_mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files_of_mine(tmp_path_factory):
     """Files and folders that are no bundles, or more than that."""
     folder = tmp_path_factory.mktemp("mine")
     for name in ("mine", "site", "spam.py.bundle.zip"):
@@ -241,12 +238,12 @@ def test_nothing_but_a_bundle_is_replaced(name, to, message, files_of_mine, monk
     assert contents(files_of_mine) == before
 
 
-def test_a_bundle_verifies_from_within(files_of_mine: Path, monkeypatch: Any) -> None:
+def test_a_bundle_verifies_from_within(files_of_mine, monkeypatch):
     monkeypatch.chdir(files_of_mine / "bundle")
     assert verify_export(".").passed
 
 
-def test_a_killed_export_is_put_right_by_the_next(tmp_path: Path) -> None:
+def test_a_killed_export_is_put_right_by_the_next(tmp_path):
     export_model(plain(), tmp_path / "out", "json")
     # As between the two renames.
     (tmp_path / "out").rename(tmp_path / ".out.textnb-old")

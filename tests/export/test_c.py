@@ -3,8 +3,6 @@
 `test_targets.py` and `test_every_plan.py` compare its answers with the model's, bit by bit.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import shutil
@@ -45,7 +43,7 @@ def needs(program: str) -> str:
 
 
 @pytest.fixture(params=["gcc", "clang"])
-def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def compiler(request, monkeypatch):
     """A compiler that the target uses too."""
     found = needs(request.param)
     monkeypatch.setenv("CC", found)
@@ -53,7 +51,7 @@ def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def cc() -> str:
+def cc():
     return needs("cc")
 
 
@@ -128,7 +126,7 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plan", ["pairs", "kept", "tr", "nfkc", "char_wb"])
-def test_bytes_that_are_no_utf_8(cc: str, plan: str, number: int, tmp_path: Path) -> None:
+def test_bytes_that_are_no_utf_8(cc, plan, number, tmp_path):
     given = hostile(number)
     bundle = bundle_in(tmp_path, tokenizer=PLANS[plan])
     program = compile_program(tmp_path / "model.c", tmp_path, ["-O3"])
@@ -156,7 +154,7 @@ def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, mo
 
 
 @pytest.mark.slow
-def test_a_fuzzer_finds_nothing(tmp_path: Path) -> None:
+def test_a_fuzzer_finds_nothing(tmp_path):
     clang = needs("clang")
     bundle_in(tmp_path, tokenizer=PLANS["kept"])
     command = [clang, "-std=c99", *CHECKED, "-fsanitize=fuzzer", "-I", tmp_path, FUZZ,
@@ -169,7 +167,7 @@ def test_a_fuzzer_finds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_valgrind_finds_nothing(cc: str, tmp_path: Path) -> None:
+def test_valgrind_finds_nothing(cc, tmp_path):
     valgrind = needs("valgrind")
     bundle_in(tmp_path, tokenizer=PLANS["pairs"])
     program = compile_program(tmp_path / "model.c", tmp_path, ["-g", "-O1"])
@@ -179,7 +177,7 @@ def test_valgrind_finds_nothing(cc: str, tmp_path: Path) -> None:
     assert b"no leaks are possible" in done.stderr
 
 
-def test_a_bundle_is_verified_and_one_file_is_refused(cc: str, tmp_path: Path) -> None:
+def test_a_bundle_is_verified_and_one_file_is_refused(cc, tmp_path):
     model = trained(["x", "y"])
     assert verify_export(export_model(model, tmp_path / "out", "c").path).passed
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"model.c", "model.h"}
@@ -198,7 +196,7 @@ def test_a_changed_number_is_found(cc, tmp_path, monkeypatch):
         C().run(bundle, tmp_path / "model.c", rows_of(bundle, frame_of(["a"])))
 
 
-def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     bundle = bundle_in(tmp_path)
     with pytest.raises(EngineMissing, match="no C compiler 'no-such-compiler': install"):
@@ -221,13 +219,13 @@ def documented(tmp_path: Path) -> tuple[str, str]:
     return f"pol {scores[0, 0]:.4f}", f" {chance:.4f}"
 
 
-def test_the_documented_c_runs(compiler: str, tmp_path: Path) -> None:
+def test_the_documented_c_runs(compiler, tmp_path):
     answer, chance = documented(tmp_path)
     run(compiler, *STRICT, tmp_path / "score.c", tmp_path / "model.c", "-o", tmp_path / "s", "-lm")
     assert run(tmp_path / "s") == f"{answer}{chance}\n"
 
 
-def test_rust_links_it(cc: str, tmp_path: Path) -> None:
+def test_rust_links_it(cc, tmp_path):
     rustc, ar, answer = needs("rustc"), needs("ar"), documented(tmp_path)[0]
     run(cc, "-std=c99", "-O2", "-c", tmp_path / "model.c", "-o", tmp_path / "model.o")
     run(ar, "rcs", tmp_path / "libmodel.a", tmp_path / "model.o")

@@ -3,8 +3,6 @@
 `test_targets.py` and `test_every_plan.py` compare its answers with the model's.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import shutil
@@ -63,7 +61,7 @@ def of_script(function: str, path: Path, values: list[Any]) -> list[Any]:
 
 
 @each
-def test_source_is_inert_and_needs_nothing(to: str, tmp_path: Path) -> None:
+def test_source_is_inert_and_needs_nothing(to, tmp_path):
     names = HOSTILE + tables.WITH_NUL
     frame = pl.DataFrame({"text": names, "label": names})
     model = TextClassifier(tokenizer=Tokenizer(pattern="(?s).+", lowercase=False)).fit(frame)
@@ -81,7 +79,7 @@ def test_source_is_inert_and_needs_nothing(to: str, tmp_path: Path) -> None:
 
 
 @each
-def test_integers_beyond_javascript_are_refused_by_it_alone(to: str, tmp_path: Path) -> None:
+def test_integers_beyond_javascript_are_refused_by_it_alone(to, tmp_path):
     model = trained([2**53, 1])
     if to == "javascript":
         with pytest.raises(ExportError, match="label 9007199254740992 is beyond") as raised:
@@ -92,7 +90,7 @@ def test_integers_beyond_javascript_are_refused_by_it_alone(to: str, tmp_path: P
         assert 2**53 in (agree(to, bundle_of(model), frame_of(TEXTS), tmp_path).labels or ())
 
 
-def test_a_missing_engine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_engine_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     bundle = bundle_of(trained(["x", "y"]))
     with pytest.raises(EngineMissing, match="Node"):
@@ -104,7 +102,7 @@ def test_a_missing_engine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("reads", ["text", "terms"])
 @pytest.mark.parametrize("labels", LABELS)
-def test_functions_of_texts_and_tokens(labels: str, reads: Any, tmp_path: Path) -> None:
+def test_functions_of_texts_and_tokens(labels, reads, tmp_path):
     bundle = bundle_of(trained(LABELS[labels], tokenizer=PLANS["pairs"]), reads)
     rows = rows_of(bundle, frame_of(TEXTS))
     scores = bundle.scores(rows.values)
@@ -127,7 +125,7 @@ def test_functions_of_texts_and_tokens(labels: str, reads: Any, tmp_path: Path) 
 
 
 @each
-def test_rows_of_features_are_lists_or_have_names(to: str, tmp_path: Path) -> None:
+def test_rows_of_features_are_lists_or_have_names(to, tmp_path):
     names = [*HOSTILE[:5], "a b", "'\"\\"]
     y = np.arange(60) % 3
     frame = pl.DataFrame(np.random.default_rng(3).normal(size=(60, 7)) + y[:, None], schema=names)
@@ -156,9 +154,8 @@ def test_rows_of_features_are_lists_or_have_names(to: str, tmp_path: Path) -> No
     ('"good"\n\n"bad"\n5\n"x"', [], 2, "line 4 can't be scored: a text is expected"),
     ('"good"\n"bad"\n{', [], 2, "line 3 can't be scored"),
     ("", ["--answers", "all"], 0, "")])
-def test_a_line_that_can_not_be_scored_loses_no_earlier_answer(
-    lines: str, arguments: list[str], answers: int, message: str, tmp_path: Path
-) -> None:
+def test_a_line_that_can_not_be_scored_loses_no_earlier_answer(lines, arguments, answers, message,
+                                                               tmp_path):
     model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     export_model(model, tmp_path / "m.mjs", "javascript")
     done = subprocess.run([str(NODE), str(tmp_path / "m.mjs"), *arguments], input=lines, text=True,
@@ -196,7 +193,7 @@ def test_polars_takes_any_tokenizer_and_several_columns(tokenizer, tmp_path):
     agree("polars", bundle_of(model, "text"), frame, tmp_path)
 
 
-def test_polars_stays_lazy(tmp_path: Path) -> None:
+def test_polars_stays_lazy(tmp_path):
     exported = module(written("polars", bundle_of(trained(["x", "y", "z"])), tmp_path))
     answers = exported.score(frame := frame_of(TEXTS).with_row_index("id"))
     assert answers.drop("scores", "predicted", "probabilities").equals(frame)
@@ -213,14 +210,14 @@ def test_polars_stays_lazy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["scores", "predicted"])
-def test_a_feature_that_polars_would_mistake_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_feature_that_polars_would_mistake_is_refused(name, tmp_path):
     frame = pl.DataFrame({name: [1.0, 2.0, 7.0, 8.0], "label": ["a", "a", "b", "b"]})
     model = TableClassifier(textnb.LinearDiscriminantAnalysis(), features=[name]).fit(frame)
     with pytest.raises(ExportError, match="rename it and train again"):
         export_model(model, tmp_path / "out", "polars")
 
 
-def test_another_major_version_of_polars_is_refused(tmp_path: Path) -> None:
+def test_another_major_version_of_polars_is_refused(tmp_path):
     path = written("polars", bundle_of(trained(["x", "y"])), tmp_path)
     path.write_text(path.read_text().replace(f'"{pl.__version__}"', '"1.40.0"'))
     with pytest.raises(ImportError, match="needs the same major"):

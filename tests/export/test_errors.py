@@ -1,7 +1,5 @@
 """What is refused, and in which words: exports, damaged and hostile bundles, engines that fail."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -85,9 +83,8 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
 
 
 @pytest.mark.parametrize(("model", "settings", "error", "message"), REFUSED)
-def test_what_can_not_be_exported_says_why_and_leaves_nothing(
-    model: Any, settings: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
-) -> None:
+def test_what_can_not_be_exported_says_why_and_leaves_nothing(model, settings, error, message,
+                                                              tmp_path):
     with pytest.raises(error, match=message):
         textnb.export_model(model(), tmp_path / "out", **settings)
     assert not list(tmp_path.iterdir())
@@ -97,7 +94,7 @@ def test_what_can_not_be_exported_says_why_and_leaves_nothing(
 
 
 @pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def bundles(tmp_path_factory):
     """A bundle with nothing but weights, one with all answers, and one with a feature map."""
     folder = tmp_path_factory.mktemp("bundles")
     models = {"plain": (plain(), "json"), "chosen": (chosen(), "python"),
@@ -107,7 +104,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def bundle(request: pytest.FixtureRequest, bundles: dict[str, Path], tmp_path: Path) -> Path:
+def bundle(request, bundles, tmp_path):
     """A copy of a bundle, of the plain one unless a test says otherwise."""
     given = getattr(request.node, "callspec", None)
     name = given.params.get("of", "plain") if given else "plain"
@@ -156,7 +153,7 @@ UNSOUND = "is not a sound textnb bundle"
                      ]}, UNSOUND) for first in (
                          {"label": "sport", "log_odds": 1}, {"label": "arts", "log_odds": "often"},
                          {"label": ["arts"], "log_odds": 1.0}))])])
-def test_a_hostile_form_is_refused(bundle: Path, of: str, change: Any, message: str) -> None:
+def test_a_hostile_form_is_refused(bundle, of, change, message):
     form = json.loads((bundle / "form.json").read_text("utf-8"))
     (bundle / "form.json").write_text(json.dumps({**form, **change}), "utf-8")
     with pytest.raises((ModelFileError, ParameterError), match=message):
@@ -192,13 +189,13 @@ def test_hostile_tables_are_refused(bundle, file, change, message):
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff" * 200])
-def test_characters_that_no_reader_could_split_by_are_refused(content: bytes, bundle: Path) -> None:
+def test_characters_that_no_reader_could_split_by_are_refused(content, bundle):
     (bundle / "characters.json").write_bytes(content)
     with pytest.raises(ModelFileError, match=rf"{UNSOUND}: .*characters\.json"):
         verify_export(resealed(bundle))
 
 
-def test_a_wrong_weight_is_found_by_the_golden_rows(bundle: Path) -> None:
+def test_a_wrong_weight_is_found_by_the_golden_rows(bundle):
     held = json.loads((bundle / "model.json").read_text("utf-8"))
     held["weights"] = [[weight + 1e-6 for weight in row] for row in held["weights"]]
     held["intercept"][0] += 100.0
@@ -214,7 +211,7 @@ def test_a_wrong_weight_is_found_by_the_golden_rows(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["form.json", "weights.parquet", "golden.parquet", "model.json"])
-def test_a_flipped_byte_and_a_missing_file_are_seen(bundle: Path, name: str) -> None:
+def test_a_flipped_byte_and_a_missing_file_are_seen(bundle, name):
     path = bundle / name
     sound = path.read_bytes()
     for at in range(0, len(sound), max(1, len(sound) // 20)):
@@ -226,7 +223,7 @@ def test_a_flipped_byte_and_a_missing_file_are_seen(bundle: Path, name: str) -> 
         verify_export(bundle)
 
 
-def test_every_file_of_a_bundle_is_named_and_plain(bundle: Path) -> None:
+def test_every_file_of_a_bundle_is_named_and_plain(bundle):
     (bundle / "model.more").write_text("x")
     with pytest.raises(ModelFileError, match=r"does not name model\.more"):
         verify_export(bundle)
@@ -238,7 +235,7 @@ def test_every_file_of_a_bundle_is_named_and_plain(bundle: Path) -> None:
         verify_export(bundle / "model.pipe")
 
 
-def test_a_missing_bundle_is_named(tmp_path: Path) -> None:
+def test_a_missing_bundle_is_named(tmp_path):
     with pytest.raises(textnb.SourceError, match="no such bundle"):
         verify_export(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
@@ -250,11 +247,11 @@ def test_a_missing_bundle_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Path:
+def archive(tmp_path):
     return textnb.export_model(plain(), tmp_path / "out.zip", "json").path
 
 
-def test_every_truncation_is_seen(archive: Path) -> None:
+def test_every_truncation_is_seen(archive):
     sound = archive.read_bytes()
     for length in [0, 1, *range(10, len(sound) - 1, max(1, len(sound) // 60)), len(sound) - 1]:
         archive.write_bytes(sound[:length])
@@ -274,7 +271,7 @@ def test_no_other_member_of_an_archive_is_unpacked(archive, name, content, messa
     assert [path.name for path in tmp_path.iterdir()] == ["out.zip"]
 
 
-def test_sizes_are_bounded_before_memory_is_taken(archive: Path) -> None:
+def test_sizes_are_bounded_before_memory_is_taken(archive):
     with pytest.raises(ModelFileError, match="more than the limit"):
         verify_export(archive, max_bytes=1000)
     bomb = io.BytesIO()
@@ -285,7 +282,7 @@ def test_sizes_are_bounded_before_memory_is_taken(archive: Path) -> None:
         verify_export(archive, max_bytes=32 << 20)
 
 
-def test_rows_without_the_columns_are_refused(bundles: dict[str, Path]) -> None:
+def test_rows_without_the_columns_are_refused(bundles):
     for rows in (NEWS.rename({"text": "body"}), NEWS.lazy().rename({"text": "body"})):
         with pytest.raises(textnb.SchemaError, match=r"no column 'text'.*: rename yours"):
             verify_export(bundles["plain"], rows)

@@ -1,12 +1,8 @@
 """Every tokenizer in every target that splits texts: the model's answers, or a refusal by name."""
 
-from __future__ import annotations
-
 import ast
 import unicodedata
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -18,7 +14,7 @@ from tests.export.run import agree, checked
 from tests.export.tables import LONG, PLANS, SPLITTING, TEXTS, frame_of, frame_of_plan, random_texts
 from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
-from textnb.export.characters import Form, decomposition
+from textnb.export.characters import decomposition
 from textnb.export.golden import _KEPT, _WRITTEN
 from textnb.export.targets.known import TARGETS
 
@@ -60,7 +56,7 @@ def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path)
 
 
 @every_plan
-def test_scripts_of_a_plan_are_written_without_an_engine(plan: str, tmp_path: Path) -> None:
+def test_scripts_of_a_plan_are_written_without_an_engine(plan, tmp_path):
     for name in tables.SQL:
         if plan not in REFUSALS[name]:
             TARGETS[name].write(bundle_of(trained(plan), "text"), tmp_path / name)
@@ -72,14 +68,14 @@ def test_scripts_of_a_plan_are_written_without_an_engine(plan: str, tmp_path: Pa
     "char 1-2", "char 3", "char tr", "char_wb", "char_wb as is", "default", "tr", "kept",
     "stop characters", "other stretches", "kept alone", "kept, other stretches"])
 @pytest.mark.parametrize("to", ["python", "javascript", "c"])
-def test_ten_thousand_random_texts(to: str, plan: str, tmp_path: Path) -> None:
+def test_ten_thousand_random_texts(to, plan, tmp_path):
     agree(to, bundle_of(trained(plan), "text"), frame_of_plan(plan, random_texts(10_000)), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, "tr"])
 @pytest.mark.parametrize("to", ["python", "javascript", "c"])
-def test_every_character_is_split_and_lowered(to: str, lowercase: Any, tmp_path: Path) -> None:
+def test_every_character_is_split_and_lowered(to, lowercase, tmp_path):
     """All of Unicode between letters, around sigmas, and apart."""
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     texts = ["".join(f"a{c}Σ{c}b {c} " for c in characters[at:at + 64])
@@ -93,7 +89,7 @@ def test_every_character_is_split_and_lowered(to: str, lowercase: Any, tmp_path:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("plan", ["accents", "char 1-2", "one prefix"])
 @pytest.mark.parametrize("to", SPLITTING)
-def test_golden_rows_of_other_forms(to: str, plan: str, form: str, tmp_path: Path) -> None:
+def test_golden_rows_of_other_forms(to, plan, form, tmp_path):
     path = export_model(trained(plan, form), tmp_path / "out", to, reads="text").path
     assert checked(path).passed
     assert checked(path, frame_of_plan(plan, random_texts(100))).passed
@@ -122,7 +118,7 @@ def test_of_a_tokenizer_that_it_cannot_run_a_target_reads_tokens_and_says_so(to,
 
 @pytest.mark.sweep(6)
 @every_plan
-def test_a_reader_of_the_page_makes_the_models_terms(plan: str, tmp_path: Path) -> None:
+def test_a_reader_of_the_page_makes_the_models_terms(plan, tmp_path):
     # Of a target that reads tokens: its receiver may split texts by the tables all the same.
     folder = export_model(trained(plan), tmp_path / "out", "json").path
     described = reader.read(folder / "characters.json")
@@ -143,7 +139,7 @@ def _worked_examples() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("settings", "text", "terms"), _worked_examples())
-def test_the_examples_of_the_page(settings: str, text: str, terms: str, tmp_path: Path) -> None:
+def test_the_examples_of_the_page(settings, text, terms, tmp_path):
     tokenizer = eval(f"Tokenizer({settings})", {"Tokenizer": Tokenizer})
     text, expected = ast.literal_eval(text), ast.literal_eval(terms)
     frame = pl.DataFrame({"text": [text, text], "label": ["a", "b"]})
@@ -155,7 +151,7 @@ def test_the_examples_of_the_page(settings: str, text: str, terms: str, tmp_path
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_tables_say_what_polars_does(form: Form) -> None:
+def test_tables_say_what_polars_does(form):
     table = decomposition(form)
     assert ("\uac00" in table.mapping, "\u1100\u1161" in table.pairs) == (False, False)
     texts = pl.Series([*table.mapping, *table.pairs])

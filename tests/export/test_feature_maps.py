@@ -1,14 +1,11 @@
 """Every target and every feature map: its scores are the form's, or it refuses a step by name."""
 
-from __future__ import annotations
-
 import json
 import math
 import operator
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,7 +86,7 @@ def test_a_target_scores_as_the_form_does_or_refuses(to, reads, name, labels, tm
 
 
 @pytest.mark.parametrize("to", TARGETS)
-def test_a_step_from_outside_is_refused_by_every_target(to: str, tmp_path: Path) -> None:
+def test_a_step_from_outside_is_refused_by_every_target(to, tmp_path):
     model = with_map((Squared,), ("pos", "neg"))
     with pytest.raises(ExportError, match="step squared is not known"):
         export_model(model, tmp_path / "out", to, positive="pos")
@@ -123,7 +120,7 @@ EXECUTED = {
 
 @pytest.mark.parametrize("to", ["json", "csv", "npz", "parquet", "liblinear"])
 @pytest.mark.parametrize("name", ["", *MAPS])
-def test_a_readme_says_the_whole_computation(name: str, to: str, tmp_path: Path) -> None:
+def test_a_readme_says_the_whole_computation(name, to, tmp_path):
     """Executed sentence by sentence, it gives the scores, also of terms that are left out."""
     labels = ("pos", "neg") if to == "liblinear" else ("pos", "neg", "so")
     model, path = with_map(MAPS.get(name, ()), labels), tmp_path / "out"
@@ -145,7 +142,7 @@ def test_a_readme_says_the_whole_computation(name: str, to: str, tmp_path: Path)
         np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_features_are_centered_or_present_and_no_more() -> None:
+def test_features_are_centered_or_present_and_no_more():
     form = bundle_of(with_map((Sublinear,))).form
     with pytest.raises(ExportError, match="reads features: the feature map's step sublinear"):
         Bundle(form, "features", None, tuple(form.terms or ()))
@@ -156,7 +153,7 @@ def test_features_are_centered_or_present_and_no_more() -> None:
 
 @pytest.mark.parametrize("to", ["json", "sql-sqlite", "python"])
 @pytest.mark.parametrize("name", MAPS)
-def test_fewer_terms(name: str, to: str, tmp_path: Path) -> None:
+def test_fewer_terms(name, to, tmp_path):
     """Those of which one token moves scores most; a length is that of the terms that are left."""
     model, path = with_map(MAPS[name]), tmp_path / "out"
     export_model(model, path, to, top=4)

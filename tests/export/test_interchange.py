@@ -1,14 +1,11 @@
 """What is special to ONNX and LIBLINEAR files; `test_targets.py` compares their answers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,10 +42,8 @@ with_onnx = pytest.mark.skipif(
     texts=st.lists(st.text(st.sampled_from("aabbc   ,,\t|\\-\0é😀"), max_size=24), min_size=2,
                    max_size=8),
     others=st.lists(st.one_of(st.none(), st.text(max_size=12)), max_size=4))
-def test_any_text_that_one_character_separates(
-    pattern: str, ngrams: tuple[int, int], stops: tuple[str, ...], binary: bool,
-    texts: list[str], others: list[str | None], tmp_path: Path,
-) -> None:
+def test_any_text_that_one_character_separates(pattern, ngrams, stops, binary, texts, others,
+                                               tmp_path):
     tokenizer = Tokenizer(pattern=pattern, lowercase=False, ngram_range=ngrams, stop_words=stops)
     model = TextClassifier(tokenizer=tokenizer, binary=binary)
     # One text of many words, so that there is always a term.
@@ -58,7 +53,7 @@ def test_any_text_that_one_character_separates(
 
 
 @with_onnx
-def test_terms_that_no_text_holds_count_for_none(tmp_path: Path) -> None:
+def test_terms_that_no_text_holds_count_for_none(tmp_path):
     """A given vocabulary may hold what the tokenizer never makes: it must meet no n-gram."""
     vocabulary = ["a b", r"a\ b", "a  b", "a", r"a\b", r"a\\b", "the", " ", "\\", r"\\ a"]
     for ngrams in ((1, 1), (1, 2)):
@@ -70,7 +65,7 @@ def test_terms_that_no_text_holds_count_for_none(tmp_path: Path) -> None:
 
 
 @with_onnx
-def test_onnx_is_sound_and_says_how_to_use_it(tmp_path: Path) -> None:
+def test_onnx_is_sound_and_says_how_to_use_it(tmp_path):
     onnx: Any = import_module("onnx")
     labels = ["a\0", "\0", ""]
     three = plain(["t"], [[1, 0, 0], [-2, 0, 1]], labels)
@@ -89,7 +84,7 @@ def test_onnx_is_sound_and_says_how_to_use_it(tmp_path: Path) -> None:
 
 
 @with_onnx
-def test_a_long_document_does_not_widen_the_others(tmp_path: Path) -> None:
+def test_a_long_document_does_not_widen_the_others(tmp_path):
     """As a table, 20,000 rows as wide as the longest would take 100 GB."""
     bundle = plain(["t"], [[0, 1, 2], [1, 2, -4]], ["a", "b", "c"], reads="text")
     texts = pl.DataFrame({"text": ["t t"] * 20_000 + ["t " * 150_000]})
@@ -118,7 +113,7 @@ def test_what_onnx_cannot_split(tokenizer, columns, reason, tmp_path):
     assert Onnx().splits(SPACED, ("text",))
 
 
-def test_the_separator_is_in_no_term() -> None:
+def test_the_separator_is_in_no_term():
     used = tuple(map(chr, range(0x20)))
     assert onnx_graph.unused_character(()) == "\x1f"
     assert onnx_graph.unused_character((*used[::2], "\x1f")) == "\x1d"
@@ -136,7 +131,7 @@ def test_too_large_a_model_is_refused(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setenv("PATH", "")
@@ -152,7 +147,7 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 # LIBLINEAR's file
 
 
-def test_liblinear_files_are_these(tmp_path: Path) -> None:
+def test_liblinear_files_are_these(tmp_path):
     bundle = plain(["s", "t"], [[0.1, 0, -1], [1, 2, 3], [1e-300, -4, 5]], ["a", "b", "c"])
     Liblinear().write(bundle, tmp_path / "three.model")
     assert (tmp_path / "three.model").read_text() == (
@@ -165,7 +160,7 @@ def test_liblinear_files_are_these(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("liblinear-predict") is None, reason="needs liblinear-predict")
-def test_liblinear_failures_are_reported(tmp_path: Path) -> None:
+def test_liblinear_failures_are_reported(tmp_path):
     bundle = plain(["s"], np.ones((2, 3)), ["a", "b", "c"])
     (tmp_path / "bad.model").write_text("solver_type none\nw\n1\n")
     with pytest.raises(ExportError, match=r"the engine failed: .*unknown solver"):

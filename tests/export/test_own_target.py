@@ -1,7 +1,5 @@
 """A target from outside the package is exported and verified as any other, or refused by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -45,18 +43,18 @@ class Wrong(Lines):
 
 
 @pytest.fixture(autouse=True)
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+def own_registry(monkeypatch):
     """What a test registers is forgotten after it."""
     monkeypatch.setattr(known, "TARGETS", dict(known.TARGETS))
     monkeypatch.setattr("textnb.export.verify.TARGETS", known.TARGETS)
 
 
 @pytest.fixture
-def model() -> TextClassifier:
+def model():
     return TextClassifier().fit(["good film", "good", "bad film"], ["pos", "pos", "neg"])
 
 
-def test_it_is_written_and_verified(model: TextClassifier, tmp_path: Path) -> None:
+def test_it_is_written_and_verified(model, tmp_path):
     register_target(Lines())
     assert export_model(model, tmp_path / "model.lines").target == "lines"
     checked = verify_export(tmp_path / "model.lines")
@@ -64,13 +62,13 @@ def test_it_is_written_and_verified(model: TextClassifier, tmp_path: Path) -> No
     assert checked.rows > 0
 
 
-def test_what_it_answers_wrongly_is_found(model: TextClassifier, tmp_path: Path) -> None:
+def test_what_it_answers_wrongly_is_found(model, tmp_path):
     register_target(Wrong())
     checked = verify_export(export_model(model, tmp_path / "out", to="lines").path)
     assert not checked.passed
 
 
-def test_what_it_refuses_is_named(tmp_path: Path) -> None:
+def test_what_it_refuses_is_named(tmp_path):
     register_target(Lines())
     model = TextClassifier(binary=True).fit(["good film", "bad film"], ["pos", "neg"])
     with pytest.raises(ExportError, match="lines: the feature map's step presence is not known"):
@@ -78,7 +76,7 @@ def test_what_it_refuses_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_bundle_of_an_unknown_target_is_refused(model: TextClassifier, tmp_path: Path) -> None:
+def test_a_bundle_of_an_unknown_target_is_refused(model, tmp_path):
     register_target(Lines())
     path = export_model(model, tmp_path / "out", to="lines").path
     del known.TARGETS["lines"]
@@ -99,6 +97,6 @@ def changed(**attributes: Any) -> Lines:
     (changed(reads=("pixels",)), "some of text, terms, features"),
     (changed(reads=()), "some of text, terms, features"),
 ], ids=["name", "letters", "suffix", "steps", "class", "reads", "none"])
-def test_what_is_no_target_is_refused(target: Any, reason: str) -> None:
+def test_what_is_no_target_is_refused(target, reason):
     with pytest.raises(textnb.ParameterError, match=reason):
         register_target(target)

@@ -3,8 +3,6 @@
 `test_targets.py` and `test_every_plan.py` compare their answers with the model's.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -64,14 +62,14 @@ def script_of(to: str, bundle: Bundle, folder: Path) -> Path:
 @each
 @pytest.mark.parametrize(("name", "message"), [
     ("id", "one name"), ("a\nb", "can't name a column")])
-def test_names_that_are_no_columns(to: str, name: str, message: str, tmp_path: Path) -> None:
+def test_names_that_are_no_columns(to, name, message, tmp_path):
     with pytest.raises(ExportError, match=message):
         script_of(to, dense(name, "x")[0], tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("dialect", ["sql-sqlite", "sql-postgres"])
-def test_too_many_classes_and_features(dialect: str, tmp_path: Path) -> None:
+def test_too_many_classes_and_features(dialect, tmp_path):
     names = tuple(f"f{i}" for i in range(3000))
     wide = LinearForm(np.arange(2), np.zeros((3000, 2)), np.zeros(2), names)
     many = LinearForm(np.arange(3000), np.zeros((1, 3000)), np.zeros(3000), ("term",))
@@ -82,7 +80,7 @@ def test_too_many_classes_and_features(dialect: str, tmp_path: Path) -> None:
 
 
 @each
-def test_columns_that_are_one_name_to_some(to: str, tmp_path: Path) -> None:
+def test_columns_that_are_one_name_to_some(to, tmp_path):
     bundle, rows = dense("a", "A")
     if to in ("sql-duckdb", "sql-sqlite"):
         with pytest.raises(ExportError, match="'a' and 'A' are one name"):
@@ -91,7 +89,7 @@ def test_columns_that_are_one_name_to_some(to: str, tmp_path: Path) -> None:
         agree(to, bundle, rows, tmp_path)
 
 
-def test_what_postgres_can_not_hold(postgres: str, tmp_path: Path) -> None:
+def test_what_postgres_can_not_hold(postgres, tmp_path):
     with pytest.raises(ExportError, match="at most 63 bytes"):
         script_of("sql-postgres", dense("é" * 32, "x")[0], tmp_path)
     tokenizer = Tokenizer(pattern=r"[^,]+", lowercase=False)
@@ -150,7 +148,7 @@ def test_a_script_of_another_reaches_no_file(to, package, statement, tmp_path):
     assert not file.exists()
 
 
-def test_the_schema_of_a_verification_is_gone_afterwards(postgres: str, tmp_path: Path) -> None:
+def test_the_schema_of_a_verification_is_gone_afterwards(postgres, tmp_path):
     import psycopg
 
     bundle, rows = bundle_of_animals(), frame_of(ANIMALS)
@@ -189,7 +187,7 @@ def run_psql(script: Path, server: str, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def hostile_bundle() -> Bundle:
+def hostile_bundle():
     """Terms and labels that a client which reads scripts by lines may stumble on."""
     model = TextClassifier(tokenizer=Tokenizer(pattern=r"(?s:.+)", lowercase=False)).fit(
         pl.DataFrame({"text": HOSTILE, "label": HOSTILE}))
@@ -219,7 +217,7 @@ def test_clients_of_postgres_run_the_script_twice(client, postgres, hostile_bund
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs sqlite3")
-def test_sqlite3_runs_the_script_twice(hostile_bundle: Bundle, tmp_path: Path) -> None:
+def test_sqlite3_runs_the_script_twice(hostile_bundle, tmp_path):
     script = script_of("sql-sqlite", hostile_bundle, tmp_path).read_bytes()
     for _ in range(2):
         done = subprocess.run(["sqlite3", "-batch", str(tmp_path / "held.db")], input=script,
@@ -229,7 +227,7 @@ def test_sqlite3_runs_the_script_twice(hostile_bundle: Bundle, tmp_path: Path) -
         assert holds(connection, hostile_bundle)
 
 
-def test_a_script_that_fails_leaves_what_was_there(postgres: str, tmp_path: Path) -> None:
+def test_a_script_that_fails_leaves_what_was_there(postgres, tmp_path):
     import psycopg
 
     bundle = bundle_of_animals()
@@ -271,7 +269,7 @@ def test_golden_rows_by_psql_and_by_a_driver(postgres, positive, tmp_path):
         assert row[3:] == pytest.approx(scores.to_list(), rel=1e-9, abs=1e-9)
 
 
-def test_scripts_run_again_and_keep_the_documents(tmp_path: Path) -> None:
+def test_scripts_run_again_and_keep_the_documents(tmp_path):
     first, second = bundle_of_animals(stop_words=("the",)), bundle_of_animals(lowercase=False)
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(
@@ -288,7 +286,7 @@ def test_scripts_run_again_and_keep_the_documents(tmp_path: Path) -> None:
     np.testing.assert_allclose([row[3] for row in scores], expected, rtol=1e-12)
 
 
-def test_scores_of_two_classes_as_one(tmp_path: Path) -> None:
+def test_scores_of_two_classes_as_one(tmp_path):
     path = script_of("sql-sqlite", bundle_of_animals(2, positive="y"), tmp_path)
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(path.read_text("utf-8"))
@@ -330,7 +328,7 @@ SHAPES = pytest.mark.parametrize("shape", [(300, 5), (300, 1), (40, 70), (1, 2),
 
 
 @SHAPES
-def test_weights_of_the_defaults_are_not_written(shape: tuple[int, int]) -> None:
+def test_weights_of_the_defaults_are_not_written(shape):
     """Rows are grouped by the columns in which they differ, and none is lost."""
     draw = np.random.default_rng(0)
     weights = np.where(draw.random(shape) < 0.2, draw.normal(size=shape), -1.5)
@@ -349,7 +347,7 @@ def test_weights_of_the_defaults_are_not_written(shape: tuple[int, int]) -> None
 
 
 @SHAPES
-def test_codes_and_whole_rows_hold_all_numbers(shape: tuple[int, int]) -> None:
+def test_codes_and_whole_rows_hold_all_numbers(shape):
     draw = np.random.default_rng(1)
     weights = np.where(draw.random(shape) < 0.3, draw.choice([-2.5, 0.0, 7.25], size=shape), -1.5)
     terms = [f"t{n}" for n in range(shape[0])]
@@ -372,5 +370,5 @@ def test_codes_and_whole_rows_hold_all_numbers(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize(("terms", "sign"), [
     (["a", "b", "c"], "|"), (["a|", "b", "c"], "¦"), (["a", "", "c"], None),
     (["|¦", "\u241e", "\u241f"], None)])
-def test_the_separator_is_in_no_term(terms: list[str], sign: str | None) -> None:
+def test_the_separator_is_in_no_term(terms, sign):
     assert weight_rows(terms, np.zeros((3, 1))).separator == sign

@@ -1,9 +1,5 @@
 """Every target in its real engine: the form's scores, labels and probabilities for every model."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +51,7 @@ def test_texts_and_tokens_get_the_models_answers(to, reads, estimator, labels, p
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize(("to", "reads"), tables.INPUTS)
-def test_no_row_and_one_row(to: str, reads: Any, rows: int, tmp_path: Path) -> None:
+def test_no_row_and_one_row(to, reads, rows, tmp_path):
     model = TextClassifier(tokenizer=SPACED if to == "onnx" else Tokenizer()).fit(
         ["cat sat", "dog ran", "cow ate"], ["x", "y", "z"])
     found = agree(to, bundle_of(model, reads), frame_of(["dog the"][:rows]), tmp_path)
@@ -64,7 +60,7 @@ def test_no_row_and_one_row(to: str, reads: Any, rows: int, tmp_path: Path) -> N
 
 @pytest.mark.sweep(5)
 @every_target
-def test_a_tie_goes_to_the_first_class(to: str, tmp_path: Path) -> None:
+def test_a_tie_goes_to_the_first_class(to, tmp_path):
     three = plain(["t"], [[1, 1, 1], [0, 2, 2]], ["a", "b", "c"])
     labels = agree(to, three, rows_of_tokens(three, [[], ["t"]]), tmp_path).labels
     assert labels in (None, ["a", "b"])
@@ -90,7 +86,7 @@ def test_presence_is_a_count_above_the_threshold(to, above, tmp_path):
 
 @pytest.mark.sweep(5)
 @every_target
-def test_many_classes(to: str, tmp_path: Path) -> None:
+def test_many_classes(to, tmp_path):
     # Polars optimises a query for each class, and LIBLINEAR has a process for each.
     n = 40 if to in ("polars", "liblinear") else 230
     frame = pl.DataFrame({"text": [f"word{i} shared" for i in range(n)], "label": range(n)})
@@ -144,7 +140,7 @@ def test_rows_of_features_get_the_models_answers(to, name, is_far, tmp_path):
 
 
 @every_target
-def test_presence_of_features_is_a_number_above_the_threshold(to: str, tmp_path: Path) -> None:
+def test_presence_of_features_is_a_number_above_the_threshold(to, tmp_path):
     bundle = plain(["a", "b"], [[0, 1, 2], [1, 2, -4], [8, 16, 3]], ["x", "y", "z"], 0.5,
                    reads="features")
     rows = TargetRows(np.array([[0, 0.5], [0.6, -1], [5e-324, 9.0], [0.5 + 1e-15, 0.5]]))
@@ -156,7 +152,7 @@ def test_presence_of_features_is_a_number_above_the_threshold(to: str, tmp_path:
 
 @pytest.mark.sweep(5)
 @every_target
-def test_hostile_terms_and_labels(to: str, tmp_path: Path) -> None:
+def test_hostile_terms_and_labels(to, tmp_path):
     names = HOSTILE if to in NO_NUL else HOSTILE + tables.WITH_NUL
     frame = pl.DataFrame({"text": names, "label": names})
     tokenizer = Tokenizer(pattern=r"(?s:.+)", lowercase=False)
@@ -193,7 +189,7 @@ def bundles(draw: st.DrawFn, to: str) -> tuple[Bundle, list[list[str]]]:
 @every_target
 @of_examples
 @given(data=st.data())
-def test_any_terms_and_labels(to: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_terms_and_labels(to, tmp_path, data):
     bundle, tokens = data.draw(bundles(to))
     agree(to, bundle, rows_of_tokens(bundle, tokens), tmp_path)
 
@@ -202,7 +198,7 @@ def test_any_terms_and_labels(to: str, tmp_path: Path, data: st.DataObject) -> N
 @pytest.mark.parametrize("to", SPLITTING)
 @of_examples
 @given(data=st.data())
-def test_any_text(to: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_text(to, tmp_path, data):
     texts = st.text(st.one_of(
         st.characters(exclude_categories=["Cs"]), st.sampled_from("ΣσςΑα.'\u0301İı _aA1\0\\\"😀")))
     learned = data.draw(st.lists(texts, min_size=2, max_size=6))
@@ -216,7 +212,7 @@ def test_any_text(to: str, tmp_path: Path, data: st.DataObject) -> None:
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("to", SPLITTING)
-def test_long_documents(to: str, tmp_path: Path) -> None:
+def test_long_documents(to, tmp_path):
     bundle = bundle_of(TextClassifier().fit(frame_of(LONG, ["x", "y", "z"])))
     agree(to, bundle, frame_of(LONG), tmp_path)
 
@@ -235,7 +231,7 @@ CORPORA: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def split(corpus: Callable[[str], pl.LazyFrame]) -> Callable[..., Any]:
+def split(corpus):
     """A model of one part of a corpus, trained once for all targets, and the rows of the other."""
     models: dict[Any, tuple[TextClassifier, pl.DataFrame]] = {}
 

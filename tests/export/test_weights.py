@@ -1,11 +1,8 @@
 """The numbers of weights: rounded for smaller files, and packed into programs bit by bit."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,7 +45,7 @@ CASES: dict[str, tuple[Any, pl.DataFrame, Any]] = {
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_bound_holds_for_every_row(name: str, precision: Any) -> None:
+def test_the_bound_holds_for_every_row(name, precision):
     estimator, frame, positive = CASES[name]
     model = TextClassifier(estimator).fit(frame)
     whole = bundle_of(model, "terms", positive)
@@ -64,7 +61,7 @@ def test_the_bound_holds_for_every_row(name: str, precision: Any) -> None:
     assert report["worst_per_token"] == token_errors(whole, rounded).max()
 
 
-def test_int8_has_255_steps_around_the_most_frequent_weight() -> None:
+def test_int8_has_255_steps_around_the_most_frequent_weight():
     whole = bundle_of(TextClassifier(NBLinear()).fit(ONE), "terms")
     weights = round_weights(whole, "int8")[0].weights
     for before, after in zip(whole.weights.T, weights.T, strict=True):
@@ -73,7 +70,7 @@ def test_int8_has_255_steps_around_the_most_frequent_weight() -> None:
 
 
 @pytest.mark.parametrize("to", ["python", "json", "parquet", "onnx"])
-def test_the_file_has_the_rounded_weights(to: str, tmp_path: Path) -> None:
+def test_the_file_has_the_rounded_weights(to, tmp_path):
     if to == "onnx":
         pytest.importorskip("onnx")
         pytest.importorskip("onnxruntime")
@@ -111,7 +108,7 @@ def unpack_numbers(packed: dict[str, Any], name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_weights_come_back_to_the_bit(name: str) -> None:
+def test_weights_come_back_to_the_bit(name):
     weights = TABLES[name]
     packed = json.loads(json.dumps(pack_weights(TERMS[:len(weights)], weights)))
     found = np.tile(unpack_numbers(packed, "default").astype(float), (len(weights), 1))
@@ -126,7 +123,7 @@ def test_weights_come_back_to_the_bit(name: str) -> None:
         "all different", "extremes", "one output", "many outputs"))
 
 
-def test_numbers_of_terms_come_back() -> None:
+def test_numbers_of_terms_come_back():
     for idf in (DRAW.choice([1.5, 2.5], 40), DRAW.normal(size=40)):
         packed = pack_weights(TERMS, TABLES["few numbers"], idf=idf)
         found = unpack_numbers(packed, "idf")
@@ -134,14 +131,14 @@ def test_numbers_of_terms_come_back() -> None:
         assert np.array_equal(found[places], idf)
 
 
-def test_integers_take_as_few_bytes_as_they_need() -> None:
+def test_integers_take_as_few_bytes_as_they_need():
     for most, kind in ((255, "u1"), (256, "u2"), (65_536, "u4")):
         weights = np.zeros((3, most + 1))
         weights[2, most] = 1.0
         assert pack_weights(TERMS[:3], weights)["outputs"]["type"] == kind
 
 
-def test_a_program_is_smaller_than_its_model(tmp_path: Path) -> None:
+def test_a_program_is_smaller_than_its_model(tmp_path):
     rows = topics(600, seed=1).select("description", "topics").explode("topics").drop_nulls()
     model = TextClassifier(
         text="description", label="topics", tokenizer=Tokenizer(ngram_range=(1, 2))).fit(rows)

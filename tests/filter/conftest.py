@@ -1,10 +1,5 @@
 """A model of mail, and servers for as long as a test runs."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.filter.models import saved
@@ -12,12 +7,12 @@ from tests.filter.server import Server
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     return saved(tmp_path / "m.textnb")
 
 
 @pytest.fixture
-def serve(tmp_path: Path, model: Path) -> Iterator[Callable[..., Server]]:
+def serve(tmp_path, model):
     """Start a server of the model, with some arguments."""
     servers = []
 

@@ -1,7 +1,5 @@
 """Models of mail, and a check that `MailFilter` and the quick filter give the same verdict."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

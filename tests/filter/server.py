@@ -1,7 +1,5 @@
 """A server in a process of its own, for tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

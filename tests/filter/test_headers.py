@@ -1,7 +1,5 @@
 """The headers of a verdict in a message: their place, and the forged ones that leave it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ SPAM = b"Subject: a\n\ncheap pills\n"
     (b"X-Textnb-Status: ham\n" + SPAM, b""),
     # The header does not take what continues another.
     (b" folded\n\tmore\n" + SPAM, b" folded\n\tmore\n")], ids=range(9))
-def test_the_status_goes_before_all_headers(message: bytes, before: bytes) -> None:
+def test_the_status_goes_before_all_headers(message, before):
     at, line = status_line(message, Verdict("spam", 7.0, False))
     assert message[:at] == before
     ending = b"\r\n" if message.partition(b"\n")[0].endswith(b"\r") else b"\n"
@@ -38,20 +36,20 @@ def test_the_status_goes_before_all_headers(message: bytes, before: bytes) -> No
     *((message, message) for message in (
         b"To: b\n\nX-Textnb-Status: ham\n", b"To: b\nY: X-Textnb-Status: ham\n\n", b"\n\n",
         b"X-Textnb-Status-Other: ham\n\n", b"To: b\n X-Textnb-Status: ham\n\n"))])
-def test_a_forged_status_gets_another_name(message: bytes, written: bytes) -> None:
+def test_a_forged_status_gets_another_name(message, written):
     pieces, begin = b"", 0
     for at, name in disarming(message):
         pieces, begin = pieces + message[begin:at] + name, at
     assert pieces + message[begin:] == written
 
 
-def test_a_forged_status_in_a_large_message_is_found_soon() -> None:
+def test_a_forged_status_in_a_large_message_is_found_soon():
     # A search that goes back takes hours, which the limit of a test ends.
     assert disarming(bytearray(b"X-Textnb-Status" * 1_000_000)) == []
     assert disarming(b"\n" * 10_000_000) == []
 
 
-def test_headers_that_the_sender_forged_are_left_out() -> None:
+def test_headers_that_the_sender_forged_are_left_out():
     message = (b"From a Thu Aug 22 13:17:22 2002\nX-Spam-Status: No,\n\tscore=-9\nSubject: a\n"
                b"x-textnb-status: ham\nno header\nX-SPAM-FLAG : NO\nTo: b\n\nX-Spam-Flag: NO\n")
     assert with_headers(message, ["X-Spam-Flag: YES"]) == (
@@ -60,7 +58,7 @@ def test_headers_that_the_sender_forged_are_left_out() -> None:
 
 
 @given(st.binary(max_size=200).map(lambda raw: raw.replace(b"q", b"\n").replace(b"s", b"\r\n")))
-def test_a_message_keeps_its_other_bytes(raw: bytes) -> None:
+def test_a_message_keeps_its_other_bytes(raw):
     written = with_headers(raw, ["X-Own: 1"])
     assert b"X-Own: 1" in written
     # No header that is left out is in it, so all stays but for our line.

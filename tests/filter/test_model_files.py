@@ -1,7 +1,5 @@
 """Model files that a filter does not know, that lie or are damaged are refused by name."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 
@@ -94,7 +92,7 @@ def test_what_load_refuses_no_filter_takes_and_no_update(estimator, where, value
 
 
 @pytest.mark.parametrize("value", [1, 0.01])
-def test_limits_that_exclude_each_other_are_refused(value: float, tmp_path: Path) -> None:
+def test_limits_that_exclude_each_other_are_refused(value, tmp_path):
     path = saved(tmp_path / "m.textnb", min_df=5)
     path.write_bytes(with_value(path.read_bytes(), ("settings", "max_df"), value))
     check_refused(path)
@@ -126,7 +124,7 @@ def test_arrays_that_lie_are_refused(name, array, tmp_path):
         judge(str(path), MESSAGES[0])
 
 
-def test_counts_of_a_term_that_are_not_sorted_are_refused(tmp_path: Path) -> None:
+def test_counts_of_a_term_that_are_not_sorted_are_refused(tmp_path):
     # Both classes have "hello", so that its counts can be in the wrong order.
     rows = ROWS.with_columns(body=pl.col("body") + pl.lit(" hello"))
     path = saved(tmp_path / "m.textnb", rows=rows)
@@ -144,7 +142,7 @@ def test_counts_of_a_term_that_are_not_sorted_are_refused(tmp_path: Path) -> Non
         judge(str(path), b"Subject: a\n\nhello")
 
 
-def test_what_is_no_model_of_texts_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_model_of_texts_is_refused(tmp_path):
     (tmp_path / "broken").write_bytes(b"PK\3\4broken textnb-model 2 sha256:" + b"0" * 64)
     textnb.TableClassifier().fit(pl.DataFrame({"x": [0.0, 1.0], "label": ["spam", "ham"]})).save(
         tmp_path / "table")
@@ -160,7 +158,7 @@ def test_what_is_no_model_of_texts_is_refused(tmp_path: Path) -> None:
             judge(str(tmp_path / name), MESSAGES[0])
 
 
-def test_every_block_that_is_read_is_checked(tmp_path: Path) -> None:
+def test_every_block_that_is_read_is_checked(tmp_path):
     path = saved(tmp_path / "m.textnb")
     content = path.read_bytes()
     for at in range(0, len(content), 37):
@@ -177,7 +175,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_mutated_file_gives_an_answer_or_a_refusal(name: str, tmp_path: Path) -> None:
+def test_a_mutated_file_gives_an_answer_or_a_refusal(name, tmp_path):
     """And if the whole file is sound, its verdict."""
     rng, path = random.Random(name), tmp_path / "m.textnb"
     MODELS[name]().save(path)

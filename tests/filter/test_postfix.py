@@ -1,14 +1,11 @@
 """Mail through a real Postfix and spamass-milter to a Maildir, judged by textnb serve."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
 import smtplib
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +23,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def maildir(tmp_path: Path) -> Iterator[Path]:
+def maildir(tmp_path):
     """The Maildir of a user that exists for the test alone."""
     subprocess.run(["useradd", "--create-home", "--home-dir", str(tmp_path / "home"), USER],
                    check=True)
@@ -39,7 +36,7 @@ def maildir(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def port(tmp_path: Path) -> Iterator[int]:
+def port(tmp_path):
     """The port of a Postfix whose milter is asked about every message."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -68,7 +65,7 @@ def listens(path: Path) -> bool:
         return client.connect_ex(str(path)) == 0
 
 
-def test_mail_is_delivered_with_its_verdict(serve, tmp_path: Path, maildir: Path, port: int):
+def test_mail_is_delivered_with_its_verdict(serve, tmp_path, maildir, port):
     server = serve()
     os.chmod(server.path, 0o666)
     milter = tmp_path / "postfix" / "milter"

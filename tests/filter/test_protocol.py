@@ -1,7 +1,5 @@
 """spamd's protocol as bytes: what is asked, what is answered, and what is refused."""
 
-from __future__ import annotations
-
 import zlib
 
 import pytest
@@ -34,13 +32,13 @@ def test_commands(line, command, version):
 @pytest.mark.parametrize("line", [
     b"GET / HTTP/1.1\r\n", b"", b"CHECK\r\n", b"check SPAMC/1.2\r\n", b"CHECK SPAMC/x\r\n",
     b"EVIL SPAMC/1.2\r\n", b" CHECK SPAMC/1.2\r\n", b"CHECK SPAMC/1.2 x\r\n", b"\xff\xfe"])
-def test_lines_that_are_no_command(line: bytes) -> None:
+def test_lines_that_are_no_command(line):
     with pytest.raises(Refused, match="no command") as refused:
         protocol.parse_command(line)
     assert refused.value.answer().startswith(b"SPAMD/1.0 76 EX_PROTOCOL ")
 
 
-def test_headers() -> None:
+def test_headers():
     asked = protocol.parse_headers(request("CHECK"), [
         b"Content-length: 12", b"User: al-ice_1", b"Compress: ZLIB", b"X-Unknown: y"])
     assert (asked.length, asked.user, asked.is_compressed) == (12, "al-ice_1", True)
@@ -55,7 +53,7 @@ def test_headers() -> None:
     ([b"User: ../../etc/passwd"], "not a name"), ([b"User: a b"], "not a name"),
     ([b"User:"], "not a name"), ([b"Compress: lzma", b"Content-length: 3"], "not zlib"),
     ([b"Compress: zlib"], "needs Content-length")])
-def test_headers_that_are_refused(lines: list[bytes], why: str) -> None:
+def test_headers_that_are_refused(lines, why):
     with pytest.raises(Refused, match=why):
         protocol.parse_headers(request("CHECK"), lines)
 
@@ -63,7 +61,7 @@ def test_headers_that_are_refused(lines: list[bytes], why: str) -> None:
 PACKED = zlib.compress(b"a" * 1000)
 
 
-def test_messages() -> None:
+def test_messages():
     assert protocol.message_of(Request("CHECK", (1, 5), 4), b"abcd", 10) == b"abcd"
     asked = Request("CHECK", (1, 5), len(PACKED), None, True)
     assert protocol.message_of(asked, PACKED, 1000) == b"a" * 1000
@@ -97,13 +95,13 @@ def test_answers(command, version, before):
     assert got.startswith(before.replace(b"310", b"%d" % length))
 
 
-def test_a_report_of_ham_is_empty_if_spam_is_asked_for() -> None:
+def test_a_report_of_ham_is_empty_if_spam_is_asked_for():
     assert protocol.answer(request("REPORT_IFSPAM"), HAM, MESSAGE).endswith(
         b"Content-length: 0\r\nSpam: No ; -4.0 / 5.0\r\n\r\n")
     assert b"textnb: ham" in protocol.answer(request("REPORT"), HAM, MESSAGE)
 
 
-def test_a_report_has_the_deciding_terms_as_points() -> None:
+def test_a_report_has_the_deciding_terms_as_points():
     mark = mark_of(Verdict("spam", 7.0, True), 2.0, [
         ("free!!", 3.26), ("a\r\nX-Spam: no\u202e", -0.5)])
     assert mark.report == """\
@@ -120,7 +118,7 @@ Content analysis details:   (10.0 points, 5.0 required)
 """
 
 
-def test_headers_alone_end_before_the_body() -> None:
+def test_headers_alone_end_before_the_body():
     got = protocol.answer(request("HEADERS"), SPAM, MESSAGE).partition(b"\r\n\r\n")[2]
     assert got.endswith(b"Subject: a\r\n\r\n")
     assert got.startswith(b"X-Spam-Checker-Version: ")
@@ -138,7 +136,7 @@ def test_the_score_and_the_verdict_agree(status, odds, least, score):
 
 
 @given(st.lists(st.binary(max_size=40)), st.binary(max_size=30))
-def test_any_bytes_are_a_request_or_refused(lines: list[bytes], first: bytes) -> None:
+def test_any_bytes_are_a_request_or_refused(lines, first):
     answer = b"SPAMD/1.0 0 \r\n"
     try:
         asked = protocol.parse_headers(protocol.parse_command(first), lines)
@@ -153,5 +151,5 @@ def test_any_bytes_are_a_request_or_refused(lines: list[bytes], first: bytes) ->
     (b"Subject: a\nMessage-ID: <a@b>\n\n", "<a@b>"), (b"message-id:\r\n <x y>\r\n\r\n", "<x_y>"),
     (b"Subject: a\n\nMessage-ID: <a@b>\n", None), (b"", None),
     (b"Message-Id: <\xff\x1b[2J>\n\n", "<_[2J>")])
-def test_message_ids_in_the_log(message: bytes, found: str | None) -> None:
+def test_message_ids_in_the_log(message, found):
     assert message_id(message) == found

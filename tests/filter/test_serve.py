@@ -1,7 +1,5 @@
 """textnb serve: real clients, replaced models, killed workers, and requests that mean harm."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -12,7 +10,6 @@ import stat
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +27,7 @@ BEGUN = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("s")
     saved(folder / "other.textnb", rows=SWAPPED)
     server = Server(folder, saved(folder / "m.textnb"), "--workers", 2, "--max-bytes", "5K",
@@ -41,14 +38,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def judge(served: Server) -> MailFilter:
+def judge(served):
     return MailFilter.load(Path(served.path).with_name("m.textnb"))
 
 
 # Requests
 
 
-def test_verdicts_are_those_of_the_filter(served: Server, judge: MailFilter) -> None:
+def test_verdicts_are_those_of_the_filter(served, judge):
     for message, is_spam in ((SPAM, b"True"), (HAM, b"False")):
         odds = judge.judge(message).log_odds
         assert served.ask("CHECK", message) == (
@@ -56,7 +53,7 @@ def test_verdicts_are_those_of_the_filter(served: Server, judge: MailFilter) -> 
     assert served.ask("SYMBOLS", b"Subject: x\n\nzzz\n").endswith(b"TEXTNB_UNSURE")
 
 
-def test_a_report_says_what_decided(served: Server, judge: MailFilter) -> None:
+def test_a_report_says_what_decided(served, judge):
     lines = served.ask("REPORT", SPAM).decode().splitlines()
     first = lines.index(" pts rule name              description") + 2
     table = [line.split(maxsplit=2) for line in lines[first:]]
@@ -69,7 +66,7 @@ def test_a_report_says_what_decided(served: Server, judge: MailFilter) -> None:
     assert b"TEXTNB_TERM" not in served.ask("REPORT_IFSPAM", HAM)
 
 
-def test_a_processed_message_has_the_verdict(served: Server) -> None:
+def test_a_processed_message_has_the_verdict(served):
     head, _, message = served.ask("PROCESS", SPAM).partition(b"\r\n\r\n")
     assert b"Content-length: %d" % len(message) in head
     assert b"X-Spam-Flag: YES\n" in message
@@ -86,14 +83,14 @@ def test_headers_of_a_request(served, message, header, answer):
     assert answer in served.ask("CHECK", message, header)
 
 
-def test_requests_without_a_length(served: Server) -> None:
+def test_requests_without_a_length(served):
     assert b"Spam: True" in served.send(b"CHECK SPAMC/1.2\r\n\r\n" + SPAM)
     assert served.send(b"PING SPAMC/1.2\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert served.send(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert served.send(b"SKIP SPAMC/1.5\r\n\r\n") == b""
 
 
-def test_the_status_counts_verdicts(served: Server) -> None:
+def test_the_status_counts_verdicts(served):
     counts = []
     for _ in range(2):
         served.ask("CHECK", SPAM)
@@ -102,7 +99,7 @@ def test_the_status_counts_verdicts(served: Server) -> None:
     assert counts[1] == counts[0] + 1
 
 
-def test_the_log_has_no_text(served: Server) -> None:
+def test_the_log_has_no_text(served):
     served.ask("CHECK", b"Message-ID: <one@two>\n" + SPAM, "User: adam")
     line = wait_until(lambda: [one for one in [*served.events] if one.get("message_id")])[-1]
     assert (line["verdict"], line["message_id"], line["user"]) == ("spam", "<one@two>", "adam")
@@ -119,7 +116,7 @@ def test_the_log_has_no_text(served: Server) -> None:
     (b"CHECK SPAMC/1.5\r\n" + b"a: b\r\n" * 300 + b"\r\n", b"76 EX_PROTOCOL too many headers"),
     (b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\nContent-length: 3\r\n\r\nabc",
      b"69 EX_UNAVAILABLE this server does not learn")])
-def test_requests_that_are_refused(served: Server, request_: bytes, answer: bytes) -> None:
+def test_requests_that_are_refused(served, request_, answer):
     try:
         got = served.send(request_)
     except (BrokenPipeError, ConnectionResetError):
@@ -130,7 +127,7 @@ def test_requests_that_are_refused(served: Server, request_: bytes, answer: byte
 
 
 @pytest.mark.slow
-def test_slow_clients_hinder_nobody(served: Server) -> None:
+def test_slow_clients_hinder_nobody(served):
     slow = [socket.socket(socket.AF_UNIX) for _ in range(40)]
     for client in slow:
         client.settimeout(30)
@@ -142,7 +139,7 @@ def test_slow_clients_hinder_nobody(served: Server) -> None:
         client.close()
 
 
-def test_clients_that_are_gone_are_no_error(served: Server) -> None:
+def test_clients_that_are_gone_are_no_error(served):
     # What they leave behind would be in the log at the end of these tests.
     for _ in range(50):
         with socket.socket(socket.AF_UNIX) as client:
@@ -151,13 +148,13 @@ def test_clients_that_are_gone_are_no_error(served: Server) -> None:
     assert b"Spam: True" in served.ask("CHECK", SPAM)
 
 
-def test_only_the_owner_and_the_group_may_connect(served: Server) -> None:
+def test_only_the_owner_and_the_group_may_connect(served):
     assert stat.S_IMODE(os.stat(served.path).st_mode) == 0o660
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
-def test_spamc(served: Server) -> None:
+def test_spamc(served):
     spamc = served.spamc
     assert spamc(b"", "-K")[0] == 0
     for message, code in ((SPAM, 1), (HAM, 0)):
@@ -259,7 +256,7 @@ def test_requests_that_were_begun_are_answered_at_the_end(serve):
     assert server.process.wait(30) == 0
 
 
-def test_no_connection_is_lost_in_the_moment_of_a_stop(model: Path, tmp_path: Path) -> None:
+def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
     with open(tmp_path / "counters", "w+b") as file:
         file.truncate(service.counters_size(1))
         worker = Worker(Settings(model=str(model)), service.Counters(file.fileno(), 1))

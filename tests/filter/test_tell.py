@@ -1,7 +1,5 @@
 """What clients tell a server is learned once, whatever ends meanwhile."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil
@@ -16,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Run, run
+from tests.cli.conftest import run
 from tests.filter.models import ROWS, saved
 from tests.filter.server import HAM, HERE, SPAM, Server
 from textnb import SourceError, load
@@ -47,7 +45,7 @@ def counts(path: Path) -> dict[str, int]:
 
 
 @pytest.fixture
-def server(serve) -> Server:
+def server(serve):
     """A server that learns; what changes the model first is asked for before it."""
     return serve("--workers", 2, "--learn-seconds", "0.1", "--allow-tell", getpass.getuser())
 
@@ -65,7 +63,7 @@ def column(request, model):
 
 
 @pytest.mark.sweep(1)
-def test_what_is_told_is_learned_as_update_learns_it(column, server, model, tmp_path, run: Run):
+def test_what_is_told_is_learned_as_update_learns_it(column, server, model, tmp_path, run):
     expected, message = tmp_path / "expected.textnb", tmp_path / "new.eml"
     shutil.copy(model, expected)
     message.write_bytes(NEW)
@@ -84,7 +82,7 @@ def test_what_is_told_is_learned_as_update_learns_it(column, server, model, tmp_
 
 
 @pytest.mark.slow
-def test_another_class_takes_the_place_of_the_first(model: Path, server: Server) -> None:
+def test_another_class_takes_the_place_of_the_first(model, server):
     before = model.read_bytes()
     assert b"DidSet" in tell(server, "spam", NEW)
     server.wait_for("learned")
@@ -101,7 +99,7 @@ def test_another_class_takes_the_place_of_the_first(model: Path, server: Server)
     assert model.read_bytes() == before
 
 
-def test_what_is_told_must_be_clear(server: Server) -> None:
+def test_what_is_told_must_be_clear(server):
     for headers in (["Set: local"], ["Set: local", "Message-class: eggs"], ["Message-class: spam"],
                     ["Set: remote", "Message-class: spam"],
                     ["Set: local", "Remove: local", "Message-class: spam"]):
@@ -111,14 +109,14 @@ def test_what_is_told_must_be_clear(server: Server) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
-def test_spamc_tells(server: Server) -> None:
+def test_spamc_tells(server):
     for told, answer in (("spam", b"successfully"), ("spam", b"already"),
                          ("forget", b"successfully")):
         assert answer in server.spamc(NEW, "-L", told)[1]
 
 
 @pytest.mark.slow
-def test_only_named_users_tell(serve, tmp_path: Path) -> None:
+def test_only_named_users_tell(serve, tmp_path):
     server = serve("--workers", 1, "--allow-tell", os.getuid() + 1)
     assert b"77 EX_NOPERM" in tell(server, "spam", NEW)
     assert not (tmp_path / "m.textnb.ledger").exists()
@@ -170,7 +168,7 @@ def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, pl
 
 
 @pytest.mark.slow
-def test_a_killed_learner_loses_nothing(model: Path) -> None:
+def test_a_killed_learner_loses_nothing(model):
     filled(model)
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-m", "textnb.filter.learner", "learn", model],
@@ -186,7 +184,7 @@ def test_a_killed_learner_loses_nothing(model: Path) -> None:
 @pytest.mark.parametrize(("words", "moved"), [
     # The class of the last word; None forgets.
     (["ham", None, "ham"], 1), ([None, "spam"], 0), (["ham", "spam"], 0)])
-def test_the_last_word_counts(model: Path, words: list[str | None], moved: int) -> None:
+def test_the_last_word_counts(model, words, moved):
     learner.learn(str(filled(model)))
     before, learned = model.read_bytes(), counts(model)
     with Ledger(model) as ledger:
@@ -197,7 +195,7 @@ def test_the_last_word_counts(model: Path, words: list[str | None], moved: int) 
     assert (model.read_bytes() == before) == (not moved)
 
 
-def test_what_can_not_be_forgotten_is_given_up(model: Path) -> None:
+def test_what_can_not_be_forgotten_is_given_up(model):
     learner.learn(str(filled(model)))
     # Another model takes the place of the one that has learned the messages.
     saved(model)
@@ -209,12 +207,12 @@ def test_what_can_not_be_forgotten_is_given_up(model: Path) -> None:
     assert ledger_of(model)[1] == []
 
 
-def test_the_ledger_is_bounded(model: Path) -> None:
+def test_the_ledger_is_bounded(model):
     learner.learn(str(filled(model)), max_messages=3)
     assert ledger_of(model)[0] == 3
 
 
-def test_no_text_stays_in_the_ledger(model: Path) -> None:
+def test_no_text_stays_in_the_ledger(model):
     with Ledger(model) as ledger:
         ledger.add(key(NEW), "spam", NEW)
     path = model.with_name("m.textnb.ledger")
@@ -228,7 +226,7 @@ def test_no_text_stays_in_the_ledger(model: Path) -> None:
     assert b"watches" not in path.read_bytes()
 
 
-def test_headers_that_are_added_change_no_key() -> None:
+def test_headers_that_are_added_change_no_key():
     def keyed(message: bytes) -> bytes:
         parsed = parse_message(message)
         return message_key(parsed.message_id, {"body": parsed.column("body")})

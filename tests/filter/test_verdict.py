@@ -1,14 +1,10 @@
 """The verdict on a message: that of the classifier, and the same from the message's terms alone."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -106,9 +102,7 @@ def test_models_that_the_quick_filter_refuses_are_judged_by_the_other(
 @pytest.mark.sweep(4)
 @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-def test_scores_from_single_terms_are_those_of_the_classifier(
-    estimator: Any, tmp_path: Path
-) -> None:
+def test_scores_from_single_terms_are_those_of_the_classifier(estimator, tmp_path):
     rng = random.Random(3)
     texts = [" ".join(f"w{rng.randrange(3000)}" for _ in range(rng.randrange(1, 60)))
              for _ in range(200)]
@@ -129,7 +123,7 @@ def test_scores_from_single_terms_are_those_of_the_classifier(
         assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()
 
 
-def test_real_messages(corpus: Callable[[str], pl.LazyFrame], tmp_path: Path) -> None:
+def test_real_messages(corpus, tmp_path):
     rows = corpus("sms_spam").collect()
     model = TextClassifier(textnb.MultinomialNB(l=0.1)).fit(rows.head(4000))
     model.set_calibration(Calibration(3.0, 0.4))
@@ -147,7 +141,7 @@ def test_real_messages(corpus: Callable[[str], pl.LazyFrame], tmp_path: Path) ->
         assert verdict.probability == pytest.approx(chance, rel=1e-9)
 
 
-def test_samples_of_mail(tmp_path: Path) -> None:
+def test_samples_of_mail(tmp_path):
     rows = scan_mail(SAMPLES / "*" / "inbox.mbox").with_columns(
         label=pl.col("path").str.extract(r"(spam|ham)/inbox")).collect()
     path = saved(tmp_path / "m.textnb", rows=rows, text=["subject", "body"])
@@ -160,7 +154,7 @@ def test_samples_of_mail(tmp_path: Path) -> None:
 # Verdicts
 
 
-def test_verdicts(tmp_path: Path) -> None:
+def test_verdicts(tmp_path):
     path = saved(tmp_path / "m.textnb", text=["subject", "body"])
     verdicts = [judged(path, message) for message in MESSAGES[:6]]
     assert [verdict.status for verdict in verdicts] == [
@@ -173,7 +167,7 @@ def test_verdicts(tmp_path: Path) -> None:
     assert extreme.probability == 1.0
 
 
-def test_too_little_learned_is_unsure(tmp_path: Path) -> None:
+def test_too_little_learned_is_unsure(tmp_path):
     path = saved(tmp_path / "m.textnb", rows=ROWS.head(5))
     verdict = judged(path, PILLS)
     assert (verdict.status, verdict.reason) == (
@@ -196,7 +190,7 @@ def test_a_verdict_says_what_its_number_is(estimator, calibrated, measure, tmp_p
     assert judged(tmp_path / "m.textnb", PILLS).measure == measure
 
 
-def test_thresholds_are_those_of_the_model_or_the_cutoffs(tmp_path: Path) -> None:
+def test_thresholds_are_those_of_the_model_or_the_cutoffs(tmp_path):
     path, decided = saved(tmp_path / "m.textnb"), tmp_path / "decided.textnb"
     odds = judge(str(path), MESSAGES[0]).log_odds
     for low, high, expected in ((odds - 1, odds, "spam"), (odds - 1, odds + 1, "unsure"),
@@ -224,7 +218,7 @@ def test_both_filters_take_calibration_decision_and_cutoffs(calibration, thresho
             judged(path, message, **judging)
 
 
-def test_what_is_stale_is_named(tmp_path: Path) -> None:
+def test_what_is_stale_is_named(tmp_path):
     path = tmp_path / "m.textnb"
     model = fitted().set_decision(Decision({"ham": 0.0, "spam": 0.0}, "spam"))
 
@@ -259,7 +253,7 @@ def test_a_decision_for_ham_does_not_make_ham_the_spam(cutoffs, tmp_path):
     assert judged(path, PILLS, cutoffs=cutoffs).status == "spam"
 
 
-def test_the_class_that_is_spam_is_named_or_that_of_the_decision(tmp_path: Path) -> None:
+def test_the_class_that_is_spam_is_named_or_that_of_the_decision(tmp_path):
     path = tmp_path / "m.textnb"
     model = fitted(rows=ROWS.with_columns(pl.col("label").replace({"spam": "junk"})))
     model.save(path)
@@ -273,7 +267,7 @@ def test_the_class_that_is_spam_is_named_or_that_of_the_decision(tmp_path: Path)
         assert judged(path, PILLS, cutoffs=cutoffs).status == "spam"
 
 
-def test_every_class_but_spam_is_ham(tmp_path: Path) -> None:
+def test_every_class_but_spam_is_ham(tmp_path):
     path = tmp_path / "m.textnb"
     model = fitted(rows=ROWS.with_columns(label=pl.when(pl.col("body").str.contains("noon"))
                                           .then(pl.lit("lunch")).otherwise("label")))
@@ -286,7 +280,7 @@ def test_every_class_but_spam_is_ham(tmp_path: Path) -> None:
             assert judged(path, message, least_learned=1).status == status
 
 
-def test_headers_are_columns(tmp_path: Path) -> None:
+def test_headers_are_columns(tmp_path):
     rows = pl.DataFrame({"x-mailer": ["bulk sender", "mutt"] * 12, "label": ["spam", "ham"] * 12})
     path = saved(tmp_path / "m.textnb", rows=rows, text="x-mailer")
     assert judged(path, b"X-Mailer: Bulk =?utf-8?q?sender?=\n\nhi").status == "spam"
@@ -297,7 +291,7 @@ def test_headers_are_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("remembered", [0, 1, 3, 7, 1_000])
-def test_weights_that_are_remembered_change_no_verdict(remembered: int, tmp_path: Path) -> None:
+def test_weights_that_are_remembered_change_no_verdict(remembered, tmp_path):
     path = saved(tmp_path / "m.textnb", textnb.NBLogisticRegression())
     with QuickFilter(str(path), least_learned=0, remembered=remembered) as mail_filter:
         for message in [*MESSAGES, *reversed(MESSAGES), *MESSAGES]:
@@ -305,14 +299,14 @@ def test_weights_that_are_remembered_change_no_verdict(remembered: int, tmp_path
             assert len(mail_filter._remembered) <= remembered
 
 
-def test_a_term_that_the_model_left_out_has_no_weight(tmp_path: Path) -> None:
+def test_a_term_that_the_model_left_out_has_no_weight(tmp_path):
     path = tmp_path / "m.textnb"
     TextClassifier(min_df=2).fit(["aa bb", "bb cc", "cc dd ee"], ["x", "y", "y"]).save(path)
     with TermsReader(path) as reader:
         assert list(reader.weights(["aa", "bb", "cc", "dd", "zz", "", "a"])) == ["bb", "cc"]
 
 
-def test_of_a_large_model_little_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_model_little_is_read(tmp_path, monkeypatch):
     words = [f"{n * 7919 % 1000003:06}" for n in range(300_000)]
     path = saved(tmp_path / "m.textnb", rows=pl.DataFrame({
         "body": [" ".join(words[:150_000]), " ".join(words[150_000:])] * 10,
@@ -340,7 +334,7 @@ def test_messages_that_the_quick_filter_refuses(message, reason, tmp_path):
     assert MailFilter.load(path).judge(message).status == "spam"
 
 
-def test_the_whole_filter_starts_without_the_learning_libraries(tmp_path: Path) -> None:
+def test_the_whole_filter_starts_without_the_learning_libraries(tmp_path):
     code = ("import sys; from textnb.filter.mailfilter import MailFilter\n"
             f"MailFilter.load({str(saved(tmp_path / 'm.textnb'))!r}).judge(b'\\n\\npills')\n"
             "print(sorted({m.split('.')[0] for m in sys.modules} & {'scipy', 'sklearn', 'click', "

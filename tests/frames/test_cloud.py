@@ -1,9 +1,7 @@
 """Rows in S3: read, refused, and written, against a server on this machine."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,9 +9,6 @@ import pytest
 from tests.frames.test_lake import iceberg_table
 from textnb import ParameterError, SourceError, TextClassifier, scan
 from textnb.frames import cloud, sinks
-
-if TYPE_CHECKING:
-    pass
 
 FRAME = pl.DataFrame({
     "text": ["free money", "lunch, at \"noon\"", "free\noffer", None, "", "see you"] * 50,

@@ -1,7 +1,5 @@
 """Writes files of every format of rows, by the ending of their name."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Mapping
 from pathlib import Path

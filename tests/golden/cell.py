@@ -4,8 +4,6 @@ Only names that are fixed are used: the classifiers, the estimators and their fi
 the functions of the public package.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

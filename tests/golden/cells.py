@@ -1,7 +1,5 @@
 """All cells of the record."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from .cell import Cell

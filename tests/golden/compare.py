@@ -6,8 +6,6 @@ Each checkout's package answers in a process of its own, with the cells of this 
 the answers of every model and of the model as it is loaded again. Names after OTHER choose cells.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Exports of some cells' models, whose answers are recorded: each target that needs no extra."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Only where answers are to change: what is written here is what the tests hold la
 With words, only cells whose names contain one of them, and new cells, are made anew.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

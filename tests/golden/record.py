@@ -5,8 +5,6 @@ compared to a tolerance, for the last bit of a logarithm differs between process
 (counts, labels, terms, orders, the shape of the nest) must be the same, and is stored as hashes.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Only `random.Random.random` is used, whose numbers are the same in every release of Python.
 """
 
-from __future__ import annotations
-
 import random
 from base64 import b64encode
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Cells of feature tables, and of estimators on matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Each test is a cell: a kind of rows, a model and a setting. A failure names the 
 differs and by how much. ``-k news-multinomial`` chooses some.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 import textnb
 from tests.golden.cell import Answers, Cell
 from tests.golden.cells import all_cells
-from tests.golden.exports import EXPORTS, Export
+from tests.golden.exports import EXPORTS
 from tests.golden.make import FILES, record_of
 from tests.golden.record import differences, pack
 
@@ -61,32 +59,32 @@ def check(record: dict[str, Any], answers: Answers, cell: Cell) -> None:
 
 @pytest.mark.sweep(140)
 @pytest.mark.parametrize("cell", _params(list(all_cells())))
-def test_answers_are_those_of_the_record(cell: Cell) -> None:
+def test_answers_are_those_of_the_record(cell):
     check(record_of_cell(cell), cell.compute(), cell)
 
 
 @pytest.mark.sweep(12)
 @pytest.mark.parametrize("cell", _params([cell for cell in all_cells() if cell.stored]))
-def test_files_of_the_last_landed_version_load(cell: Cell) -> None:
+def test_files_of_the_last_landed_version_load(cell):
     check(_of_files(cell), cell.compute(textnb.load(FILES / f"{cell.name}.textnb")), cell)
 
 
 @pytest.mark.parametrize("cell", _params([
     cell for cell in all_cells() if cell.stored and cell.kind in ("mail", "table")]))
-def test_a_file_that_is_written_today_answers_the_same(cell: Cell, tmp_path: Path) -> None:
+def test_a_file_that_is_written_today_answers_the_same(cell, tmp_path):
     cell.fit().save(tmp_path / "model.textnb")
     check(_of_files(cell), cell.compute(textnb.load(tmp_path / "model.textnb")), cell)
 
 
 @pytest.mark.parametrize("export", _params(EXPORTS))
-def test_exports_answer_as_the_record_says(export: Export, tmp_path: Path) -> None:
+def test_exports_answer_as_the_record_says(export, tmp_path):
     reason = export.missing()
     if reason:
         pytest.skip(reason)
     check(_record("exports")[export.name], export.compute(tmp_path), CELLS[export.cell])
 
 
-def test_the_record_is_of_these_cells_and_not_large() -> None:
+def test_the_record_is_of_these_cells_and_not_large():
     for kind in {cell.kind for cell in all_cells()}:
         assert set(_record(kind)) == {cell.name for cell in all_cells() if cell.kind == kind}
     files = [path for path in Path(__file__).parent.rglob("*") if path.is_file()]
@@ -103,13 +101,13 @@ def test_the_record_is_of_these_cells_and_not_large() -> None:
     ([float(i) for i in range(90)], [float(i) * (1 + 1e-9 * (i == 50)) for i in range(90)]),
     ([1.0] * 90, [1.0] * 50 + [float("-inf")] + [1.0] * 39), ([1.0] * 30, [1.0] * 31),
 ])
-def test_differences_are_seen(before: Any, now: Any) -> None:
+def test_differences_are_seen(before, now):
     stored = json.loads(json.dumps(pack(before)))
     assert differences(stored, before, 1e-12) == []
     assert differences(stored, now, 1e-12)
 
 
-def test_the_last_bits_of_numbers_are_not() -> None:
+def test_the_last_bits_of_numbers_are_not():
     numbers = [(-1.0) ** i * (i + 1) / 7 for i in range(300)]
     stored = json.loads(json.dumps(pack(numbers)))
     assert differences(stored, [number * (1 + 3e-16) for number in numbers], 1e-12) == []

@@ -1,7 +1,5 @@
 """Cells of texts, of lists of tokens and of mail."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache

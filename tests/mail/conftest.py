@@ -1,8 +1,5 @@
 """A folder to write mail into, and its rows."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,7 @@ def rows(source: Any, *columns: str, **settings: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def write(tmp_path, monkeypatch):
     """Write files into an empty folder, which is the current one; their contents by their names.
 
     A folder is a name that ends with a slash.

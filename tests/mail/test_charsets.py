@@ -1,7 +1,5 @@
 """The charset of a text: its name in mail, or a guess from the bytes if there is no name."""
 
-from __future__ import annotations
-
 import codecs
 from pathlib import Path
 

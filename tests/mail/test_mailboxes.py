@@ -1,7 +1,5 @@
 """Every way to keep messages gives the same rows, and none is lost."""
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import gzip
@@ -151,7 +149,7 @@ def test_lines_that_part_an_mbox_elsewhere_are_noted(write, content, found):
 @given(st.lists(st.sampled_from([
     FROM, b"From b\n", b"From - Sat Jan 3 1:05:34 1996 EST\n", b"From here, 10:30 in Jan 1999\n",
     b"\n", b"\n", b"Subject: x\n", b"text\n", b">From c\n", b" folded\n"]), max_size=12))
-def test_no_line_parts_elsewhere_without_a_note(tmp_path: Path, lines: list[bytes]) -> None:
+def test_no_line_parts_elsewhere_without_a_note(tmp_path, lines):
     path = tmp_path / "m.mbox"
     path.write_bytes(FROM + b"".join(lines))
     found = rows(path, "errors")

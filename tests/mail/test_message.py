@@ -1,7 +1,5 @@
 """One message, sound or not: its fields, and notes of what was wrong. Nothing makes it fail."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 import sys

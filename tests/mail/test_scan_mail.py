@@ -1,7 +1,5 @@
 """Mail as a lazy table: what is read when, what counts as mail, and the SpamAssassin corpus."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The tokens of mail: what each kind says, what is left out, and that any bytes give some."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, fig. 13.3."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

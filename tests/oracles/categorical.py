@@ -1,7 +1,5 @@
 """Categories of features: the smoothed categorical estimate, (n_c + l) / (n + l C)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

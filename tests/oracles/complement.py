@@ -3,8 +3,6 @@
 Steps 4 to 8, on counts as they are (steps 1 to 3, the transformations of counts, are left out).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Counts by class, one row and one cell at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Near-duplicates by comparing every pair of texts: sets of Python tuples, and nothing clever."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

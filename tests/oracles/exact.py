@@ -1,7 +1,5 @@
 """Exact numbers, and the only place where they are rounded: the logarithm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

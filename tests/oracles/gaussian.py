@@ -5,8 +5,6 @@ are those of scipy.stats.multivariate_normal. Where digits matter, sums and the 
 equations are in long double.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 standard error of eq. 19, with the prior of eq. 23, of the size of the corpus.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

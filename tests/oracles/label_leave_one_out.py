@@ -1,7 +1,5 @@
 """Leave-one-out of lists of labels, slow and obvious: the model is fitted again to all others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

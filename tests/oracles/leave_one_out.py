@@ -1,7 +1,5 @@
 """Leave-one-out as its definition says: fit again without each row, and score it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any

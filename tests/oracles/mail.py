@@ -1,7 +1,5 @@
 """What the standard library alone makes of a message: slow, and only where the message is sound."""
 
-from __future__ import annotations
-
 import email
 import re
 from email.header import decode_header, make_header

@@ -3,8 +3,6 @@
 tests/bayes/test_weights.py asks it with values that counts can have.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.utils import get_tags

@@ -1,7 +1,5 @@
 """Fixtures and functions that run jobs in a temporary folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from textnb.workflow.job import read_job

@@ -1,7 +1,5 @@
 """A job's file: keys, their defaults, paths, and what is set from outside."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.workflow.conftest import read

@@ -4,8 +4,6 @@ A job's file is read, then its sources are checked, then it runs. Options that a
 its verb are in the table of tests/cli/test_errors.py.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Jobs where documents have lists of labels."""
 
-from __future__ import annotations
-
 import json
 
 import polars as pl

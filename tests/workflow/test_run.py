@@ -1,7 +1,5 @@
 """Whole jobs: what they write, and that they write all of it or nothing."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

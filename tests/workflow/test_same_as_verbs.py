@@ -1,7 +1,5 @@
 """A step of a job is that of its verb: it has the same options, and gives the same files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
