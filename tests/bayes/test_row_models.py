@@ -10,29 +10,10 @@ from sklearn.naive_bayes import ComplementNB as SklearnComplementNB
 
 import textnb
 from tests.bayes.samples import some_counts
-from tests.classifier.models import NEWS, SPAM
+from tests.classifier.models import NEWS
 from textnb import NBLinear, NBLogisticRegression, TextClassifier, TfidfComplementNB, Tokenizer
 
 ROW_MODELS = [NBLinear(), TfidfComplementNB(norm=True), NBLogisticRegression()]
-
-
-@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
-@pytest.mark.parametrize("settings", [{}, {"binary": True}, {"min_df": 3}], ids=str)
-@pytest.mark.parametrize("estimator", [
-    *ROW_MODELS, NBLogisticRegression(beta=0.25, loss="hinge"),
-    NBLogisticRegression(binarize=False, l=0.5, C=0.1)], ids=repr)
-def test_a_file_keeps_every_bit(tmp_path, train, settings, estimator):
-    model = TextClassifier(estimator, **settings).fit(train)
-    model.save(tmp_path / "model.textnb")
-    loaded = textnb.load(tmp_path / "model.textnb")
-    assert loaded.estimator_.get_params() == model.estimator_.get_params()
-    assert np.array_equal(loaded.predict_proba(train["text"]), model.predict_proba(train["text"]))
-    assert loaded.linear_form().features == model.linear_form().features
-    assert loaded.calibration_ == model.calibration_
-    if isinstance(estimator, NBLogisticRegression):
-        assert np.array_equal(loaded.estimator_.ratio_, model.estimator_.ratio_)
-    loaded.save(tmp_path / "again.textnb")
-    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "model.textnb").read_bytes()
 
 
 @pytest.mark.parametrize("estimator", ROW_MODELS, ids=repr)

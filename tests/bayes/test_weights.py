@@ -13,7 +13,6 @@ from sklearn.utils.class_weight import compute_class_weight, compute_sample_weig
 import textnb
 from tests.bayes.samples import matrices
 from textnb import ComplementNB, GaussianNB, MultinomialNB, NBLogisticRegression, TextClassifier
-from textnb.filter.mailfilter import MailFilter
 from textnb.storage.textmodel import read_model
 
 RANDOM = np.random.default_rng(3)
@@ -137,30 +136,8 @@ FRAME = pl.DataFrame({
     "text": [f"{WORDS[i % 6]} {WORDS[(i * i + 1) % 5]}" for i in range(36)],
     "label": ["spam" if i % 6 in (0, 1, 4) and i % 5 else "ham" for i in range(36)],
     "weight": [0.5 + (i % 4) for i in range(36)]})
-TABLE = pl.DataFrame({"x": COUNTS[:, 0] * 1.0, "y": COUNTS[:, 1] * 0.5,
-                      "label": (LABELS == "ham").astype(int)})
 ESTIMATORS = [MultinomialNB(), textnb.BernoulliNB(), ComplementNB(norm=True),
               NBLogisticRegression()]
-
-
-@pytest.mark.parametrize(("classifier", "frame", "some"), [
-    *((TextClassifier(estimator), FRAME, {"spam": 2.5}) for estimator in ESTIMATORS),
-    (textnb.TableClassifier(GaussianNB()), TABLE, {1: 2.5})], ids=str)
-@pytest.mark.parametrize("is_balanced", [True, False])
-def test_a_file_holds_the_weights_of_classes(classifier, frame, some, is_balanced, tmp_path):
-    class_weight = "balanced" if is_balanced else some
-    plain = clone(classifier).fit(frame)
-    model = clone(classifier).set_params(estimator__class_weight=class_weight).fit(frame)
-    model.save(tmp_path / "m.textnb")
-    again = textnb.load(tmp_path / "m.textnb")
-    assert again.get_params()["estimator__class_weight"] == class_weight
-    scores = model.predict(frame, scores=True)
-    assert again.predict(frame, scores=True).equals(scores)
-    assert not plain.predict(frame, scores=True)["scores"].equals(scores["scores"])
-    if frame is FRAME:
-        mail = MailFilter.load(tmp_path / "m.textnb")
-        assert np.array_equal(mail.form.weights, model.linear_form().weights)
-        assert np.array_equal(mail.form.intercept, model.linear_form().intercept)
 
 
 def test_class_weight_is_in_the_file_only_if_it_is_set(tmp_path):

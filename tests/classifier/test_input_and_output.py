@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
-from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier, Tokenizer, load
+from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier, load
 
 
 def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(spam, tmp_path):
@@ -125,20 +125,6 @@ def test_an_empty_frame(spam):
 def test_a_column_of_nulls_only(spam):
     nulls, empty = pl.DataFrame({"text": [None, None]}), spam.predict([""])[0]
     assert spam.predict(nulls)["predicted"].to_list() == [empty] * 2
-
-
-def test_several_text_columns():
-    mail = pl.DataFrame({
-        "subject": ["free money", None, "meeting", "notes"],
-        "body": ["click here", "free offer", None, "see free room"],
-        "kind": ["spam", "spam", "ham", "ham"]})
-    model = TextClassifier(text=["subject", "body"], label="kind",
-                           tokenizer=Tokenizer(field_prefix=["subject"])).fit(mail)
-    assert model.vocabulary_ == [
-        "click", "free", "here", "offer", "room", "see",
-        "subject:free", "subject:meeting", "subject:money", "subject:notes"]
-    assert model.transform(mail).toarray()[0].tolist() == [1, 0, 1, 0, 0, 0, 1, 0, 1, 0]
-    assert model.predict(mail)["predicted"].to_list() == ["spam", "spam", "ham", "ham"]
 
 
 # `predict` of a table returns a table if labels were its column, an array if they were passed as y

@@ -74,26 +74,6 @@ def test_a_null_label_is_named_by_its_row(row):
 # Beside texts
 
 
-TEXTS, LABELS = ("aa bb", "cc", "aa", "cc dd"), ("x", "y", "x", "y")
-SEQUENCES = {
-    "list": list, "tuple": tuple, "array": np.array,
-    "objects": lambda values: np.array(values, dtype=object), "series": pl.Series}
-
-
-@pytest.mark.parametrize("texts", SEQUENCES)
-@pytest.mark.parametrize("labels", SEQUENCES)
-def test_sequences_of_texts_and_labels(texts, labels):
-    texts, labels = SEQUENCES[texts](TEXTS), SEQUENCES[labels](LABELS)
-    model = TextClassifier().fit(texts, labels)
-    frame = pl.DataFrame({"text": TEXTS, "label": LABELS})
-    assert_same_model(model, TextClassifier().fit(frame))
-    predicted = model.predict(texts)
-    assert isinstance(predicted, np.ndarray)
-    assert predicted.tolist() == list(LABELS)
-    assert model.score(texts, labels) == 1.0
-    assert model.transform(texts).toarray().sum() == 6
-
-
 def test_sets_of_labels_are_lists():
     assert TextClassifier().fit(["aa", "bb"], [{"a"}, {"b"}]).predict(["aa"]) == [["a"]]
 

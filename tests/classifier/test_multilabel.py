@@ -8,12 +8,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
 from sklearn.naive_bayes import ComplementNB as SklearnComplement
 from sklearn.naive_bayes import MultinomialNB as SklearnMultinomial
 from sklearn.preprocessing import MultiLabelBinarizer
-from sklearn.svm import LinearSVC
 
 import textnb
 from tests.classifier.models import MODELS, assert_same_model
@@ -112,17 +110,6 @@ def test_scores_equal_one_vs_rest_of_scikit_learn(ours, reference, weights):
         np.testing.assert_allclose(
             whole.predict_proba(TEST)[:, k], oracle.predict_proba(test)[:, 1], rtol=1e-10)
         assert [topic in labels for labels in predicted] == oracle.predict(test).tolist()
-
-
-def test_balanced_class_weights_equal_one_vs_rest_of_scikit_learn():
-    model = TextClassifier(NBLinear(power=0.0, idf=False, class_weight="balanced", **EXACT),
-                           tokenizer=Tokenizer()).fit(NEWS)
-    form = model.linear_form()
-    train, test = (form.features.sparse(model.transform(frame)) for frame in (NEWS, TEST))
-    reference = OneVsRestClassifier(LinearSVC(
-        class_weight="balanced", dual=False, tol=1e-10, max_iter=10_000)).fit(train, TRUTH)
-    np.testing.assert_allclose(model.decision_function(TEST), reference.decision_function(test),
-                               rtol=0, atol=1e-6)
 
 
 def test_an_integer_weight_equals_repeated_documents(tmp_path):

@@ -1,9 +1,5 @@
 """TextClassifier is an estimator of scikit-learn."""
 
-import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -13,7 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 
-from tests.classifier.models import NEWS, SPAM
+from tests.classifier.models import SPAM
 from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier, Tokenizer
 
 TEXTS, LABELS = [text or "" for text in SPAM["text"]], SPAM["label"].to_list()
@@ -61,25 +57,3 @@ def test_joblib_saves_and_loads_a_model(tmp_path):
     again = joblib.load(tmp_path / "model.joblib")
     assert again.predict(SPAM).equals(model.predict(SPAM))
     assert again.get_params()["estimator__C"] == 1.0
-
-
-SCRIPT = """
-import pickle, sys
-from pathlib import Path
-import numpy as np
-folder = Path(sys.argv[1])
-model = pickle.loads((folder / "model.pickle").read_bytes())
-np.save(folder / "scores.npy", model.predict_joint_log_proba(folder / "news.parquet"))
-"""
-
-
-@pytest.mark.slow
-def test_a_pickle_scores_the_same_in_another_process(tmp_path):
-    """As joblib sends models to its workers."""
-    model = TextClassifier().fit(NEWS)
-    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
-    NEWS.write_parquet(tmp_path / "news.parquet")
-    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], check=True,
-                   cwd=Path(__file__).parents[2])
-    scores = np.load(tmp_path / "scores.npy")
-    assert np.array_equal(scores, model.predict_joint_log_proba(NEWS))

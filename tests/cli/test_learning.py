@@ -1,9 +1,6 @@
 """update, forget, merge, diff: a model at work."""
 
-import os
-import time
 from pathlib import Path
-from threading import Thread
 
 import polars as pl
 import pytest
@@ -169,24 +166,3 @@ def test_two_updates_at_once_are_both_learned(model):
     expected = TextClassifier().fit(pl.concat([MAIL.select("text", "label"), NEW]))
     expected.save("expected.textnb")
     assert model.read_bytes() == Path("expected.textnb").read_bytes()
-
-
-def test_a_lock_follows_the_file_that_takes_its_place(folder):
-    Path("a").write_text("old")
-    Path("a.next").write_text("new")
-    waiting = []
-
-    def read():
-        waiting.append(True)
-        with lock_path("a"):
-            waiting.append(Path("a").read_text())
-
-    thread = Thread(target=read)
-    with lock_path("a"):
-        thread.start()
-        time.sleep(0.2)
-        os.replace("a.next", "a")
-    thread.join(30)
-    assert waiting == [True, "new"]
-    with lock_path("not there"):
-        pass

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Run, files_in
+from tests.cli.conftest import Run
 from tests.filter.models import ESTIMATORS
 from tests.mail.conftest import FROM
 from tests.quick import judge
@@ -81,21 +81,6 @@ def test_errors(run, box):
     assert pl.read_ndjson("mail.ndjson").height == 4
 
 
-@pytest.mark.parametrize(("args", "code", "message"), [
-    ("nowhere", 1, "no such file or folder"),
-    ("mail --errors -o -", 2, "can't both go to standard output"),
-    ("mail --errors --output-format csv", 2, "can't both go to standard output"),
-    ("mail --format json", 2, "--format is for --errors"),
-    ("mail --errors --format jsn", 2, "did you mean 'json'"),
-    ("mail --header a:b", 2, "names of headers"),
-    ("mail -o x.xyz", 2, "can't tell the output format")])
-def test_what_goes_wrong_is_one_line(run, box, args, code, message):
-    ran = run("mail", *args.split()).checked(code)
-    assert (ran.out, ran.err.count("\n")) == ("", 1)
-    assert message in ran.err
-    assert files_in(Path()) == ["mail"]
-
-
 # Models of mail
 
 
@@ -110,13 +95,6 @@ def test_a_model_of_columns_and_headers(run, box):
     os.remove("spam.textnb")
     run("train", box, "-o", "spam.textnb").checked()
     assert "minutes" in run("top", "spam.textnb").checked().out
-
-
-def test_a_model_of_tokens(run, box):
-    run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb", "--binary").checked()
-    assert "subject:free" in load("m.textnb").vocabulary_
-    run("predict", "m.textnb", box, *FORMAT, "-o", "p.csv").checked()
-    assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
 
 
 def test_a_filter_judges_tokens_and_explains_them(run, box):

@@ -267,3 +267,45 @@ def test_only_what_is_judged_by_little_is_learned(run, model, box):
     assert expected > wrong.sum()
     ran = run("update", model, box, "--on-error", "--within", str(margin)).checked()
     assert load_fitted(model).since_fit.learned == expected, ran.err
+
+
+# A sample of rows is kept: a correction changes verdicts
+
+
+@pytest.fixture
+def sampled(run, box):
+    run("train", box, "-q", "--keep-sample", "100", "-o", "m.textnb").checked()
+    return Path("m.textnb")
+
+
+def log_odds(run, model, raw):
+    return float(json.loads(run("filter", model, "--format", "json", input=raw).out)["log_odds"])
+
+
+def test_a_correction_changes_the_verdict(run, sampled, new):
+    described = json.loads(run("describe", sampled, "--format", "json").checked().out)
+    assert described["sample"] == {"rows": 100, "most": 100}
+    before, terms = log_odds(run, sampled, new), load_fitted(sampled).terms
+    ran = run("update", sampled, "new.eml", "--as", "ham").checked()
+    assert "the model's calibration is stale" in ran.err
+    assert "since, and do not change" not in ran.err
+    assert log_odds(run, sampled, new) < before - 1
+    after = load_fitted(sampled)
+    assert after.since_fit is None
+    assert "w1000" in after.terms
+    run("forget", sampled, "new.eml", "--as", "ham").checked()
+    assert load_fitted(sampled).terms.equals(terms)
+    # Near enough for the tolerance of the solver.
+    assert abs(log_odds(run, sampled, new) - before) < 0.25 * abs(before)
+    assert sampled.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_ledger_and_a_new_threshold(run, sampled, new):
+    run("update", sampled, "new.eml", "--as", "ham", "--ledger").checked()
+    weights = load_fitted(sampled).form.weights
+    run("update", sampled, "new.eml", "--as", "spam").checked()
+    fitted = load_fitted(sampled)
+    assert not np.array_equal(weights, fitted.form.weights)
+    assert fitted.sample is not None
+    assert fitted.decision is not None
+    assert fitted.decision.stale

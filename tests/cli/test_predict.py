@@ -147,13 +147,6 @@ def test_no_text_is_a_formula_of_a_spreadsheet(run, folder, trained, format):
     assert pl.read_csv("plain.csv")["=name"].to_list()[:7] == FORMULAS
 
 
-@pytest.mark.parametrize("words", [[], ["-o", "out.parquet"], ["--output-format", "ndjson"]])
-def test_formulas_are_of_csv_alone(run, mail, trained, words):
-    for verb in ("predict", "mistakes"):
-        ran = run(verb, trained, mail, "--safe-csv", *words).checked(2)
-        assert "--safe-csv is for csv and tsv" in ran.err
-
-
 @pytest.mark.parametrize(("column", "words"), [
     ("predicted", []), ("probability", ["--probability"]), ("runner_up", ["--explain", "1"])])
 def test_a_column_with_the_name_of_an_answer_raises_an_error(run, folder, trained, column, words):
@@ -178,16 +171,6 @@ def test_columns_are_chosen(run, folder, trained, words, names):
     assert "predicted 6 documents" in ran.checked().err
     expected = textnb.load(trained).predict(rows, probability=True).select(names)
     assert pl.read_csv("out.csv").equals(expected)
-
-
-@pytest.mark.parametrize(("name", "error"), [
-    ("ID,predicted", "unknown value 'ID' - did you mean 'id'?"),
-    ("id", "--columns names no answer; the answers are predicted"),
-    ("predicted,probability", "unknown value 'probability'")])
-def test_columns_that_are_not_there_raise_an_error(run, mail, trained, name, error):
-    ran = run("predict", trained, mail, "--columns", name, "-o", "out.csv").checked(2)
-    assert error in ran.err
-    assert files_in(mail.parent) == ["mail.parquet"]
 
 
 def test_impossible_rows_have_no_prediction(run, folder):
@@ -260,8 +243,3 @@ def test_the_rows_to_label_next_are_the_librarys(run, mail, trained):
     assert ran.err.endswith("1 row to label: no others differ from these\n")
     ran = run("next", trained, "-", "--labelled", "-").checked(2)
     assert "standard input can be one of INPUT and --labelled only" in ran.err
-
-
-def test_an_output_is_not_the_file_of_labelled_rows(run, mail, trained):
-    ran = run("next", trained, "rows.parquet", "--labelled", mail, "-o", mail).checked(2)
-    assert "is also what is read" in ran.err

@@ -68,17 +68,6 @@ def test_impossible_rows_are_noted(run, folder):
     assert (measures["impossible"], measures["accuracy"]) == (1, 0.5)
 
 
-@pytest.mark.parametrize(("known", "written"), [
-    ([1, 2], ["1", "2"]), ([True, False], ["true", "false"]), ([True, False], ["True", "FALSE"])])
-@pytest.mark.parametrize("ending", ["parquet", "csv", "ndjson"])
-def test_labels_compare_in_every_format(run, folder, known, written, ending):
-    TextClassifier().fit(["yes", "no"], known).save("m.textnb")
-    for labels in (known, written):
-        rows = pl.DataFrame({"text": ["yes", "no"], "label": labels})
-        getattr(rows, f"write_{ending}")(f"rows.{ending}")
-        assert json_of(run, "test", "m.textnb", f"rows.{ending}")["accuracy"] == 1.0
-
-
 def test_labels_are_shown_inert(run, folder):
     table = pl.DataFrame({"text": [f"word{n}" for n in range(len(ODD_LABELS))],
                           "label": list(ODD_LABELS)})
@@ -130,13 +119,3 @@ def test_no_label_and_no_heading_is_cut_short(run, folder, monkeypatch, columns,
     assert all(name in measures[0] for name in [*names, "class"])
     assert "precision" in measures[1]
     assert is_matrix or names[0] in confusions[0]
-
-
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_a_null_label_is_named_with_its_row(run, folder, trained, ending):
-    # In a later batch of rows.
-    table = pl.concat([MAIL] * 5000).with_row_index("row").with_columns(
-        label=pl.when(~pl.col("row").is_in([29_996, 29_999])).then("label"))
-    getattr(table, f"write_{ending}")(f"rows.{ending}")
-    ran = run("test", trained, f"rows.{ending}").checked(1)
-    assert "label column 'label' is null in row 29996 (counted from 0)" in ran.err

@@ -48,15 +48,6 @@ def test_top_is_json(run, trained):
         assert json_of(run, "top", trained, option, "spam") == model.top(20, "spam").to_dicts()
 
 
-@pytest.mark.parametrize(("labels", "typed", "expected"), [
-    ([1, 2], "2", 2), ([-1, 1], "-1", -1), ([True, False], "True", True),
-    (["1", "2"], "2", "2"), (["", "x"], "", "")])
-def test_a_class_is_found_by_its_name(run, folder, labels, typed, expected):
-    TextClassifier().fit(["aa", "bb"], labels).save("m.textnb")
-    assert {row["class"] for row in json_of(run, "top", "m.textnb", f"--class={typed}")} == {
-        expected}
-
-
 def test_infinite_numbers_say_what_they_mean(run, folder):
     TextClassifier(MultinomialNB(l=0)).fit(MAIL).save("m.textnb")
     TextClassifier(MultinomialNB(l=1)).fit(MAIL).save("smooth.textnb")

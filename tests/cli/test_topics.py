@@ -227,13 +227,6 @@ def test_training_that_is_for_one_label_is_refused_by_name(run, files, words, na
     assert f"error: {named} is for one label per document" in ran.err
 
 
-def test_drift_names_labels(run, files):
-    answer = json_of(run, "drift", "topics.textnb", "tested.ndjson", "--reference", "tested.ndjson")
-    assert answer["verdict"] == "nothing drifted"
-    measures = {one["name"]: one for one in answer["measures"]}
-    assert {*measures["labels"]["reference"]} <= {*LABELS, "(none)"}
-
-
 # The verbs that accept models of lists of labels, and those that read no model.
 WITH_LISTS = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
               "export", "calibrate", "threshold", "validate", "diff", "drift", "mistakes", "next"}

@@ -1,6 +1,5 @@
 """textnb train: documents in, a model file out. Its options are in test_options.py."""
 
-import gzip
 import re
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import FORMATS, MAIL, files_in, json_of, rows_as
+from tests.cli.conftest import MAIL, files_in, json_of
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
@@ -91,17 +90,6 @@ def test_lists_of_labels_are_left_out_on_request(run, folder):
     assert f"leave-one-out subset accuracy {accuracy:.4f}" in run(*command, "--check").checked().err
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_standard_input_is_read_in_every_format(run, folder, format):
-    content = rows_as(MAIL, format)
-    run("train", "-", "-o", "m.textnb", input=content).checked()
-    assert_same_file("m.textnb", TextClassifier().fit(MAIL))
-    if format in ("csv", "tsv", "ndjson"):
-        run("train", "-", "-o", "packed.textnb", "--read", f"format={format}",
-            input=gzip.compress(content)).checked()
-        assert Path("packed.textnb").read_bytes() == Path("m.textnb").read_bytes()
-
-
 def test_options_of_read_are_used(run, folder):
     Path("rows").write_text("text;label\ngood, film;a\nbad;b\n")
     run("train", "rows", "--read", "format=csv", "--read", "separator=;", "-o", "m.textnb"
@@ -114,24 +102,6 @@ def test_options_of_read_are_used(run, folder):
         Path("mail", name, "1.txt").write_bytes(text.encode("latin-1"))
     run("train", "mail", "-o", "m.textnb", "--read", "encoding=latin-1").checked()
     assert textnb.load("m.textnb").vocabulary_ == ["ami", "déjeuner", "gratuité"]
-
-
-@pytest.mark.filterwarnings("always::textnb.errors.LearnedRowsWarning")
-def test_files_that_can_not_be_read_are_left_out_if_that_is_asked_for(run, folder):
-    Path("news").mkdir()
-    for name in ("0", "1", "x"):
-        spam_messages(300, seed=ord(name)).write_parquet(f"news/{name}.parquet")
-    damaged = Path("news/x.parquet")
-    damaged.write_bytes(damaged.read_bytes()[:-40])
-    for verb in (["train", "news", "-o", "m.textnb"], ["test", "m.textnb", "news"],
-                 ["update", "m.textnb", "news"], ["forget", "m.textnb", "news"],
-                 ["predict", "m.textnb", "news", "-o", "a.parquet"]):
-        assert f"can't read {damaged}" in run(*verb).checked(1).err
-        ran = run(*verb, "--read", "on_unreadable=skip").checked()
-        assert "left out 1 of 3 files:" in ran.err
-        assert f"can't read {damaged}" in ran.err
-    assert textnb.load("m.textnb").estimator_.class_count_.sum() == 600
-    assert pl.read_parquet("a.parquet").height == 600
 
 
 # Training reports what it chose

@@ -58,12 +58,6 @@ def assert_comes_back(model, frame, path):
     return again
 
 
-@pytest.mark.parametrize("model", [SEARCH, *(
-    PlugInBayes(HistogramDensity(bins=bins)) for bins in ("fd", [-2.0, 0.0, 3.0]))], ids=repr)
-def test_densities_come_back(tmp_path, model):
-    assert_comes_back(TableClassifier(model).fit(rows()), rows(), tmp_path / "m.textnb")
-
-
 def test_a_mixture_without_a_seed_is_stored_as_it_is(tmp_path):
     """Estimated again from its rows, it would be another mixture: stored whole, or not at all."""
     model = TableClassifier(PlugInBayes(GaussianMixture(4, init_params="random"))).fit(rows())
@@ -87,12 +81,6 @@ def test_a_model_with_announced_classes_comes_back(tmp_path):
     model = TableClassifier().partial_fit(rows(), classes=["a", "b", "c"])
     again = assert_comes_back(model, rows(), tmp_path / "m.textnb")
     assert again.partial_fit(rows(("c", "c"))).classes_.tolist() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("features", [["p", "p[2]"], ["p[2]", "p"]], ids=str)
-def test_columns_called_as_elements_of_others_come_back(tmp_path, features):
-    frame = rows().rename({"x": "p[2]"})
-    assert_comes_back(TableClassifier(features=features).fit(frame), frame, tmp_path / "m.textnb")
 
 
 class Own(KernelDensity):

@@ -290,16 +290,6 @@ def test_a_saturated_model_is_ranked_by_its_log_odds():
     assert evaluate_roc(model, MAIL.lazy(), "ham").auc == pytest.approx(expected)
 
 
-def test_the_command_gives_rates_and_the_area(run, folder):
-    MAIL.write_parquet("mail.parquet")
-    model = TextClassifier().fit(MAIL)
-    model.save("mail.textnb")
-    answer = json.loads(run("test", "mail.textnb", "mail.parquet", "--positive", "spam", "--format",
-                            "json").checked().out)
-    assert answer["rates"] == evaluate(model, MAIL).rates("spam").to_dict()
-    assert answer["roc_auc"] == evaluate_roc(model, MAIL, "spam").auc
-
-
 def test_one_pass_has_the_rates_the_area_and_the_probabilities():
     read = []
 

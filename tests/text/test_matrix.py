@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.text.cases import TOKENIZERS, frame_of
 from tests.tiers import examples
@@ -133,12 +132,6 @@ class TestFixedVocabulary:
                 frame_of(texts), "text")
             assert_canonical(counts)
             assert_equal(counts, by_hand(fast, texts, sorted(terms)))
-
-    def test_it_equals_countvectorizer_with_that_vocabulary(self):
-        terms, texts = ["a", "bb", "bbb", "never"], [text or "" for text in self.TEXTS]
-        theirs = CountVectorizer(vocabulary=terms).transform(texts)
-        ours = Vocabulary(Tokenizer.sklearn(), pl.Series(terms)).counts(frame_of(texts), "text")
-        assert ours.toarray().tolist() == theirs.toarray().tolist()
 
     def test_words_that_are_no_terms_may_come_in_any_number(self, monkeypatch):
         """The pool of words is made anew now and then; no answer shows when."""
