@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -46,12 +46,12 @@ _LEFT_OUT = pytest.StashKey[Mapping[tiers.Tier, int]]()
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """The tests of a file to one process, which makes once what they share; most tests first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             file = nodeid.split("::")[0]
             return nodeid if file in _APART else _TOGETHER.get(file, file)
 
@@ -64,19 +64,19 @@ class Watch(threading.Thread):
     A thread for each test, which is how pytest-timeout does it, takes longer than many tests.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(name="watch of tests", daemon=True)
         self._watched: tuple[float, pytest.Item, Any] | None = None
         self.start()
 
-    def set(self, item: Any, settings: Any) -> None:
+    def set(self, item, settings):
         self._watched = monotonic() + settings.timeout, item, settings
         item.cancel_timeout = self.clear
 
-    def clear(self) -> None:
+    def clear(self):
         self._watched = None
 
-    def run(self) -> None:
+    def run(self):
         from pytest_timeout import timeout_timer
 
         while True:
@@ -89,7 +89,7 @@ _watch = cache(Watch)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
+def pytest_timeout_set_timer(item, settings):
     """Watch all tests by one thread."""
     if settings.method != "thread" or not settings.timeout:
         return None
@@ -97,11 +97,11 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
     return True
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     tiers.add_options(parser)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     tiers.configure(config)
     if config.getoption("numprocesses", None):
         _leave_cores_to_other_processes()
@@ -109,7 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _let_programs_hear_signals()
 
 
-def _leave_cores_to_other_processes() -> None:
+def _leave_cores_to_other_processes():
     """Let the processes of a parallel run multiply matrices by one thread each.
 
     The threads of several processes wait for each other busily, which takes more time than the
@@ -119,7 +119,7 @@ def _leave_cores_to_other_processes() -> None:
         os.environ.setdefault(name, "1")
 
 
-def _let_programs_hear_signals() -> None:
+def _let_programs_hear_signals():
     """Ignore by a handler what this process was started to ignore, by nohup or in the background.
 
     A program that a test starts inherits what is ignored, and would not hear the test's signals. A
@@ -131,19 +131,19 @@ def _let_programs_hear_signals() -> None:
             signal.signal(number, lambda *_: None)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Spare each later collection of garbage the half a million objects of the tests themselves."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Keep the tests of the tier that was chosen, among those that -k and -m select."""
     config.stash[_LEFT_OUT] = tiers.select(config, items)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session):
     """A worker of xdist tells the main process what it left out."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
@@ -152,14 +152,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
+def pytest_testnodedown(node):
     """Every worker collects the same tests: what one of them says is enough."""
     left_out = getattr(node, "workeroutput", {}).get("left_out", {})
     node.config.stash[_LEFT_OUT] = {tiers.Tier(tier): number for tier, number in left_out.items()}
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Iterator[None]:
+def pytest_terminal_summary(terminalreporter, config):
     """The last line but that of the results."""
     yield
     line = tiers.summary(config.stash.get(_LEFT_OUT, {}))
@@ -171,7 +171,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Ite
 def corpus():
     """A real corpus by name; the test is skipped where it is not at hand."""
 
-    def read(name: str) -> pl.LazyFrame:
+    def read(name):
         folder = os.environ.get("TEXTNB_CORPORA")
         if not folder:
             pytest.skip("TEXTNB_CORPORA names no folder of corpora")
@@ -212,7 +212,7 @@ def postgres():
             yield server
 
 
-def _programs() -> Path | None:
+def _programs():
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     # Debian keeps them beside the path, a folder per version.
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -220,7 +220,7 @@ def _programs() -> Path | None:
                  if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
 
 
-def _somebody_else(folder: Path) -> list[str]:
+def _somebody_else(folder):
     """How to run a program as somebody else than root, whom the server refuses."""
     if os.geteuid() != 0:
         return []
@@ -239,11 +239,11 @@ class S3:
     url: str
 
     @property
-    def options(self) -> dict[str, str]:
+    def options(self):
         """Storage options; the credentials are in the environment."""
         return {"aws_endpoint_url": self.url, "aws_region": "us-east-1", "aws_allow_http": "true"}
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    def request(self, method, path, body=None):
         """What the server answers."""
         asked = urllib.request.Request(self.url + path, data=body, method=method,
                                        headers={"Content-Type": "text/plain"})
@@ -270,7 +270,7 @@ def s3(tmp_path_factory):
             server.terminate()
 
 
-def _with_bucket(server: subprocess.Popen[bytes], log: Path, patch: pytest.MonkeyPatch) -> S3:
+def _with_bucket(server, log, patch):
     deadline = time.monotonic() + 60
     while not (found := re.search(r"http://127\.0\.0\.1:[1-9]\d*", log.read_text("utf-8"))):
         if server.poll() is not None or time.monotonic() > deadline:

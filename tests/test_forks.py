@@ -50,7 +50,7 @@ IMPORTS = ["from textnb import *", "textnb.TextClassifier()",
            "import textnb.filter.mailfilter, textnb.cli.main"]
 
 
-def forked(*turns: tuple[str, str]) -> list[str]:
+def forked(*turns):
     """What the children say of which each is forked after what stands beside it."""
     done = subprocess.run([sys.executable, "-c", _FORKED, json.dumps(turns)], capture_output=True,
                           text=True, check=False, timeout=100,

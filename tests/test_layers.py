@@ -4,7 +4,6 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.machinery import SourceFileLoader
@@ -43,22 +42,22 @@ LONGEST_MODULE = 600
 LONGER = {"classifiers.text": 709}
 
 
-def sources() -> dict[str, str]:
+def sources():
     """Module name (``text.tokens``; ``text.__init__`` for a package) to source."""
     return {".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text("utf-8")
             for path in sorted(ROOT.rglob("*.py"))}
 
 
 @cache
-def tree_of(source: str) -> ast.Module:
+def tree_of(source):
     return ast.parse(source)
 
 
-def place(module: str) -> str:
+def place(module):
     return module.split(".")[0]
 
 
-def imports(module: str, source: str, modules: Mapping[str, str]) -> Iterator[str]:
+def imports(module, source, modules):
     """Absolute names of what a module imports anywhere in it: functions and type checks too.
 
     ``from textnb.text import tokens`` is ``textnb.text.tokens`` if that is a module.
@@ -81,7 +80,7 @@ def imports(module: str, source: str, modules: Mapping[str, str]) -> Iterator[st
                 yield f"{name}()"
 
 
-def violations(modules: Mapping[str, str]) -> list[str]:
+def violations(modules):
     """Every way in which the modules break the order."""
     found = []
     inside: dict[str, dict[str, set[str]]] = {}
@@ -121,7 +120,7 @@ def violations(modules: Mapping[str, str]) -> list[str]:
     return found
 
 
-def loaded_at_import(source: str) -> set[str]:
+def loaded_at_import(source):
     """Top-level names of what a module imports as soon as it is imported itself."""
     found: set[str] = set()
     nodes: list[ast.AST] = list(tree_of(source).body)
@@ -136,7 +135,7 @@ def loaded_at_import(source: str) -> set[str]:
     return found
 
 
-def _foreign(module: str, targets: set[str]) -> list[str]:
+def _foreign(module, targets):
     found = []
     roots = {target.split(".")[0] for target in targets}
     sparse = any(target.startswith("scipy.sparse") for target in targets)
@@ -151,11 +150,11 @@ def _foreign(module: str, targets: set[str]) -> list[str]:
     return found
 
 
-def beyond_reexports(source: str) -> list[str]:
+def beyond_reexports(source):
     """Statements of an ``__init__`` that do more than name what is elsewhere."""
     allowed_functions = {"__getattr__", "__dir__", "_homes"}
 
-    def fine(node: ast.stmt) -> bool:
+    def fine(node):
         match node:
             case ast.Import() | ast.ImportFrom():
                 return True
@@ -225,7 +224,7 @@ def test_the_check_allows_what_flows_down():
     assert violations(good) == []
 
 
-def filters_of_warnings(source: str) -> set[str]:
+def filters_of_warnings(source):
     """The names by which a module changes what becomes of warnings in the whole process."""
     names = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings", "showwarning"}
     return {node.attr for node in ast.walk(tree_of(source))
@@ -272,7 +271,7 @@ def test_modules_are_short_and_have_names_that_say_something():
     assert names & {"util", "utils", "helpers", "common", "misc"} == set()
 
 
-def loaded(code: str) -> set[str]:
+def loaded(code):
     """Top-level modules that are in memory after some code ran in a fresh interpreter."""
     ending = "\nimport sys, json; print('\\n' + json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code + ending], capture_output=True, text=True,

@@ -2,9 +2,7 @@
 
 import logging
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +22,7 @@ from textnb.text.counting import widen
 MIB = 1 << 20
 
 
-def many_classes(classes: int, words: int) -> pl.DataFrame:
+def many_classes(classes, words):
     numbers = pl.int_range(classes, eager=True)
     text = pl.concat_str([pl.lit("word") + (pl.col("n") * 7 + place * 13).mod(words).cast(pl.String)
                           for place in range(4)], separator=" ")
@@ -32,14 +30,14 @@ def many_classes(classes: int, words: int) -> pl.DataFrame:
         text=text, label=pl.lit("c") + pl.col("n").cast(pl.String))
 
 
-def many_words(classes: int) -> pl.DataFrame:
+def many_words(classes):
     """A text of its own for each class, of 8,000 words in all."""
     texts = [" ".join(f"word{row * place * 7919 % 8009}" for place in range(1, 40))
              for row in range(1, classes + 1)]
     return pl.DataFrame({"text": texts, "label": [f"c{row}" for row in range(classes)]})
 
 
-def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
+def peak_of(call):
     """What a call returns, and the most bytes that it takes meanwhile."""
     tracemalloc.start()
     try:
@@ -49,7 +47,7 @@ def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
-def error_of(kind: type[Exception], message: str, call: Callable[[], Any]) -> None:
+def error_of(kind, message, call):
     with pytest.raises(kind, match=message):
         call()
 
@@ -63,7 +61,7 @@ def rows():
 @pytest.fixture
 def set_free(monkeypatch):
     """Sets how much memory is free, as all that ask are told."""
-    def set_to(free: int | None) -> None:
+    def set_to(free):
         monkeypatch.setattr(memory_module, "free_memory", lambda: free)
         monkeypatch.setattr("textnb.storage.textmodel.free_memory", lambda: free)
 
@@ -181,8 +179,8 @@ class TestMemoryErrors:
             load(path)
 
 
-def fails(reason: str) -> Callable[..., None]:
-    def fail(*args: object, **kwargs: object) -> None:
+def fails(reason):
+    def fail(*args, **kwargs):
         raise MemoryError(reason)
 
     return fail

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -28,7 +27,7 @@ OUTPUTS = {"spam_filter": "spam-filter", "news_topics": "news-topics",
 PROGRAM = [sys.executable, "-c", "from textnb.cli.entry import main; main()"]
 
 
-def started(name: str, output: Path, **settings: Any) -> subprocess.Popen[str]:
+def started(name, output, **settings):
     env = {**os.environ, "TEXTNB_OUTPUT": str(output)}
     return subprocess.Popen([*PROGRAM, "run", str(JOBS / f"{name}.toml")], env=env, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
@@ -68,7 +67,7 @@ def test_a_job_that_is_stopped_leaves_nothing(name, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def small_files() -> None:
+def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
 
@@ -96,7 +95,7 @@ def test_a_job_writes_its_outputs(name, tmp_path, run, monkeypatch):
     CHECKS[name](out)
 
 
-def spam_filter(out: Path) -> None:
+def spam_filter(out):
     assert sorted(os.listdir(out)) == [
         "held_out.parquet", "metrics.json", "model.textnb", "report.html", "run.json", "terms.csv",
         "validation.json"]
@@ -113,7 +112,7 @@ def spam_filter(out: Path) -> None:
     assert textnb.MailFilter.load(out / "model.textnb").judge(message).status == "spam"
 
 
-def news_topics(out: Path) -> None:
+def news_topics(out):
     topics = pl.read_parquet(out / "topics.parquet")
     assert topics["top"].list.len().unique().to_list() == [3]
     assert topics.schema["predicted"] == pl.List(pl.String)
@@ -128,7 +127,7 @@ def news_topics(out: Path) -> None:
     assert textnb.verify_export(out / "topics.json").passed
 
 
-def export_weights(out: Path) -> None:
+def export_weights(out):
     assert {"weights", "classifier.py", "spam.sql"} <= set(os.listdir(out))
     for name in ("weights", "classifier.py", "spam.sql"):
         assert textnb.verify_export(out / name).passed
@@ -136,7 +135,7 @@ def export_weights(out: Path) -> None:
     assert weights.columns == ["term", "w"]
 
 
-def feature_table(out: Path) -> None:
+def feature_table(out):
     answered = pl.read_parquet(out / "answers.parquet")
     assert {"predicted", "scores", "x1", "label"} <= set(answered.columns)
     assert (answered["predicted"] == answered["label"]).mean() > 0.9

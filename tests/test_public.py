@@ -42,19 +42,19 @@ OPTIONAL = ["adbc_driver_postgresql", "altair", "chdb", "deltalake", "duckdb", "
             "vl_convert", "wordllama"]
 
 
-def module_names() -> list[str]:
+def module_names():
     package = ROOT / "textnb"
     paths = (path.relative_to(ROOT).with_suffix("") for path in sorted(package.rglob("*.py")))
     return [".".join(path.parts).removesuffix(".__init__") for path in paths]
 
 
-def needs_cython(name: str) -> bool:
+def needs_cython(name):
     """Whether a source of the kernel was not compiled, and Cython is not there to run it."""
     spec = find_spec(name)
     return name in KERNEL and str(spec and spec.origin).endswith(".py") and not find_spec("cython")
 
 
-def examples() -> list[doctest.DocTest]:
+def examples():
     finder = doctest.DocTestFinder(exclude_empty=True)
     return [test for name in module_names() if not needs_cython(name)
             for test in finder.find(importlib.import_module(name)) if test.examples]
@@ -121,7 +121,7 @@ def test_a_name_that_is_gone_says_what_to_use_instead(name):
 # Documentation
 
 
-def sections(doc: str) -> dict[str, str]:
+def sections(doc):
     """A numpydoc docstring's sections; what comes first is under the empty name."""
     parts = re.split(r"^(\w[\w ]*)\n(-+)\n", inspect.cleandoc(doc), flags=re.M)
     for title, line in zip(parts[1::3], parts[2::3], strict=True):
@@ -129,7 +129,7 @@ def sections(doc: str) -> dict[str, str]:
     return {"": parts[0], **dict(zip(parts[1::3], parts[3::3], strict=True))}
 
 
-def described(section: str) -> set[str]:
+def described(section):
     """The names that a section defines: ``a, b : type``."""
     heads = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section, flags=re.M)
     return {name for head in heads for name in head.split(", ")}
@@ -187,7 +187,7 @@ def test_the_changelog_has_the_version():
 # Errors
 
 
-def drawn() -> dict[str, tuple[tuple[str, ...], str]]:
+def drawn():
     """The tree at the top of errors.py: name -> (bases, meaning)."""
     lines = [line[4:] for line in (errors.__doc__ or "").splitlines() if line.startswith("    ")]
     tree: dict[str, tuple[tuple[str, ...], str]] = {}

@@ -61,7 +61,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def ran(folder: Path, *arguments: str) -> str:
+def ran(folder, *arguments):
     """What pytest writes."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-s", "-p", "no:cacheprovider", *arguments],
@@ -71,7 +71,7 @@ def ran(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def cases(output: str, name: str) -> list[str]:
+def cases(output, name):
     return re.findall(rf"::test_{name}(?:\[(.*?)\])? .*PASSED", output)
 
 

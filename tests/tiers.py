@@ -17,7 +17,6 @@ always runs.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import combinations
 from typing import Any
@@ -48,7 +47,7 @@ class Tier(IntEnum):
     RELEASE = 2
 
 
-def add_options(parser: pytest.Parser) -> None:
+def add_options(parser):
     """The options of the tiers."""
     group = parser.getgroup("tiers", "which tests run (the quick ones by default)")
     group.addoption("--all", action="store_true", dest="tier_all",
@@ -57,14 +56,14 @@ def add_options(parser: pytest.Parser) -> None:
                     help="the tests of --all and, for hours, those of a release")
 
 
-def tier_of(config: pytest.Config) -> Tier:
+def tier_of(config):
     """The tier that the options of a run name."""
     if config.getoption("tier_release"):
         return Tier.RELEASE
     return Tier.ALL if config.getoption("tier_all") else Tier.QUICK
 
 
-def configure(config: pytest.Config) -> None:
+def configure(config):
     """Declare the marks, and how many examples property tests try in this run."""
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
@@ -75,12 +74,12 @@ def configure(config: pytest.Config) -> None:
         config.option.timeout = RELEASE_TIMEOUT
 
 
-def examples(number: int) -> int:
+def examples(number):
     """How many examples to try in this run of a test that tries ``number`` with ``--all``."""
     return max(1, number * settings.default.max_examples // PROFILES["all"])
 
 
-def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[Tier]:
+def select(config, items):
     """Deselect the tests of later tiers than that of the run; say how many of each there were."""
     tiers, wanted = _tiers(items), tier_of(config)
     named = tuple(name for name in config.args if "::" in name)
@@ -94,14 +93,14 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[Tier]:
     return Counter(tiers[item] for item in deselected)
 
 
-def summary(deselected: Mapping[Tier, int]) -> str:
+def summary(deselected):
     """The line at the end of a run; empty if all tests were selected."""
     counts = [f"{deselected[tier]} of --{tier.name.lower()}"
               for tier in (Tier.ALL, Tier.RELEASE) if deselected.get(tier)]
     return f"not selected: {' and '.join(counts)}" if counts else ""
 
 
-def _tiers(items: Iterable[pytest.Item]) -> dict[pytest.Item, Tier]:
+def _tiers(items):
     tiers: dict[pytest.Item, Tier] = {}
     sweeps: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
     for item in items:
@@ -117,14 +116,12 @@ def _tiers(items: Iterable[pytest.Item]) -> dict[pytest.Item, Tier]:
     return tiers
 
 
-def _is_slow(item: pytest.Item) -> bool:
+def _is_slow(item):
     return bool(item.get_closest_marker("slow")
                 or SERVERS & set(getattr(item, "fixturenames", ())))
 
 
-def _tiers_of_cases(
-    cases: Sequence[pytest.Item], tiers: Mapping[pytest.Item, Tier]
-) -> dict[pytest.Item, Tier]:
+def _tiers_of_cases(cases, tiers):
     mark = cases[0].get_closest_marker("sweep")
     fast = [case for case in cases if tiers[case] is Tier.QUICK]
     many = cases
@@ -139,11 +136,11 @@ def _tiers_of_cases(
             **dict.fromkeys(few, Tier.QUICK)}
 
 
-def _spread(cases: Sequence[pytest.Item], number: int) -> list[pytest.Item]:
+def _spread(cases, number):
     return [cases[i * len(cases) // number] for i in range(min(number, len(cases)))]
 
 
-def _each_value_once(cases: Sequence[Any]) -> list[pytest.Item]:
+def _each_value_once(cases):
     """A few cases in which each value of each parameter occurs."""
     values = {case: _values(case) for case in cases}
     missing = set[tuple[object, ...]]().union(*values.values())
@@ -158,9 +155,7 @@ def _each_value_once(cases: Sequence[Any]) -> list[pytest.Item]:
     return few
 
 
-def _pairs_of_values(
-    cases: Sequence[Any], first: Sequence[Any], number: int
-) -> list[Any]:
+def _pairs_of_values(cases, first, number):
     """Add cases to ``first``, so that each value, then as many pairs as possible, occur."""
     values = {case: _values(case) for case in cases}
     pairs = {case: set(combinations(sorted(own), 2)) for case, own in values.items()}
@@ -175,7 +170,7 @@ def _pairs_of_values(
     return selection
 
 
-def _values(case: Any) -> set[tuple[object, ...]]:
+def _values(case):
     """The values of a case, one entry per ``parametrize`` mark or fixture with parameters."""
     params = case.callspec.params
     groups = [_names(mark.args[0]) for mark in case.iter_markers("parametrize")]
@@ -184,7 +179,7 @@ def _values(case: Any) -> set[tuple[object, ...]]:
     return {(names, *(id(params[name]) for name in names)) for names in groups}
 
 
-def _names(argnames: str | Sequence[str]) -> tuple[str, ...]:
+def _names(argnames):
     if isinstance(argnames, str):
         return tuple(name.strip() for name in argnames.split(",") if name.strip())
     return tuple(argnames)

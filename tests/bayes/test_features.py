@@ -26,7 +26,6 @@ from textnb.bayes.features import (
 )
 from textnb.filter.mailfilter import MailFilter
 from textnb.filter.verdict import Judging
-from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import Answers
 from textnb.scoring.scorer import score_frame
 
@@ -98,7 +97,7 @@ def test_one_row_has_the_bits_of_a_matrix(name, row):
     assert one.tobytes() == form.scores(sp.csr_array(np.array([row, [1] * 12])))[0].tobytes()
 
 
-def fitted_with(form: LinearForm) -> Fitted:
+def fitted_with(form):
     """A model of texts with this form."""
     fitted = TextClassifier(vocabulary=TERMS.to_list()).fit(["t01"] * 3, ["a", "b", "c"]).fitted_
     return replace(fitted, learned=replace(fitted.learned, form=form))

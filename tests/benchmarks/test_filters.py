@@ -37,7 +37,7 @@ def test_another_filter_scores_only_messages_that_it_has_not_learned():
     scores = {"3": "0.2", "4": "0.9", "5": "0.6", "6": "0.99", "a b/1": "0", "a b/2": "0"}
     calls = []
 
-    def score(folder: Path, spam: str, ham: str, test: str) -> str:
+    def score(folder, spam, ham, test):
         assert folder.is_dir()
         assert not list(folder.iterdir())
         calls.append((spam, ham, test))

@@ -7,7 +7,6 @@ import sys
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,7 +28,7 @@ def test_the_memory_of_a_run_includes_child_processes():
 
 
 def test_a_process_that_ends_during_the_search_has_no_descendants(monkeypatch):
-    def ended(*_: Any) -> Any:
+    def ended(*_):
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(Path, "glob", ended)
@@ -58,8 +57,8 @@ def test_a_function_is_called_in_a_process_of_its_own(tmp_path, monkeypatch):
 def test_sides_run_in_turn_and_a_side_that_fails_is_not_repeated():
     order: list[str] = []
 
-    def side(name: str, result: dict[str, Any]) -> Any:
-        def measure() -> dict[str, Any]:
+    def side(name, result):
+        def measure():
             order.append(name)
             return result
 
@@ -133,18 +132,18 @@ def test_accuracy_is_that_of_the_answers(tmp_path):
 def test_a_run_that_is_resumed_measures_what_is_missing(tmp_path, monkeypatch):
     calls: list[str] = []
 
-    def measure(side: str) -> list[dict[str, Any]]:
+    def measure(side):
         calls.append(side)
         return [{"corpus": "rows", "side": side, "accuracy": 1.0}]
 
-    def section(given: Any) -> Any:
+    def section(given):
         for side in given.sides:
             yield {"corpus": "rows", "side": side}, partial(measure, side)
 
     monkeypatch.setitem(bench.SECTIONS, "accuracy", section)
     file = tmp_path / "figures.json"
 
-    def bench_of(about: dict[str, Any], *sides: str, resume: bool) -> list[Any]:
+    def bench_of(about, *sides, resume):
         record = {"accuracy": {"about": about, "rows": [
             {"corpus": "older", "side": "one"}, {"corpus": "rows", "side": "one", "failed": "no"},
             {"corpus": "rows", "side": "two", "accuracy": 0.5}]}}
@@ -163,7 +162,7 @@ def test_a_run_that_is_resumed_measures_what_is_missing(tmp_path, monkeypatch):
 
 
 def test_an_unknown_section_side_or_corpus_is_named(monkeypatch, capsys, tmp_path):
-    def error_of(*arguments: str) -> str:
+    def error_of(*arguments):
         monkeypatch.setattr("sys.argv", ["bench", *arguments])
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         with pytest.raises(SystemExit) as ended:

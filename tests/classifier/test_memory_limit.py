@@ -23,7 +23,7 @@ def wide():
         pl.format("{} own{} its{}", "text", "i", "i").alias("text"), "label")
 
 
-def as_lists(frame: pl.DataFrame) -> pl.DataFrame:
+def as_lists(frame):
     """Two labels for most documents, and none for each seventh."""
     return frame.with_columns(label=pl.when(pl.int_range(pl.len()) % 7 > 0).then(
         pl.concat_list("label", pl.format("{}!", "label"))).otherwise(
@@ -50,7 +50,7 @@ def content(limited, tmp_path_factory):
 def test_a_fit_a_count_and_another_order_agree(estimator, settings, multilabel, wide, tmp_path):
     rows = as_lists(wide) if multilabel else wide
 
-    def model() -> TextClassifier:
+    def model():
         return TextClassifier(estimator, memory_limit=MIB, **settings)
 
     fitted = model().fit(rows)

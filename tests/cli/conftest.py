@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -40,7 +39,7 @@ class Result:
     out: str
     err: str
 
-    def checked(self, code: int = 0) -> Result:
+    def checked(self, code=0):
         assert (self.code, "Traceback" in self.err) == (code, False), self.err
         return self
 
@@ -55,7 +54,7 @@ def run(monkeypatch):
     # Tables wrap at the width of the terminal, which is 80 columns in a parallel run of the tests.
     monkeypatch.setenv("COLUMNS", "200")
 
-    def call(*args: object, input: bytes | str | None = None) -> Result:
+    def call(*args, input=None):
         result = CliRunner().invoke(app, [str(arg) for arg in args], input=input,
                                     catch_exceptions=False)
         return Result(result.exit_code, result.stdout, result.stderr)
@@ -64,7 +63,7 @@ def run(monkeypatch):
     signal.signal(signal.SIGTERM, handler)
 
 
-def start(*args: object, **settings: Any) -> subprocess.Popen[bytes]:
+def start(*args, **settings):
     """Start the command as a program of its own."""
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     # As in a user's shell, standard output is buffered.
@@ -73,7 +72,7 @@ def start(*args: object, **settings: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings}, env=env)
 
 
-def finished(process: subprocess.Popen[bytes], input: bytes | None = None) -> Result:
+def finished(process, input=None):
     """Wait up to a minute for the end of a process, and return its result."""
     try:
         out, err = process.communicate(input, timeout=60)
@@ -107,14 +106,14 @@ def trained(tmp_path_factory):
     return path
 
 
-def files_in(folder: Path) -> list[str]:
+def files_in(folder):
     return sorted(os.listdir(folder))
 
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 
 
-def rows_as(table: pl.DataFrame, format: str) -> bytes:
+def rows_as(table, format):
     """A table as a file of a format."""
     buffer = io.BytesIO()
     if format == "tsv":
@@ -124,21 +123,21 @@ def rows_as(table: pl.DataFrame, format: str) -> bytes:
     return buffer.getvalue()
 
 
-def read_json(text: str) -> Any:
+def read_json(text):
     """Parse JSON by the standard, which has no NaN and Infinity."""
 
-    def refuse(constant: str) -> Any:
+    def refuse(constant):
         raise ValueError(f"{constant} is not JSON")
 
     return json.loads(text, parse_constant=refuse)
 
 
-def json_of(run: Run, *words: object) -> Any:
+def json_of(run, *words):
     """What a command writes with --format json."""
     return read_json(run(*words, "--format", "json").checked().out)
 
 
-def cells(out: str) -> list[list[str]]:
+def cells(out):
     """The rows of the tables in a text."""
     return [[cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
             for line in out.splitlines() if line.startswith(("│", "┃"))]

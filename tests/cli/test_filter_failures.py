@@ -28,19 +28,19 @@ def model(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("guard") / "mail.textnb")
 
 
-def started(prelude: str, *arguments: object) -> subprocess.Popen[bytes]:
+def started(prelude, *arguments):
     """The command, after some code that breaks it."""
     code = f"import os, signal, sys, time\nfrom textnb.cli import entry\n{prelude}\nentry.main()"
     return subprocess.Popen([sys.executable, "-c", code, "filter", *map(str, arguments)], **PIPES)
 
 
-def in_shell(script: str, *arguments: object) -> subprocess.Popen[bytes]:
+def in_shell(script, *arguments):
     """The command as a shell's arguments, so that the shell can limit and redirect it."""
     return subprocess.Popen(
         ["sh", "-c", script, "sh", *PROGRAM, "filter", *map(str, arguments)], **PIPES)
 
 
-def result(process: subprocess.Popen[bytes], message: bytes = HAM) -> tuple[int, str, str]:
+def result(process, message=HAM):
     ran = finished(process, message)
     return ran.code, ran.out, ran.err
 
@@ -144,7 +144,7 @@ def test_without_a_limit_it_is_waited_for(model):
 
 
 def test_the_time_to_read_counts_unless_the_message_must_be_written(model):
-    def unfinished(*options: str) -> subprocess.Popen[bytes]:
+    def unfinished(*options):
         process = start("filter", model, "--timeout", "0.3", *options)
         process.stdin.write(HAM[:10])
         process.stdin.flush()

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Result, finished, start
+from tests.cli.conftest import finished, start
 from tests.cli.test_filter import HAM, OTHER, SPAM, model
 from tests.filter.models import ROWS, saved
 from tests.tiers import examples
@@ -33,13 +33,13 @@ def maildir(folder):
 @pytest.fixture
 def file_new(run, model, maildir):
     """File the new messages, with some options."""
-    def file_new(*options: str, code: int = 0) -> Result:
+    def file_new(*options, code=0):
         return run("filter", model, "--maildir", maildir, *options).checked(code)
 
     return file_new
 
 
-def files(folder: Path) -> list[str]:
+def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 

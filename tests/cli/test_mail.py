@@ -5,12 +5,10 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Run
 from tests.filter.models import ESTIMATORS
 from tests.mail.conftest import FROM
 from tests.quick import judge
@@ -195,7 +193,7 @@ MESSAGE = (b"From a@b Mon Jan  1 00:00:00 2024\r\nSubject: =?utf-8?q?caf=C3=A9?=
            b"<p>Buy <b>cheap</b> pr&eacute;fix&nbsp;prize<script>noon noon noon</script>\r\n")
 
 
-def told(run: Run, *arguments: object, **settings: Any) -> Any:
+def told(run, *arguments, **settings):
     return json.loads(run("explain", *arguments, "--format", "json", **settings).checked().out)
 
 

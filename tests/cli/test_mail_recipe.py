@@ -3,7 +3,6 @@
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,13 +22,13 @@ HAM = ["agenda", "lunch", "minutes", "noon", "report", "schedule", "table", "mee
 SPAM = ["cash", "cheap", "claim", "free", "money", "offer", "pills", "prize", "winner"]
 
 
-def message(rng: random.Random, label: str, n: int) -> bytes:
+def message(rng, label, n):
     own, other = (SPAM, HAM) if label == "spam" else (HAM, SPAM)
     words = rng.choices(own, k=8) + rng.choices(other, k=rng.randrange(4)) + [f"w{n}"]
     return f"From: {label}{n % 9}@example.org\nSubject: {words[0]}\n\n{' '.join(words)}\n".encode()
 
 
-def write_box(folder: Path) -> Path:
+def write_box(folder):
     """80 messages of either class."""
     rng = random.Random(0)
     for label in ("ham", "spam"):
@@ -66,7 +65,7 @@ def new(folder):
     return raw
 
 
-def settings_of(path: str) -> dict[str, Any]:
+def settings_of(path):
     fitted = load_fitted(path)
     return {**fitted.model.get_params(deep=False), **fitted.settings.parameters,
             "model": fitted.model.kind}

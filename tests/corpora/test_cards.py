@@ -15,14 +15,14 @@ README = Path(corpora.__file__).with_name("README.md").read_text(encoding="utf-8
 every_corpus = pytest.mark.parametrize("name", NAMES)
 
 
-def stored(name: str) -> pl.LazyFrame:
+def stored(name):
     try:
         return corpora.load(name)
     except FileNotFoundError as missing:
         pytest.skip(str(missing))
 
 
-def counts(frame: pl.LazyFrame, column: str) -> dict[object, int]:
+def counts(frame, column):
     return dict(frame.group_by(column).len().collect().iter_rows())
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import types
 import warnings
 from pathlib import Path
 
@@ -152,7 +151,7 @@ def test_an_import_error_is_ignored_only_if_a_package_is_not_installed(
 ):
     genuine = importlib.import_module
 
-    def import_module(name: str, package: str | None = None) -> types.ModuleType:
+    def import_module(name, package=None):
         if name == "numpy.fft":
             raise failure
         return genuine(name, package)

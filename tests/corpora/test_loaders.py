@@ -7,7 +7,6 @@ import struct
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ MESSAGES = [("ham", 'She said "wait'), ("spam", '"Win" now'), ("ham", "a\tb"),
 MALFORMED = b"From: x\r\nSubject: =?bad?=\n\xff\x00caf\xe9\r"
 
 
-def archive(entries: Mapping[str, bytes], mode: str = "w:gz") -> bytes:
+def archive(entries, mode='w:gz'):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=mode) as tar:
         for name, content in entries.items():
@@ -34,18 +33,18 @@ def archive(entries: Mapping[str, bytes], mode: str = "w:gz") -> bytes:
     return buffer.getvalue()
 
 
-def header(size: int = 0, kind: bytes = tarfile.REGTYPE) -> bytes:
+def header(size=0, kind=tarfile.REGTYPE):
     """An archive that has only the header of one entry, as an attacker could write it."""
     member = tarfile.TarInfo("spam/1")
     member.size, member.type, member.linkname = size, kind, "/etc/hostname"
     return gzip.compress(member.tobuf() + (b"" if size else bytes(1024)))
 
 
-def idx(magic: int, shape: tuple[int, ...], cells: bytes) -> bytes:
+def idx(magic, shape, cells):
     return struct.pack(f">{1 + len(shape)}I", magic, *shape) + cells
 
 
-def images(count: int) -> bytes:
+def images(count):
     return idx(0x803, (count, 28, 28), b"".join(bytes([row + 1]) * 784 for row in range(count)))
 
 
@@ -84,7 +83,7 @@ PUBLISHED: dict[str, Files] = {
 FILES = {"sms_spam": "sms", "spamassassin": "mail.tar.gz"}
 
 
-def publish(root: Path, name: str, changes: Files | None = None) -> Path:
+def publish(root, name, changes=None):
     """Write the files of a corpus. ``changes`` replace files by prefix; None removes them."""
     changes = changes or {}
     files = {file: content for file, content in PUBLISHED[name].items()
@@ -93,7 +92,7 @@ def publish(root: Path, name: str, changes: Files | None = None) -> Path:
     return write_files(root, {**files, **changed}) / FILES.get(name, "")
 
 
-def rows(name: str, path: Path) -> list[tuple[Any, ...]]:
+def rows(name, path):
     return corpora.load(name, path=path).collect().rows()
 
 

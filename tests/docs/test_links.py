@@ -2,7 +2,6 @@
 
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,26 +15,26 @@ PAGES = [*sorted(ROOT.glob("*.md")),
                  if not {"generated", "_build"} & set(path.parts))]
 
 
-def prose(page: str) -> str:
+def prose(page):
     """A page without its blocks of code and its code in lines."""
     return re.sub(r"`[^`\n]+`", "", re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S))
 
 
-def links(page: str) -> Iterator[str]:
+def links(page):
     """Targets of links and pictures that are no URL."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if not re.match(r"[a-z]+:", target):
             yield target
 
 
-def anchors(page: str) -> set[str]:
+def anchors(page):
     """Names of headings, as GitHub and MyST make them."""
     plain = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
     heads = re.findall(r"^#+ (.+)$", plain, flags=re.M)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-def broken(path: Path) -> list[str]:
+def broken(path):
     """Links of a page that lead nowhere. Generated pages are in no clone, where pages are read too.
     """
     found = []
@@ -124,7 +123,7 @@ TEXTS = [*PAGES, *sorted(path for folder in ("textnb", "scripts", "corpora")
                          for path in (ROOT / folder).rglob("*.py"))]
 
 
-def is_there(name: str) -> bool:
+def is_there(name):
     """Whether a dotted name is that of a module, or of what a module holds."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +44,7 @@ class Command(NamedTuple):
     shown: str
 
 
-def blocks(page: str) -> Iterator[Block]:
+def blocks(page):
     for found in re.finditer(r"^```([^\n]*)\n(.*?)^```$", page, flags=re.M | re.S):
         language, _, rest = found[1].strip().partition(" ")
         # ```{image} takes a path as its argument: that is no block of a file.
@@ -53,31 +52,31 @@ def blocks(page: str) -> Iterator[Block]:
                     "" if language.startswith("{") else rest)
 
 
-def commands(block: str) -> list[Command]:
+def commands(block):
     parts = re.split(r"^\$ ", block, flags=re.M)[1:]
     cut = [re.match(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", part, flags=re.S) for part in parts]
     return [Command(found[1], found[2].strip("\n")) for found in cut if found is not None]
 
 
-def needs(page: str) -> list[str]:
+def needs(page):
     """Modules without which a page is not run: ``<!-- needs: duckdb -->``."""
     found = re.search(r"^<!-- needs: (.+) -->$", page, flags=re.M)
     return found[1].split() if found else []
 
 
-def promised(block: str) -> list[str]:
+def promised(block):
     """What a block says that it prints: ``print(1 + 1)  # 2``."""
     return re.findall(r"^print\(.*\) +# ([\[({'\"\d-].*|True|False|None)$", block, flags=re.M)
 
 
-def holds(printed: str, shown: str) -> bool:
+def holds(printed, shown):
     """Whether lines were printed; ``...`` stands for anything, line breaks too."""
     flat = "\n".join(line.rstrip() for line in printed.strip("\n").split("\n"))
     pattern = ".*?".join(re.escape(part) for part in shown.split("..."))
     return re.search(rf"(?:^|\n){pattern}(?:\n|$)", flat, flags=re.S) is not None
 
 
-def run_command(command: Command, folder: Path, page: str) -> None:
+def run_command(command, folder, page):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command.line], cwd=folder, capture_output=True,
@@ -89,7 +88,7 @@ def run_command(command: Command, folder: Path, page: str) -> None:
         f"{page}: {command.line}\n--- printed\n{printed}\n--- shown\n{command.shown}")
 
 
-def run_python(block: Block, namespace: dict[str, Any], page: str) -> None:
+def run_python(block, namespace, page):
     if ">>> " in block.text:
         test = doctest.DocTestParser().get_doctest(block.text, namespace, page, page, block.line)
         report: list[str] = []

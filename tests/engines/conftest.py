@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-def needs_spark(java: bool = True) -> None:
+def needs_spark(java=True):
     for name in ("pyspark", "pyarrow", "pandas"):
         pytest.importorskip(name, reason=f"{name} is not installed: pip install 'textnb[spark]'")
     if java and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -49,7 +49,7 @@ def with_setting(spark):
     """Change a setting of the session for a test."""
     before: dict[str, str] = {}
 
-    def change(name: str, value: str) -> None:
+    def change(name, value):
         before.setdefault(name, spark.conf.get(name))
         spark.conf.set(name, value)
 

@@ -6,7 +6,6 @@ One cluster of two executors in processes of their own, on this machine.
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ ROWS = pl.DataFrame({
     "truth": [True, True, False, True, False, False, True, False]})
 
 
-def in_arrow(frame: pl.DataFrame) -> Any:
+def in_arrow(frame):
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -58,16 +57,16 @@ def table(spark, tmp_path_factory):
     return frame, spark.read.parquet(str(folder))
 
 
-def content(model: Any, path: Path) -> bytes:
+def content(model, path):
     model.save(path / "model.textnb")
     return (path / "model.textnb").read_bytes()
 
 
-def name_of(model: Any) -> str:
+def name_of(model):
     return re.sub(r"\s+", " ", str(model))[15:-1] or "default"
 
 
-def answers_of(frame: Any) -> pl.DataFrame:
+def answers_of(frame):
     answers = pl.from_arrow(frame.toArrow())
     assert isinstance(answers, pl.DataFrame)
     return answers
@@ -135,7 +134,7 @@ def test_a_partition_of_many_batches(model, monkeypatch):
              for batch in (part, part.slice(0, 0))]
     estimator = textnb.MultinomialNB() if model.estimator is None else model.estimator
 
-    def listed(batches: list[Any]) -> pl.DataFrame:
+    def listed(batches):
         counted = count_rows(iter(batches), model, estimator, read, None)
         return pl.concat(counted, how="diagonal").sort("label", "term")
 
@@ -196,7 +195,7 @@ def test_an_executor_that_is_killed(spark, tmp_path):
     local = pl.DataFrame({"text": texts, "label": random.choice(["a", "b"], 400)})
     marker = str(tmp_path / "killed")
 
-    def kill_once(batches: Iterator[Any]) -> Iterator[Any]:
+    def kill_once(batches):
         from pyspark import TaskContext
 
         context: Any = TaskContext.get()
@@ -223,7 +222,7 @@ def test_a_task_that_runs_twice(fault, rows, tmp_path):
     """As it failed, or its Python died, with all rows handed on: they count once."""
     model = TextClassifier(BernoulliNB(), min_df=2)
 
-    def at_fault(batches: Iterator[Any]) -> Iterator[Any]:
+    def at_fault(batches):
         from pyspark import TaskContext
 
         context: Any = TaskContext.get()
@@ -341,11 +340,11 @@ def test_names_may_differ_by_case_where_the_session_says_so(spark, with_setting)
 
 def test_a_worker_loads_a_model_once(tmp_path):
     class Broadcast:
-        def __init__(self, value: bytes):
+        def __init__(self, value):
             self.bytes, self.read = value, 0
 
         @property
-        def value(self) -> bytes:
+        def value(self):
             self.read += 1
             return self.bytes
 

@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 Described = Mapping[str, Any]
 
 
-def read(path: Path) -> Described:
+def read(path):
     """Read the file, with its ranges as sets of characters."""
     described: dict[str, Any] = json.loads(path.read_text("utf-8"))
     ranges = [(described, ("members", "unspaced")),
@@ -28,11 +27,11 @@ def read(path: Path) -> Described:
 
 
 @cache
-def _characters(ranges: tuple[tuple[int, int], ...]) -> frozenset[str]:
+def _characters(ranges):
     return frozenset(chr(code) for first, last in ranges for code in range(first, last + 1))
 
 
-def terms(described: Described, texts: Sequence[str | None]) -> list[str]:
+def terms(described, texts):
     """The terms of a row: its texts are those of the columns, in order."""
     found = []
     prefixes = described.get("prefixes", [""])
@@ -51,7 +50,7 @@ def terms(described: Described, texts: Sequence[str | None]) -> list[str]:
     return found
 
 
-def _clean(described: Described, text: str) -> str:
+def _clean(described, text):
     if normalize := described.get("normalize"):
         text = _decompose(normalize, text)
         if normalize["pairs"]:
@@ -65,8 +64,8 @@ def _clean(described: Described, text: str) -> str:
     return text
 
 
-def _decompose(table: Described, text: str) -> str:
-    def parts(character: str) -> str:
+def _decompose(table, text):
+    def parts(character):
         s = ord(character) - 0xAC00
         if not 0 <= s < 11172:
             return str(table["mapping"].get(character, character))
@@ -87,8 +86,8 @@ def _decompose(table: Described, text: str) -> str:
     return "".join(done)
 
 
-def _compose(table: Described, text: str) -> str:
-    def pair(a: str, b: str) -> str | None:
+def _compose(table, text):
+    def pair(a, b):
         lead, vowel, tail = ord(a) - 0x1100, ord(b) - 0x1161, ord(b) - 0x11A7
         if 0 <= lead < 19 and 0 <= vowel < 21:
             return chr(0xAC00 + 588 * lead + 28 * vowel)
@@ -115,10 +114,10 @@ def _compose(table: Described, text: str) -> str:
     return "".join(done)
 
 
-def _lower(table: Described, text: str) -> str:
+def _lower(table, text):
     cased, ignorable = table["cased"], table["ignorable"]
 
-    def sigma(at: int) -> str:
+    def sigma(at):
         before = [c for c in reversed(text[:at]) if c not in ignorable][:1]
         after = [c for c in text[at + 1:] if c not in ignorable][:1]
         is_final = before and before[0] in cased and not (after and after[0] in cased)
@@ -128,7 +127,7 @@ def _lower(table: Described, text: str) -> str:
                    for at, c in enumerate(text))
 
 
-def _split(described: Described, text: str) -> list[str]:
+def _split(described, text):
     members, unspaced = described["members"], described["unspaced"]
     least, most = described["ngram_range"]
     runs: list[str] = []
@@ -148,23 +147,21 @@ def _split(described: Described, text: str) -> list[str]:
     return _words(described, text, members, unspaced)
 
 
-def _words(
-    described: Described, text: str, members: frozenset[str], unspaced: frozenset[str]
-) -> list[str]:
+def _words(described, text, members, unspaced):
     kept = described.get("kept", {"kinds": []})
     letters, names, emoji = (kept.get(name, frozenset()) for name in (
         "letters", "letters_or_numbers", "emoji"))
 
-    def run(at: int, characters: frozenset[str], without: frozenset[str] = frozenset()) -> int:
+    def run(at, characters, without=frozenset()):
         while at < len(text) and text[at] in characters and text[at] not in without:
             at += 1
         return at
 
-    def amount(at: int) -> int:
+    def amount(at):
         found = re.compile("[0-9]+([.,][0-9]+)*").match(text, at)
         return found.end() if found else at
 
-    def find_kept(at: int) -> int:
+    def find_kept(at):
         """The end of what is kept at a place, or the place."""
         if "emoji" in kept["kinds"] and text[at] in emoji:
             return at + 1

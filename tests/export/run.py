@@ -1,7 +1,5 @@
 """How a target is run: written, its engine asked, and its answers compared with the model's."""
 
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,14 +10,13 @@ from textnb import ExportError, LinearForm, export_model, verify_export
 from textnb.bayes.features import presence_map
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows, WriterMissing
+from textnb.export.targets.base import EngineMissing, TargetRows, WriterMissing
 from textnb.export.targets.known import TARGETS
-from textnb.export.verify import Verified
 from textnb.export.write import give_answers, model_file
 from textnb.files.archive import write_sums
 
 
-def answered(to: str, bundle: Bundle, rows: TargetRows, folder: Path) -> TargetAnswers:
+def answered(to, bundle, rows, folder):
     """What the engine of a target answers; the test is skipped where it is not installed."""
     target = TARGETS[to]
     path = folder / model_file(target)
@@ -72,12 +69,12 @@ def plain(terms, weights, labels, above=None, positive=None, reads="terms"):
     return Bundle(form, reads, SPACED, ("text",), positive)
 
 
-def rows_of_tokens(bundle: Bundle, tokens: list[list[str]]) -> TargetRows:
+def rows_of_tokens(bundle, tokens):
     series = pl.Series(tokens, dtype=pl.List(pl.String))
     return TargetRows(bundle.count_tokens(series), tokens=series)
 
 
-def exported(model: Any, path: Path, to: str, **settings: Any) -> Path:
+def exported(model, path, to, **settings):
     """Where the export is; the test is skipped where the package that writes it is missing."""
     try:
         return export_model(model, path, to, **settings).path
@@ -87,7 +84,7 @@ def exported(model: Any, path: Path, to: str, **settings: Any) -> Path:
         pytest.skip(str(error))
 
 
-def checked(path: Path, rows: Any = None) -> Verified:
+def checked(path, rows=None):
     """What `verify_export` finds; the test is skipped where the engine is not there."""
     try:
         return verify_export(path, rows)
@@ -97,12 +94,12 @@ def checked(path: Path, rows: Any = None) -> Verified:
         pytest.skip(str(error))
 
 
-def read(path: Path) -> Bundle:
+def read(path):
     with archive.open_bundle(path) as folder:
         return archive.read(folder, str(path))[0]
 
 
-def run_bundle(path: Path, to: str, rows: pl.DataFrame) -> TargetAnswers:
+def run_bundle(path, to, rows):
     """What the engine answers to rows with the file of a bundle in a folder."""
     bundle = read(path)
     target = TARGETS[to]
@@ -112,7 +109,7 @@ def run_bundle(path: Path, to: str, rows: pl.DataFrame) -> TargetAnswers:
         pytest.skip(f"{to}: {error}")
 
 
-def resealed(folder: Path) -> Path:
+def resealed(folder):
     """The bundle under new checksums, after one of its files was changed."""
     write_sums(folder)
     return folder

@@ -1,7 +1,6 @@
 """What the targets are run on: texts, names, tokenizers, estimators and labels; and the targets."""
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -79,7 +78,7 @@ PIECES = [
     '"', "`", "${x}", "</script>"]
 
 
-def random_texts(rows: int, seed: int = 0) -> list[str | None]:
+def random_texts(rows, seed=0):
     """Texts that are put together from the pieces."""
     draw = random.Random(seed)
     return [None, "", *("".join(draw.choices(PIECES, k=draw.randrange(1, 22)))
@@ -154,7 +153,7 @@ LABELS: dict[str, list[Any]] = {
     "integers": [-3, 2**53 - 1, 0]}
 
 
-def frame_of(texts: Sequence[str | None], labels: Sequence[Any] = ()) -> pl.DataFrame:
+def frame_of(texts, labels=()):
     """A column of texts, and of the labels in turn."""
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     if not labels:
@@ -163,20 +162,20 @@ def frame_of(texts: Sequence[str | None], labels: Sequence[Any] = ()) -> pl.Data
         label=pl.Series([labels[row % len(labels)] for row in range(len(texts))]))
 
 
-def trained(labels: Sequence[Any], estimator: Any = None, **settings: Any) -> TextClassifier:
+def trained(labels, estimator=None, **settings):
     """A model of the texts, some of which are in two classes."""
     texts = [*TEXTS, *LONG[:5]]
     return TextClassifier(estimator, **settings).fit(frame_of(texts + texts[::2], labels))
 
 
-def frame_of_plan(plan: str, texts: list[str | None]) -> pl.DataFrame:
+def frame_of_plan(plan, texts):
     """A row per text; with several columns, each has the texts of other rows."""
     names = COLUMNS.get(plan, ["text"])
     return pl.DataFrame({name: texts[shift:] + texts[:shift] for shift, name in enumerate(names)},
                         schema=dict.fromkeys(names, pl.String))
 
 
-def learned_by_plan(plan: str, estimator: Any, lists: bool = False) -> TextClassifier:
+def learned_by_plan(plan, estimator, lists=False):
     """A model whose texts are split by a plan, of three classes or of lists of labels."""
     # Without the character NUL, as no term with it can be in PostgreSQL.
     texts = [text and text.replace("\0", "")

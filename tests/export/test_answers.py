@@ -5,7 +5,6 @@ import math
 import runpy
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ programs = pytest.mark.parametrize("to", ["python", pytest.param(
     "javascript", marks=pytest.mark.skipif(shutil.which("node") is None, reason="needs Node"))])
 
 
-def classifier(name: str = "growing") -> TextClassifier:
+def classifier(name='growing'):
     """A model of classes with a calibration and a decision."""
     classes, calibration, thresholds, _ = OF_CLASSES[name]
     model = TextClassifier(MultinomialNB(l=0.1)).fit(ROWS.filter(pl.col("label").is_in(classes)))
@@ -71,12 +70,12 @@ def topics(thresholds=None, at_least=0, at_most=None):
     return model
 
 
-def form_of(folder: Path) -> dict[str, Any]:
+def form_of(folder):
     read: dict[str, Any] = json.loads((folder / archive.FORM).read_text("utf-8"))
     return read
 
 
-def with_form(folder: Path, form: dict[str, Any]) -> Path:
+def with_form(folder, form):
     """The bundle with another form.json, under new checksums."""
     (folder / archive.FORM).write_text(json.dumps(form), "utf-8")
     return resealed(folder)
@@ -254,7 +253,7 @@ CALIBRATION = Calibration(1.5, 0.25, 4, "leave-one-out")
 DECISION = Decision({"neg": -2.5, "pos": 2.5}, "pos", {"documents": 59, "costs": [10.0, 1.0]})
 
 
-def chosen(decision: Decision = DECISION) -> TextClassifier:
+def chosen(decision=DECISION):
     model = TextClassifier().fit(ROWS.filter(pl.col("label") != "mid"))
     return model.set_calibration(CALIBRATION).set_decision(decision)
 

@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,11 +21,11 @@ POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 
                        "label": [True, True, False, False, False]})
 
 
-def dense() -> TableClassifier:
+def dense():
     return TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
+def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -260,7 +258,7 @@ def test_an_interrupt_between_two_renames_loses_nothing(at, after, tmp_path, mon
     export_model(plain(), tmp_path / "out", "json")
     genuine, calls = os.rename, 0
 
-    def rename(source: Any, target: Any) -> None:
+    def rename(source, target):
         nonlocal calls
         calls += 1
         if calls == at and not after:
@@ -281,7 +279,7 @@ def test_an_export_that_is_interrupted_leaves_what_was_there(name, tmp_path, mon
     export_model(plain(), tmp_path / "out", "json")
     before = contents(tmp_path)
 
-    def broken(folder: Path) -> None:
+    def broken(folder):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("textnb.export.write.write_sums", broken)

@@ -8,9 +8,7 @@ import random
 import shutil
 import struct
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -22,7 +20,7 @@ from tests.export.tables import HOSTILE, LONG, PLANS, TEXTS, frame_of, learned_b
 from tests.tiers import examples
 from textnb import Decision, ExportError, MultinomialNB, TextClassifier, export_model, verify_export
 from textnb.bayes.forms import Floats
-from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.bundle import bundle_of
 from textnb.export.golden import probabilities, rows_of, vectors
 from textnb.export.targets import c
 from textnb.export.targets.base import EngineMissing, TargetRows
@@ -33,7 +31,7 @@ CHECKED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=a
 FUZZ = Path(__file__).with_name("c_fuzz.c")
 
 
-def needs(program: str) -> str:
+def needs(program):
     found = shutil.which(program)
     # A launcher of compilers may be there without one.
     if found is None or subprocess.run(
@@ -55,25 +53,25 @@ def cc():
     return needs("cc")
 
 
-def run(*command: str | Path, given: bytes = b"") -> str:
+def run(*command, given=b''):
     """What a program prints; one that fails says why."""
     done = subprocess.run(command, input=given, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:].decode()
     return done.stdout.decode(errors="replace")
 
 
-def bundle_in(folder: Path, labels: Sequence[Any] = ("x", "y", "z"), **settings: Any) -> Bundle:
+def bundle_in(folder, labels=('x', 'y', 'z'), **settings):
     """A bundle of the texts, and its files in a folder."""
     bundle = bundle_of(trained(labels, **settings))
     C().write(bundle, folder / "model.c")
     return bundle
 
 
-def records(texts: Sequence[bytes]) -> bytes:
+def records(texts):
     return b"".join(struct.pack("=3Q", 1, len(text), len(text)) + text for text in texts)
 
 
-def hostile(number: int) -> list[bytes]:
+def hostile(number):
     """Texts of fragments, some of them cut or with another byte."""
     rng = random.Random(7)
     pieces = [word.encode() for text in [*TEXTS, *HOSTILE] if text and len(text) < 400
@@ -203,7 +201,7 @@ def test_a_missing_compiler_is_named(tmp_path, monkeypatch):
         C().run(bundle, tmp_path / "model.c", rows_of(bundle, frame_of(["a"])))
 
 
-def documented(tmp_path: Path) -> tuple[str, str]:
+def documented(tmp_path):
     """A model of politics and sport, and the examples of the documentation beside it."""
     model = TextClassifier().fit(
         ["parliament votes budget", "the team wins", "match and goal"], ["pol", "sport", "sport"])

@@ -7,7 +7,6 @@ import ast
 import json
 import shutil
 import subprocess
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +19,7 @@ from tests.export import tables
 from tests.export.run import agree
 from tests.export.tables import HOSTILE, LABELS, NOT_PORTABLE, PLANS, TEXTS, frame_of, trained
 from textnb import ExportError, TableClassifier, TextClassifier, Tokenizer, export_model
-from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.bundle import bundle_of
 from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing
 from textnb.export.targets.known import TARGETS
@@ -33,20 +32,20 @@ each = pytest.mark.parametrize("to", [
     "python", pytest.param("javascript", marks=with_node), "polars"])
 
 
-def written(to: str, bundle: Bundle, folder: Path) -> Path:
+def written(to, bundle, folder):
     path = folder / f"model{TARGETS[to].suffix}"
     TARGETS[to].write(bundle, path)
     return path
 
 
-def module(path: Path) -> ModuleType:
+def module(path):
     # Not by an import: a file that is written twice in a second would be read from the cache.
     loaded = ModuleType("exported")
     exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(loaded))
     return loaded
 
 
-def of_script(function: str, path: Path, values: list[Any]) -> list[Any]:
+def of_script(function, path, values):
     """What a function of an ES module answers to each value."""
     program = path.with_name("driver.mjs")
     program.write_text(

@@ -30,20 +30,20 @@ DECISION = textnb.Decision({"arts": -2.5, "money": 0.5, "sport": 2.5}, None, {"d
 CALIBRATION = textnb.Calibration(1.5, 0.25, 4, "leave-one-out")
 
 
-def plain(estimator: Any = None, labels: Any = None) -> TextClassifier:
+def plain(estimator=None, labels=None):
     frame = NEWS if labels is None else NEWS[:len(labels)].with_columns(label=pl.Series(labels))
     return TextClassifier(estimator).fit(frame)
 
 
-def chosen() -> TextClassifier:
+def chosen():
     return plain().set_calibration(CALIBRATION).set_decision(DECISION)
 
 
-def lists() -> TextClassifier:
+def lists():
     return plain(labels=[["x", "y"], ["y"], [], ["x"]])
 
 
-def table(estimator: Any) -> textnb.TableClassifier:
+def table(estimator):
     return textnb.TableClassifier(estimator).fit(TABLE)
 
 
@@ -111,7 +111,7 @@ def bundle(request, bundles, tmp_path):
     return Path(shutil.copytree(bundles[name], tmp_path / "out"))
 
 
-def other(of: str, **changes: Any) -> list[Any]:
+def other(of, **changes):
     return [pytest.param(of, {key: value}, message, id=f"{key}-{value!r:.30}")
             for key, pairs in changes.items() for value, message in pairs]
 

@@ -37,7 +37,7 @@ TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEX
 
 
 @cache
-def trained(plan: str, form: str = "classes") -> TextClassifier:
+def trained(plan, form='classes'):
     return tables.learned_by_plan(plan, FORMS[form], lists=form == "lists of labels")
 
 
@@ -130,7 +130,7 @@ def test_a_reader_of_the_page_makes_the_models_terms(plan, tmp_path):
         assert sorted(reader.terms(described, texts)) == sorted(tokens)
 
 
-def _worked_examples() -> list[tuple[str, str, str]]:
+def _worked_examples():
     page = (ROOT / "docs" / "reference" / "format.md").read_text("utf-8")
     table = page.partition("| settings | text | terms |")[2].partition("\n\n")[0]
     return [(settings, text, terms) for settings, text, terms in (

@@ -1,17 +1,14 @@
 """A target from outside the package is exported and verified as any other, or refused by name."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import textnb
 from textnb import ExportError, ModelFileError, TextClassifier, export_model, verify_export
-from textnb.export.bundle import Bundle
 from textnb.export.targets import known
-from textnb.export.targets.base import Target, TargetAnswers, TargetRows
+from textnb.export.targets.base import Target, TargetAnswers
 from textnb.export.targets.known import register_target
 
 
@@ -24,13 +21,13 @@ class Lines(Target):
     needs = "a reader of lines"
     scale = 1.0
 
-    def write(self, bundle: Bundle, path: Path) -> None:
+    def write(self, bundle, path):
         lines = [[*bundle.intercept.tolist()]]
         lines += [[term, *weights] for term, weights
                   in zip(bundle.terms, bundle.weights.tolist(), strict=True)]
         path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
 
-    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
+    def run(self, bundle, path, rows):
         intercept, *lines = map(json.loads, path.read_text("utf-8").splitlines())
         weights = {term: np.array(own) for term, *own in lines}
         return TargetAnswers(self.scale * np.array([
@@ -84,7 +81,7 @@ def test_a_bundle_of_an_unknown_target_is_refused(model, tmp_path):
         verify_export(path)
 
 
-def changed(**attributes: Any) -> Lines:
+def changed(**attributes):
     return type("Changed", (Lines,), attributes)()
 
 

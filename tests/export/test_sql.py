@@ -8,12 +8,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,13 +32,13 @@ LABELS = ["x", "y", "z"]
 ANIMALS = ["cat sat", "dog ran", "cow ate"]
 
 
-def bundle_of_animals(classes: int = 3, positive: Any = None, **settings: Any) -> Bundle:
+def bundle_of_animals(classes=3, positive=None, **settings):
     model = TextClassifier(tokenizer=Tokenizer(**settings)).fit(
         frame_of(ANIMALS[:classes], LABELS[:classes]))
     return bundle_of(model, positive=positive)
 
 
-def dense(*names: str) -> tuple[Bundle, TargetRows]:
+def dense(*names):
     values = np.random.default_rng(2).normal(size=(60, len(names)))
     values[:20] += 6
     values[20:40, 0] -= 9
@@ -51,7 +48,7 @@ def dense(*names: str) -> tuple[Bundle, TargetRows]:
     return bundle_of(model), TargetRows(values)
 
 
-def script_of(to: str, bundle: Bundle, folder: Path) -> Path:
+def script_of(to, bundle, folder):
     TARGETS[to].write(bundle, folder / "model.sql")
     return folder / "model.sql"
 
@@ -166,7 +163,7 @@ def test_the_schema_of_a_verification_is_gone_afterwards(postgres, tmp_path):
 
 
 @contextmanager
-def schema(server: str, name: str) -> Iterator[Any]:
+def schema(server, name):
     """A connection to a schema of its own."""
     import psycopg
 
@@ -177,7 +174,7 @@ def schema(server: str, name: str) -> Iterator[Any]:
         connection.execute(f"DROP SCHEMA {name} CASCADE")
 
 
-def run_psql(script: Path, server: str, name: str) -> None:
+def run_psql(script, server, name):
     if shutil.which("psql") is None:
         pytest.skip("needs psql")
     done = subprocess.run(
@@ -194,7 +191,7 @@ def hostile_bundle():
     return bundle_of(model, reads="terms")
 
 
-def holds(connection: Any, bundle: Bundle) -> bool:
+def holds(connection, bundle):
     terms = connection.execute("SELECT term FROM textnb_weights").fetchall()
     labels = connection.execute("SELECT label FROM textnb_classes ORDER BY position").fetchall()
     return {term for term, in terms} == set(bundle.terms) and [
@@ -299,7 +296,7 @@ def test_scores_of_two_classes_as_one(tmp_path):
 
 @each
 def test_a_null_feature_has_no_answer(to, monkeypatch, tmp_path):
-    def tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
+    def tables(bundle, rows):
         return {name: table.with_columns(cs.float().fill_nan(None))
                 for name, table in user_tables(bundle, rows).items()}
 
@@ -319,7 +316,7 @@ def test_a_null_feature_has_no_answer(to, monkeypatch, tmp_path):
 # The rows of the table of weights
 
 
-def weight_rows(terms: list[str], weights: Any, *as_term: Any) -> WeightRows:
+def weight_rows(terms, weights, *as_term):
     return WeightRows(SimpleNamespace(terms=terms, weights=weights, idf=None),  # type: ignore[arg-type]
                       *as_term)
 

@@ -14,7 +14,7 @@ from tests.export.run import agree, checked, exported, plain, rows_of_tokens
 from tests.export.tables import ESTIMATORS, HOSTILE, LONG, PLANS, SPACED, SPLITTING, TEXTS, frame_of
 from tests.tiers import examples
 from textnb import BernoulliNB, LinearDiscriminantAnalysis, MultinomialNB, TextClassifier, Tokenizer
-from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.bundle import bundle_of
 from textnb.export.golden import vectors
 from textnb.export.targets.base import Program, TargetRows
 from textnb.export.targets.known import TARGETS
@@ -97,7 +97,7 @@ def test_many_classes(to, tmp_path):
 # Rows of features
 
 
-def table_of(names: list[str], center: float = 0.0, classes: str = "xyz") -> pl.DataFrame:
+def table_of(names, center=0.0, classes='xyz'):
     """Sixty rows of features, and their classes."""
     labels = np.arange(60) % len(classes)
     values = np.random.default_rng(2).normal(size=(60, len(names)))
@@ -169,7 +169,7 @@ of_examples = settings(
 
 
 @st.composite
-def bundles(draw: st.DrawFn, to: str) -> tuple[Bundle, list[list[str]]]:
+def bundles(draw, to):
     """A bundle, and tokens for it, some of which it does not know."""
     names = names_of.filter(lambda name: "\0" not in name) if to in NO_NUL else names_of
     terms = draw(st.lists(names, min_size=1, max_size=8, unique=True))
@@ -235,7 +235,7 @@ def split(corpus):
     """A model of one part of a corpus, trained once for all targets, and the rows of the other."""
     models: dict[Any, tuple[TextClassifier, pl.DataFrame]] = {}
 
-    def train(name: str, **changes: Any) -> tuple[TextClassifier, pl.DataFrame]:
+    def train(name, **changes):
         key = name, *changes
         if key not in models:
             frame = corpus(name).collect()

@@ -20,7 +20,7 @@ from textnb.workflow.samples import topics
 # Rounded
 
 
-def news(rows: int, seed: int) -> pl.DataFrame:
+def news(rows, seed):
     """Texts with lists of labels; a word of each label is in the texts that have it."""
     draw = np.random.default_rng(seed)
     labels = [[name for name in ("corn", "trade", "wheat") if draw.random() < 0.4]
@@ -100,7 +100,7 @@ TABLES: dict[str, Any] = {
     "many outputs": np.where(DRAW.random((40, 300)) < 0.01, DRAW.normal(size=(40, 300)), -7.0)}
 
 
-def unpack_numbers(packed: dict[str, Any], name: str) -> np.ndarray:
+def unpack_numbers(packed, name):
     part = packed[name]
     found = np.frombuffer(zlib.decompress(base64.b64decode(part["data"])), f"<{part['type']}")
     assert len(found) == part["size"]

@@ -5,9 +5,7 @@ import io
 import os
 import random
 import zipfile
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +34,7 @@ def content():
 
 
 @contextmanager
-def opened(content: bytes, folder: Path) -> Iterator[Blocks]:
+def opened(content, folder):
     path = folder / "file"
     path.write_bytes(content)
     descriptor = os.open(path, os.O_RDONLY)
@@ -46,7 +44,7 @@ def opened(content: bytes, folder: Path) -> Iterator[Blocks]:
         os.close(descriptor)
 
 
-def read_all(content: bytes, folder: Path) -> dict[str, bytes]:
+def read_all(content, folder):
     with opened(content, folder) as found:
         found.check_headers()
         return {name: bytes(found.read(member.start, member.end))
@@ -94,7 +92,7 @@ def test_a_few_bytes_need_their_blocks_alone(content, tmp_path, monkeypatch):
         seen = []
         read = os.pread
 
-        def recorded(descriptor: int, length: int, at: int) -> bytes:
+        def recorded(descriptor, length, at):
             seen.append((length, at))
             return read(descriptor, length, at)
 
@@ -185,11 +183,11 @@ def test_more_than_4_gib(tmp_path):
     class Sparse:
         """A file that keeps zeros as holes."""
 
-        def __init__(self, path: Path):
+        def __init__(self, path):
             self.file = path.open("w+b")
             self.seek, self.read = self.file.seek, self.file.read
 
-        def write(self, content: bytes | memoryview) -> int:
+        def write(self, content):
             if len(content) > BLOCK and not any(content[:64]):
                 return self.file.seek(len(content), os.SEEK_CUR)
             return self.file.write(content)

@@ -4,8 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import filelock
 import pytest
@@ -23,7 +21,7 @@ with {lock}(Path(sys.argv[1])) as held:
 """
 
 
-def holder(lock: str, path: Path) -> subprocess.Popen[str]:
+def holder(lock, path):
     """Another process that holds a lock until its standard input ends."""
     process = subprocess.Popen([sys.executable, "-c", HOLD.format(lock=lock), str(path)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -77,7 +75,7 @@ def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path):
 def test_a_lock_file_that_was_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
     path, calls, genuine = tmp_path / ".out.lock", [], filelock.lock_descriptor
 
-    def lock(descriptor: int, **options: Any) -> bool:
+    def lock(descriptor, **options):
         calls.append(descriptor)
         if len(calls) == 1:
             # Its holder ends between opening and locking.
@@ -93,7 +91,7 @@ def test_a_file_system_without_locks_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_text("a model")
 
-    def no_locks(*_: Any, **__: Any) -> bool:
+    def no_locks(*_, **__):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(filelock, "lock_descriptor", no_locks)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from textnb import SourceError
 from textnb.files.replace import replace_file, replace_folder
 
 
-def tree(folder: Path) -> dict[str, str]:
+def tree(folder):
     return {str(path.relative_to(folder)): path.read_text()
             for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -53,7 +52,7 @@ def test_one_process_at_a_time_replaces_a_folder(out):
 
 
 def test_a_folder_that_may_not_be_replaced_stays(out):
-    def refuse(folder: Path) -> None:
+    def refuse(folder):
         assert tree(folder) == {"old": "old"}
         raise SourceError("no")
 
@@ -64,7 +63,7 @@ def test_a_folder_that_may_not_be_replaced_stays(out):
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failure_changes_no_folder(error, out):
-    def fail() -> None:
+    def fail():
         with replace_folder(out) as work:
             (work / "new").write_text("new")
             raise error
@@ -151,7 +150,7 @@ def test_a_file_keeps_its_owner_and_group(tmp_path):
 
 
 def test_an_owner_that_can_not_be_kept_stops_nothing(tmp_path, monkeypatch):
-    def refuse(*arguments: object) -> None:
+    def refuse(*arguments):
         raise PermissionError(1, "Operation not permitted")
 
     path = tmp_path / "m"

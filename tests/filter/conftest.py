@@ -16,7 +16,7 @@ def serve(tmp_path, model):
     """Start a server of the model, with some arguments."""
     servers = []
 
-    def serve(*arguments: object) -> Server:
+    def serve(*arguments):
         servers.append(Server(tmp_path, model, *arguments))
         return servers[-1]
 

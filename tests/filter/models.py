@@ -1,7 +1,5 @@
 """Models of mail, and a check that `MailFilter` and the quick filter give the same verdict."""
 
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -11,7 +9,6 @@ from tests.quick import judge
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLinear, NBLogisticRegression
 from textnb.files.require import Unsupported
 from textnb.filter.mailfilter import MailFilter
-from textnb.filter.verdict import Verdict
 
 ROWS = pl.DataFrame({
     "subject": ["cheap pills", "lunch", "you won", "minutes", None, "re: lunch"] * 4,
@@ -28,7 +25,8 @@ MESSAGES = [b"Subject: cheap lunch\n\nsee the pills at noon", b"Subject: x\n\nno
 ESTIMATORS = [
     MultinomialNB(), MultinomialNB(l=0.01, fit_prior=False), MultinomialNB(class_prior=[0.9, 0.1]),
     MultinomialNB(l="auto"), MultinomialNB(class_weight={"spam": 2.5}), BernoulliNB(),
-    BernoulliNB(l=0.3, binarize=1.0), ComplementNB(), ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
+    BernoulliNB(l=0.3, binarize=1.0), ComplementNB(), ComplementNB(l=0.2, norm=True),
+    NBLogisticRegression(), NBLogisticRegression(binarize=False),
     NBLogisticRegression(loss="hinge")]
 # Models whose scores are not just sums of counts times weights: most divide by the text's length.
 LINEAR = [
@@ -40,13 +38,13 @@ def fitted(estimator=None, rows=ROWS, **settings):
     return textnb.TextClassifier(estimator, **{"text": "body", **settings}).fit(rows)
 
 
-def saved(path: Path, *arguments: Any, **settings: Any) -> Path:
+def saved(path, *arguments, **settings):
     """Fit a model, save it, and return the path."""
     fitted(*arguments, **settings).save(path)
     return path
 
 
-def judged(path: Path, message: bytes, **judging: Any) -> Verdict:
+def judged(path, message, **judging):
     """The verdict of `MailFilter`, after a check that the quick filter gives the same."""
     whole = MailFilter.load(path, **judging).judge(message)
     try:

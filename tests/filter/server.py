@@ -7,7 +7,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ SPAM = b"Subject: cheap\n\ncheap pills, a prize\n"
 HAM = b"Subject: minutes\n\nsee you at noon for the meeting\n"
 
 
-def wait_until(done: Callable[[], Any], what: str = "") -> Any:
+def wait_until(done, what=''):
     """What a function gives back at last, within a minute."""
     end = time.monotonic() + 60
     while not (found := done()):
@@ -30,7 +29,7 @@ def wait_until(done: Callable[[], Any], what: str = "") -> Any:
 class Server:
     """A server in a process of its own, and what it has logged."""
 
-    def __init__(self, folder: Path, model: Path, *arguments: object) -> None:
+    def __init__(self, folder, model, *arguments):
         self.path = str(folder / "s")
         self.process = subprocess.Popen(
             [*PROGRAM, "serve", str(model), "--listen", self.path, *map(str, arguments)],
@@ -41,16 +40,16 @@ class Server:
         self._reading.start()
         self.wait_for("serving")
 
-    def _read(self) -> None:
+    def _read(self):
         for line in self.process.stderr:
             try:
                 self.events.append(json.loads(line))
             except ValueError:
                 self.other += line.decode()
 
-    def wait_for(self, event: str, number: int = 1) -> dict[str, Any]:
+    def wait_for(self, event, number=1):
         """The logged event of this name, or its second, third ..."""
-        def found() -> list[dict[str, Any]]:
+        def found():
             has_ended = self.process.poll() is not None and not self._reading.is_alive()
             events = [one for one in [*self.events] if one["event"] == event][number - 1:]
             assert events or not has_ended, f"no {event!r}: {self.events} {self.other}"
@@ -58,7 +57,7 @@ class Server:
 
         return wait_until(found, f"no {event!r}: {self.events}")[0]
 
-    def send(self, request: bytes) -> bytes:
+    def send(self, request):
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(30)
             client.connect(self.path)
@@ -66,21 +65,21 @@ class Server:
             client.shutdown(socket.SHUT_WR)
             return received(client)
 
-    def ask(self, command: str, message: bytes, *headers: str) -> bytes:
+    def ask(self, command, message, *headers):
         head = "".join(f"{header}\r\n" for header in (f"Content-length: {len(message)}", *headers))
         return self.send(f"{command} SPAMC/1.5\r\n{head}\r\n".encode() + message)
 
-    def spamc(self, message: bytes, *arguments: str) -> tuple[int, bytes]:
+    def spamc(self, message, *arguments):
         done = subprocess.run(["spamc", "-U", self.path, *arguments], input=message,
                               capture_output=True, check=False)
         return done.returncode, done.stdout
 
-    def workers(self) -> list[int]:
+    def workers(self):
         children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True,
                                   text=True, check=False)
         return sorted(map(int, children.stdout.split()))
 
-    def stop(self) -> None:
+    def stop(self):
         """End it, unless it has ended: in order, and without a line that is no event."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -90,7 +89,7 @@ class Server:
         assert not self.other, self.other
 
 
-def received(client: socket.socket) -> bytes:
+def received(client):
     blocks = []
     while block := client.recv(1 << 16):
         blocks.append(block)

@@ -1,7 +1,6 @@
 """Model files that a filter does not know, that lie or are damaged are refused by name."""
 
 import random
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -30,7 +29,7 @@ MUTATIONS = max(2, examples(210) // 4)
 COUNTED, LEARNED = textnb.MultinomialNB(), NBLogisticRegression()
 
 
-def check_refused(path: Path) -> None:
+def check_refused(path):
     """No reader takes a file, and none writes it again."""
     for read in (load, MailFilter.load):
         with pytest.raises(ModelFileError, match=r"m\.textnb"):

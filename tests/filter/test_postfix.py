@@ -59,7 +59,7 @@ def port(tmp_path):
     subprocess.run(["postfix", "-c", folder / "conf", "stop"], check=True, capture_output=True)
 
 
-def listens(path: Path) -> bool:
+def listens(path):
     """Whether a socket is answered; its file is there a moment before."""
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0

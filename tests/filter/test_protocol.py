@@ -17,7 +17,7 @@ HAM = mark_of(Verdict("ham", -7.0, True), 2.0)
 MESSAGE = b"Subject: a\r\n\r\nbody\r\n"
 
 
-def request(command: str, version: tuple[int, int] = (1, 5)) -> Request:
+def request(command, version=(1, 5)):
     return Request(command, version)
 
 

@@ -9,14 +9,13 @@ import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.cli.conftest import run
 from tests.filter.models import ROWS, saved
-from tests.filter.server import HAM, HERE, SPAM, Server
+from tests.filter.server import HAM, HERE, SPAM
 from textnb import SourceError, load
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
@@ -30,16 +29,16 @@ NEW = b"Message-ID: <1@a>\n\nbrand new watches\n"
 KNOWN = b"\n\nnew1 words\n"
 
 
-def key(message: bytes) -> bytes:
+def key(message):
     return message_key(None, {"body": message.decode()})
 
 
-def tell(server: Server, told: str | None, message: bytes) -> bytes:
+def tell(server, told, message):
     headers = ["Remove: local"] if told is None else [f"Message-class: {told}", "Set: local"]
     return server.ask("TELL", message, *headers)
 
 
-def counts(path: Path) -> dict[str, int]:
+def counts(path):
     model = load(path)
     return dict(zip(model.classes_.tolist(), model.estimator_.class_count_.tolist(), strict=True))
 
@@ -125,7 +124,7 @@ def test_only_named_users_tell(serve, tmp_path):
 # The ledger
 
 
-def filled(model: Path) -> Path:
+def filled(model):
     """The model, with five messages that were told and are not learned yet."""
     with Ledger(model) as ledger:
         for number in range(5):
@@ -134,7 +133,7 @@ def filled(model: Path) -> Path:
     return model
 
 
-def ledger_of(model: Path) -> tuple[int, list[ledgers.Pending]]:
+def ledger_of(model):
     """How many messages were learned, and those that are to be."""
     with Ledger(model) as ledger:
         return len(ledger), ledger.pending(9)
@@ -227,7 +226,7 @@ def test_no_text_stays_in_the_ledger(model):
 
 
 def test_headers_that_are_added_change_no_key():
-    def keyed(message: bytes) -> bytes:
+    def keyed(message):
         parsed = parse_message(message)
         return message_key(parsed.message_id, {"body": parsed.column("body")})
 
@@ -236,7 +235,7 @@ def test_headers_that_are_added_change_no_key():
     assert keyed(NEW) != keyed(NEW + b"more")
 
 
-def other_database(path: Path) -> None:
+def other_database(path):
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE other (a)")
     database.close()

@@ -39,7 +39,7 @@ REFUSED = [
     (textnb.NBLinear(), {}, "inverse document frequencies")]
 
 
-def check_bits(path: Path, message: bytes) -> None:
+def check_bits(path, message):
     """The scores of `MailFilter` are the classifier's to the bit."""
     mail_filter = MailFilter.load(path)
     row = mail_filter._row(message)[0]
@@ -49,7 +49,7 @@ def check_bits(path: Path, message: bytes) -> None:
     assert length == pytest.approx(lengths[0], rel=1e-15)
 
 
-def check_terms(path: Path, message: bytes) -> None:
+def check_terms(path, message):
     """The terms that decide are the same, and add up to the log-odds if there are two classes."""
     whole = MailFilter.load(path)
     terms = whole.deciding_terms(message, 1000)
@@ -222,7 +222,7 @@ def test_what_is_stale_is_named(tmp_path):
     path = tmp_path / "m.textnb"
     model = fitted().set_decision(Decision({"ham": 0.0, "spam": 0.0}, "spam"))
 
-    def stale() -> set[str]:
+    def stale():
         model.save(path)
         whole = MailFilter.load(path)
         with QuickFilter(str(path)) as quick:
@@ -313,7 +313,7 @@ def test_of_a_large_model_little_is_read(tmp_path, monkeypatch):
         "label": ["spam", "ham"] * 10}))
     lengths, pread = [], os.pread
 
-    def recorded(descriptor: int, length: int, at: int) -> bytes:
+    def recorded(descriptor, length, at):
         lengths.append(length)
         return pread(descriptor, length, at)
 

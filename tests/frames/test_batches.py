@@ -1,6 +1,5 @@
 """Batches hold all rows once, in order, within the bounds; so do the groups of a written file."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import polars as pl
@@ -18,12 +17,12 @@ Table = pl.DataFrame | pl.LazyFrame
 either_kind = pytest.mark.parametrize("lazy", [False, True])
 
 
-def numbered(rows: int, text: str = "some text") -> pl.DataFrame:
+def numbered(rows, text='some text'):
     return pl.DataFrame({"n": range(rows), "text": [text] * rows},
                         schema={"n": pl.Int64, "text": pl.String})
 
 
-def heights(frame: Table, text: tuple[str, ...] = ("text",), **bounds: int) -> list[int]:
+def heights(frame, text=('text',), **bounds):
     return [batch.height for batch in batches(frame, text, **bounds)]
 
 
@@ -91,7 +90,7 @@ def test_groups_are_bounded():
 
 
 def test_nothing_is_read_before_the_first_batch_is_asked_for():
-    def source(*_: object) -> Iterator[pl.DataFrame]:
+    def source(*_):
         raise AssertionError("the source was read")
 
     coming = batches(register_io_source(source, schema=numbered(0).schema), ["text"])

@@ -1,7 +1,6 @@
 """Rows in S3: read, refused, and written, against a server on this machine."""
 
 import time
-from typing import Any
 
 import polars as pl
 import pytest
@@ -94,7 +93,7 @@ def test_rows_of_every_format(stored, name):
     assert frame.filter(pl.col("text") == "free money").collect().height == 50
 
 
-def refused(path: str, message: str, options: dict[str, Any], **settings: Any) -> None:
+def refused(path, message, options, **settings):
     with pytest.raises(SourceError, match=message) as caught:
         scan(path, text="text", storage_options=options, **settings).collect()
     assert path in str(caught.value)

@@ -51,7 +51,7 @@ def url(request, parts):
     return f"{request.param}:///{parts['dbname']}?{rest}"
 
 
-def others(postgres: str) -> list[str]:
+def others(postgres):
     """Queries of connections that are still open but our own."""
     import psycopg
 

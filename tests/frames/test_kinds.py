@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,7 +36,7 @@ def frame(pandas):
     return pandas.DataFrame(COLUMNS)
 
 
-def table_of(kind: str) -> Any:
+def table_of(kind):
     if kind == "pandas":
         return pytest.importorskip("pandas").DataFrame(COLUMNS, index=["d", "c", "b", "a"])
     if kind == "duckdb":

@@ -5,10 +5,8 @@ import json
 import shutil
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -20,7 +18,7 @@ FRAME = pl.DataFrame({"text": ["free money", "lunch at noon", "free offer", "see
 KEPT = FRAME.filter(pl.col("label") != "spam")
 
 
-def same_rows(found: pl.LazyFrame, expected: pl.DataFrame) -> None:
+def same_rows(found, expected):
     assert found.collect().select("text", "label").sort("text").equals(expected.sort("text"))
 
 
@@ -70,7 +68,7 @@ def test_a_model_reads_a_delta_table(delta):
     assert answers["predicted"].equals(answers["label"].alias("predicted"))
 
 
-def _z85(data: bytes) -> str:
+def _z85(data):
     """Base 85 in ZeroMQ's alphabet, as Delta writes what is in its log."""
     own = (b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
            b"!#$%&()*+-;<=>?@^_`{|}~")
@@ -122,7 +120,7 @@ def test_a_delta_table_that_can_not_be_read(delta, tmp_path):
 
 
 @contextmanager
-def iceberg_table(folder: Path, parts: Sequence[pl.DataFrame], **properties: str) -> Iterator[Any]:
+def iceberg_table(folder, parts, **properties):
     """An Iceberg table that was appended to for each part, and had its spam deleted."""
     pytest.importorskip("pyiceberg", reason="needs pip install 'textnb[iceberg]'")
     pytest.importorskip("polars_iceberg", reason="needs pip install 'textnb[iceberg]'")
@@ -148,7 +146,7 @@ def table(tmp_path):
         yield table
 
 
-def folder_of(table: Any) -> Path:
+def folder_of(table):
     return Path(table.location().removeprefix("file://"))
 
 

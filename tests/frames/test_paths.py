@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import os
 import socket
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -18,7 +17,7 @@ TABLES = {"csv": b"text,label\none,a\n", "tsv": b"text\tlabel\none\ta\n",
           "ndjson": b'{"text":"one","label":"a"}\n', "txt": b"one\n"}
 
 
-def make_socket(path: Path) -> None:
+def make_socket(path):
     # The path of a socket must be short.
     with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as made:
         made.bind(path.name)

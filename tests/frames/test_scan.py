@@ -4,9 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -20,11 +17,11 @@ FRAME = pl.DataFrame(ROWS, schema=["label", "text"], orient="row")
 every_format = pytest.mark.parametrize("ending", FORMATS)
 
 
-def texts(source: Any, **settings: Any) -> list[str]:
+def texts(source, **settings):
     return scan(source, text="text", **settings).collect()["text"].to_list()
 
 
-def write_texts(folder: Path, texts_by_name: Mapping[str, str]) -> None:
+def write_texts(folder, texts_by_name):
     """A file of one text for each name."""
     for name, text in texts_by_name.items():
         write_rows(pl.DataFrame({"text": [text]}), folder / name)
@@ -184,10 +181,10 @@ class TestFolderPerClass:
 class Stream:
     """What is a table to Arrow, and nothing else."""
 
-    def __init__(self, frame: pl.DataFrame):
+    def __init__(self, frame):
         self._frame = frame
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+    def __arrow_c_stream__(self, requested_schema=None):
         return self._frame.__arrow_c_stream__(requested_schema)
 
 
@@ -221,7 +218,7 @@ class TestFrames:
 
 class TestLaziness:
     def test_a_lazy_frame_is_not_run(self):
-        def source(*_: object) -> Iterator[pl.DataFrame]:
+        def source(*_):
             raise AssertionError("the source was read")
 
         lazy = register_io_source(source, schema=FRAME.schema)

@@ -1,7 +1,6 @@
 """Files read in turn: the files' rows, however they are divided; bad files are left out."""
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +14,7 @@ ROWS = pl.DataFrame({"id": range(3000), "text": [f"word{i} " * (1 + i % 40) for 
                      "label": [str(i % 3) for i in range(3000)]})
 
 
-def write_parts(folder: Path, ending: str, rows: int) -> None:
+def write_parts(folder, ending, rows):
     for number, part in enumerate(ROWS.iter_slices(rows)):
         write_rows(part, folder / f"{number}.{ending}")
 
@@ -54,7 +53,7 @@ class TestSlices:
         sizes: list[int] = []
         genuine = slices._slices
 
-        def watched(frame: pl.LazyFrame) -> Any:
+        def watched(frame):
             for part in genuine(frame):
                 sizes.append(int(part.estimated_size()))
                 yield part

@@ -1,13 +1,12 @@
 """Writes files of every format of rows, by the ending of their name."""
 
 import gzip
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 import polars as pl
 
 
-def _lines(frame: pl.DataFrame) -> bytes:
+def _lines(frame):
     return "".join(f"{text}\n" for text in frame["text"]).encode()
 
 
@@ -25,7 +24,7 @@ _SAME = {"pq": "parquet", "arrow": "ipc", "feather": "ipc", "tab": "tsv", "jsonl
 ENDINGS = (*FORMATS, *_SAME, "csv.gz", "tsv.gz", "ndjson.gz", "txt.gz")
 
 
-def write_rows(frame: pl.DataFrame, path: Path) -> Path:
+def write_rows(frame, path):
     """Write a frame, and make the folders that its file is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ending, _, packed = path.name.partition(".")[2].partition(".")
@@ -38,7 +37,7 @@ def write_rows(frame: pl.DataFrame, path: Path) -> Path:
     return path
 
 
-def write_files(folder: Path, files: Mapping[str, bytes | str]) -> Path:
+def write_files(folder, files):
     """Write contents by name, and make the folders that the names have."""
     for name, content in files.items():
         path = folder / name

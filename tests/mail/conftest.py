@@ -1,7 +1,6 @@
 """A folder to write mail into, and its rows."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,14 +9,14 @@ from textnb.frames.mail import scan_mail
 FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
 
 
-def message(subject: str, body: str = "Body.") -> bytes:
+def message(subject, body='Body.'):
     return f"Subject: {subject}\nX-Mailer: none\n\n{body}\n".encode()
 
 
 MAILBOX = b"".join(FROM + message(subject) + b"\n" for subject in ("one", "two", "three"))
 
 
-def rows(source: Any, *columns: str, **settings: Any) -> list[tuple[Any, ...]]:
+def rows(source, *columns, **settings):
     return scan_mail(source, **settings).select(columns).collect().rows()
 
 
@@ -29,7 +28,7 @@ def write(tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
 
-    def write(files: dict[str, bytes]) -> None:
+    def write(files):
         for name, content in files.items():
             path = Path(name)
             (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)

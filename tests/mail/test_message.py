@@ -30,27 +30,27 @@ Text.
 """
 
 
-def parsed(raw: bytes | str, *headers: str) -> MailMessage:
+def parsed(raw, *headers):
     return parse_message(raw.encode() if isinstance(raw, str) else raw, headers)
 
 
-def strings(message: MailMessage) -> list[str]:
+def strings(message):
     fields = [message.message_id, message.from_, message.to, message.subject, message.headers,
               message.body, *message.links, *message.images, *message.attachments,
               *message.errors, *message.requested.values()]
     return [field for field in fields if field is not None]
 
 
-def multipart(kind: str, *parts: str, boundary: str = "b") -> str:
+def multipart(kind, *parts, boundary='b'):
     inner = "".join(f"--{boundary}\n{part}\n" for part in parts)
     return f"Content-Type: multipart/{kind}; boundary={boundary}\n\n{inner}--{boundary}--\n"
 
 
-def plain(text: str) -> str:
+def plain(text):
     return f"Content-Type: text/plain\n\n{text}"
 
 
-def html(text: str) -> str:
+def html(text):
     return f"Content-Type: text/html\n\n{text}"
 
 
@@ -373,7 +373,7 @@ PIECES = st.lists(st.sampled_from([
 
 
 @st.composite
-def damaged(draw) -> bytes:
+def damaged(draw):
     raw = bytearray(
         b"Date: 1 Mar 2002 10:00 EST\nSubject: =?iso-2022-jp?b?GyRCJCIbKEI=?=\n"
         + multipart("mixed", "Content-Type: text/plain; charset=gb2312\n"

@@ -20,7 +20,7 @@ from textnb.mail.tokens import KINDS, mail_tokens
 MESSAGE = (Path(__file__).parent / "offer.eml").read_bytes()
 
 
-def of_kind(kind: str, message: bytes) -> list[str]:
+def of_kind(kind, message):
     return list(KINDS[kind](*read_message(message)))
 
 

@@ -43,7 +43,7 @@ class Example(NamedTuple):
     y: Any
     others: dict[str, Any]
 
-    def fit(self) -> Any:
+    def fit(self):
         return clone(self.estimator).fit(self.X, self.y)
 
 

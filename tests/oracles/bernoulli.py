@@ -1,14 +1,12 @@
 """Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, fig. 13.3."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.oracles import counting
-from tests.oracles.counting import Labels, Rows, Weights
-from tests.oracles.exact import Number, Smoothing, log, per_feature, total
+from tests.oracles.exact import log, per_feature, total
 
 
-def presence(held: Sequence[Number], rows: Number, l: Smoothing) -> list[Fraction]:
+def presence(held, rows, l):
     """p_t = (rows that hold t + l_t) / (rows + 2 l_t); 0 where nothing is known of a class."""
     probabilities = []
     for n, each in zip(held, per_feature(l, len(held)), strict=True):
@@ -17,16 +15,13 @@ def presence(held: Sequence[Number], rows: Number, l: Smoothing) -> list[Fractio
     return probabilities
 
 
-def joint(prior: Fraction, p: Sequence[Fraction], present: Sequence[Number]) -> float:
+def joint(prior, p, present):
     """log P(row, class): each feature's presence or absence, one after the other."""
     return total([log(prior), *(log(q) if x else log(1 - q)
                                 for x, q in zip(present, p, strict=True))])
 
 
-def scores(
-    rows: Rows, labels: Labels, row: Sequence[Number], l: Smoothing, above: Number = 0,
-    weights: Weights = None,
-) -> list[float]:
+def scores(rows, labels, row, l, above=0, weights=None):
     """The joint log-probabilities of a row, by sorted class, learned from labelled rows."""
     return [
         joint(counting.share(labels, label, weights),

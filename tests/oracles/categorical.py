@@ -1,23 +1,18 @@
 """Categories of features: the smoothed categorical estimate, (n_c + l) / (n + l C)."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.oracles import counting
-from tests.oracles.counting import Labels, Rows, Weights
-from tests.oracles.exact import Number, Smoothing, log, per_feature, total
+from tests.oracles.exact import log, per_feature, total
 
 
-def theta(counts: Sequence[Number], l: Number) -> list[Fraction]:
+def theta(counts, l):
     """The probability of each category of one feature in one class."""
     whole = sum(Fraction(n) for n in counts) + Fraction(l) * len(counts)
     return [(Fraction(n) + Fraction(l)) / whole if whole else Fraction(0) for n in counts]
 
 
-def scores(
-    rows: Rows, labels: Labels, row: Sequence[Number], l: Smoothing,
-    n_categories: Sequence[int], weights: Weights = None,
-) -> list[float]:
+def scores(rows, labels, row, l, n_categories, weights=None):
     """The joint log-probabilities of a row, by sorted class, learned from labelled rows."""
     smoothing = per_feature(l, len(n_categories))
     joint = []

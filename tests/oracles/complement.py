@@ -3,15 +3,13 @@
 Steps 4 to 8, on counts as they are (steps 1 to 3, the transformations of counts, are left out).
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.oracles import counting
-from tests.oracles.counting import Labels, Rows, Weights
-from tests.oracles.exact import Number, Smoothing, log, per_feature, total
+from tests.oracles.exact import log, per_feature, total
 
 
-def theta(counts: Sequence[Sequence[Number]], k: int, l: Smoothing) -> list[Fraction]:
+def theta(counts, k, l):
     """θ_t of all classes but k: their counts of t, + l_t, over the sum of these."""
     smoothed = per_feature(l, len(counts[k]))
     for other, own in enumerate(counts):
@@ -21,17 +19,14 @@ def theta(counts: Sequence[Sequence[Number]], k: int, l: Smoothing) -> list[Frac
     return [value / whole if whole else Fraction(0) for value in smoothed]
 
 
-def weights(theta: Sequence[Fraction], norm: bool) -> list[float]:
+def weights(theta, norm):
     """-log θ, so that the highest score wins; with norm, over the sum of absolute values."""
     logs = [log(q) for q in theta]
     whole = total(abs(value) for value in logs) if norm else 1.0
     return [-value / whole for value in logs]
 
 
-def scores(
-    rows: Rows, labels: Labels, row: Sequence[Number], l: Smoothing, norm: bool = False,
-    weighted: Weights = None,
-) -> list[float]:
+def scores(rows, labels, row, l, norm=False, weighted=None):
     """The scores of a row, by sorted class, learned from labelled rows; they hold no prior."""
     classes = sorted(set(labels))
     counts = [counting.of_class(rows, labels, label, weighted) for label in classes]

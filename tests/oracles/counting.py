@@ -10,9 +10,7 @@ Labels = Sequence[Hashable]
 Weights = Sequence[Number] | None
 
 
-def of_class(
-    rows: Rows, labels: Labels, label: Hashable, weights: Weights = None
-) -> list[Fraction]:
+def of_class(rows, labels, label, weights=None):
     """How often each feature occurs in the rows of a class."""
     counts = [Fraction(0)] * len(rows[0])
     for i, row in enumerate(rows):
@@ -22,17 +20,12 @@ def of_class(
     return counts
 
 
-def holding(
-    rows: Rows, labels: Labels, label: Hashable, above: Number = 0, weights: Weights = None
-) -> list[Fraction]:
+def holding(rows, labels, label, above=0, weights=None):
     """How many rows of a class hold each feature."""
     return of_class([present(row, above) for row in rows], labels, label, weights)
 
 
-def in_category(
-    rows: Rows, labels: Labels, label: Hashable, feature: int, n_categories: int,
-    weights: Weights = None,
-) -> list[Fraction]:
+def in_category(rows, labels, label, feature, n_categories, weights=None):
     """How many rows of a class have each category of one feature."""
     counts = [Fraction(0)] * n_categories
     for i, row in enumerate(rows):
@@ -41,20 +34,20 @@ def in_category(
     return counts
 
 
-def size(labels: Labels, label: Hashable, weights: Weights = None) -> Fraction:
+def size(labels, label, weights=None):
     """How many rows a class has."""
     return sum((_weight(weights, i) for i, own in enumerate(labels) if own == label), Fraction(0))
 
 
-def share(labels: Labels, label: Hashable, weights: Weights = None) -> Fraction:
+def share(labels, label, weights=None):
     """The class's share of the rows: its prior."""
     return size(labels, label, weights) / sum(_weight(weights, i) for i in range(len(labels)))
 
 
-def present(row: Sequence[Number], above: Number = 0) -> list[int]:
+def present(row, above=0):
     """1 for each value above a threshold, 0 for the others."""
     return [1 if value > above else 0 for value in row]
 
 
-def _weight(weights: Weights, i: int) -> Fraction:
+def _weight(weights, i):
     return Fraction(1) if weights is None else Fraction(weights[i])

@@ -1,31 +1,28 @@
 """Near-duplicates by comparing every pair of texts: sets of Python tuples, and nothing clever."""
 
 import re
-from collections.abc import Sequence
 
 WORD = re.compile(r"\w\w+")
 
 
-def words(text: str | None) -> tuple[str, ...]:
+def words(text):
     """Runs of two word characters or more, in lower case."""
     return tuple(WORD.findall((text or "").lower()))
 
 
-def shingles(tokens: tuple[str, ...], width: int) -> set[tuple[str, ...]]:
+def shingles(tokens, width):
     """Runs of ``width`` tokens; all of them where there are fewer."""
     if len(tokens) < width:
         return {tokens}
     return {tokens[at:at + width] for at in range(len(tokens) - width + 1)}
 
 
-def jaccard(one: str | None, other: str | None, width: int) -> float:
+def jaccard(one, other, width):
     a, b = shingles(words(one), width), shingles(words(other), width)
     return len(a & b) / len(a | b)
 
 
-def similar(
-    train: Sequence[str | None], test: Sequence[str | None] | None, near: float, width: int
-) -> dict[int, dict[int, float]]:
+def similar(train, test, near, width):
     """For each row with a duplicate, all of them (those before it, in one table) and how similar.
 
     Exact ones have similarity 1; a text without words has none.

@@ -1,14 +1,14 @@
 """Exact numbers, and the only place where they are rounded: the logarithm."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 Number = int | float | Fraction
 Smoothing = Number | Sequence[Number]
 
 
-def log(q: Fraction) -> float:
+def log(q):
     """log q, base e, with a relative error of a few 1e-16 also next to 1; -inf at 0."""
     if q == 0:
         return -math.inf
@@ -17,12 +17,12 @@ def log(q: Fraction) -> float:
     return math.log(float(q))
 
 
-def total(terms: Iterable[float]) -> float:
+def total(terms):
     """A sum of logarithms, rounded once."""
     return math.fsum(terms)
 
 
-def per_feature(l: Smoothing, n: int) -> list[Fraction]:
+def per_feature(l, n):
     """The smoothing of each of n features."""
     if isinstance(l, Sequence):
         assert len(l) == n

@@ -14,19 +14,19 @@ from scipy.stats import multivariate_normal
 Array = NDArray[Any]
 
 
-def of_class(X: Array, y: Array, label: Any) -> Array:
+def of_class(X, y, label):
     return np.array([row for row, own in zip(X, y, strict=True) if own == label], dtype=np.float64)
 
 
-def labels(y: Array) -> list[Any]:
+def labels(y):
     return sorted(set(y.tolist()))
 
 
-def shares(y: Array) -> list[float]:
+def shares(y):
     return [sum(own == label for own in y.tolist()) / len(y) for label in labels(y)]
 
 
-def mean(rows: Array, weights: Array | None = None) -> Array:
+def mean(rows, weights=None):
     """Σ w x / Σ w."""
     w = [1.0] * len(rows) if weights is None else list(weights)
     wide = rows.astype(np.longdouble)
@@ -34,7 +34,7 @@ def mean(rows: Array, weights: Array | None = None) -> Array:
     return np.asarray(sum(each * row for each, row in zip(w, wide, strict=True)) / total)
 
 
-def scatter(rows: Array, weights: Array | None = None) -> Array:
+def scatter(rows, weights=None):
     """Σ w (x - mean)(x - mean)ᵀ."""
     w = [1.0] * len(rows) if weights is None else list(weights)
     center = mean(rows, weights)
@@ -44,24 +44,24 @@ def scatter(rows: Array, weights: Array | None = None) -> Array:
     return result
 
 
-def covariance(rows: Array, divisor: float | None = None) -> Array:
+def covariance(rows, divisor=None):
     own = scatter(rows) / (len(rows) if divisor is None else divisor)
     return own.astype(np.float64)
 
 
-def pooled(X: Array, y: Array, divisor: float | None = None) -> Array:
+def pooled(X, y, divisor=None):
     """Σ_k of the classes' scatter, over n (or a divisor that is given)."""
     within = sum(scatter(of_class(X, y, label)) for label in labels(y))
     return np.asarray(within / (len(X) if divisor is None else divisor), dtype=np.float64)
 
 
-def shrunk(matrix: Array, s: float) -> Array:
+def shrunk(matrix, s):
     """(1 - s) Σ + s tr(Σ)/p I."""
     p = len(matrix)
     return np.asarray((1 - s) * matrix + s * np.trace(matrix) / p * np.eye(p))
 
 
-def ledoit_wolf(rows: Array) -> Array:
+def ledoit_wolf(rows):
     """Ledoit and Wolf (2004), eqs. 11-14, on standardised rows, brought back to their scale."""
     n, p = rows.shape
     center = mean(rows).astype(np.float64)
@@ -76,7 +76,7 @@ def ledoit_wolf(rows: Array) -> Array:
     return shrunk(sample, share) * np.outer(deviation, deviation)
 
 
-def solved(matrix: Array, right: Array) -> Array:
+def solved(matrix, right):
     """matrix⁻¹ right, by Gaussian elimination with pivoting in long double."""
     left = matrix.astype(np.longdouble).copy()
     answer = right.astype(np.longdouble).copy()
@@ -93,7 +93,7 @@ def solved(matrix: Array, right: Array) -> Array:
     return answer
 
 
-def joint(X: Array, means: Any, covariances: Any, priors: Any, singular: bool = False) -> Array:
+def joint(X, means, covariances, priors, singular=False):
     """log π_k + log N(x; μ_k, Σ_k)."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.asarray(priors, dtype=np.float64))
@@ -103,7 +103,7 @@ def joint(X: Array, means: Any, covariances: Any, priors: Any, singular: bool = 
         for log, mu, sigma in zip(logs, means, covariances, strict=True)], axis=1)
 
 
-def discriminants(X: Array, means: Array, sigma: Array, priors: Any) -> Array:
+def discriminants(X, means, sigma, priors):
     """x·Σ⁻¹μ_k - μ_kᵀΣ⁻¹μ_k/2 + log π_k (eq. 4.10), all in long double."""
     weights = solved(sigma, np.asarray(means).T)
     wide = np.asarray(means, dtype=np.longdouble)
@@ -112,7 +112,7 @@ def discriminants(X: Array, means: Array, sigma: Array, priors: Any) -> Array:
     return np.asarray(X.astype(np.longdouble) @ weights + b)
 
 
-def posterior(scores: Array) -> Array:
+def posterior(scores):
     """log P(class | row) from joint scores."""
     shifted = scores - scores.max(axis=1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))

@@ -5,11 +5,10 @@ standard error of eq. 19, with the prior of eq. 23, of the size of the corpus.
 """
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 
-def fightin_words(counts: Sequence[Sequence[int]], k: int, t: int) -> float:
+def fightin_words(counts, k, t):
     """ζ of term t for class k, against all other classes as one."""
     own, others = counts[k], [sum(row[j] for i, row in enumerate(counts) if i != k)
                               for j in range(len(counts[k]))]
@@ -22,7 +21,7 @@ def fightin_words(counts: Sequence[Sequence[int]], k: int, t: int) -> float:
     return math.log(odds[0] / odds[1]) / math.sqrt(variance)
 
 
-def two_proportions(counts: Sequence[Sequence[int]], rows: Sequence[int], k: int, t: int) -> float:
+def two_proportions(counts, rows, k, t):
     """z of the log-odds ratio of holding term t, with half a row more in each cell."""
     half = Fraction(1, 2)
     held, without = counts[k][t] + half, rows[k] - counts[k][t] + half

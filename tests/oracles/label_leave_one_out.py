@@ -1,14 +1,12 @@
 """Leave-one-out of lists of labels, slow and obvious: the model is fitted again to all others."""
 
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 
-def refitted_log_odds(model: Any, frame: pl.DataFrame) -> NDArray[np.float64]:
+def refitted_log_odds(model, frame):
     """Log-odds of each label, by the model of the other documents: (n_documents, n_labels).
 
     -inf for a label that no other document has.

@@ -1,7 +1,6 @@
 """Leave-one-out as its definition says: fit again without each row, and score it."""
 
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from textnb.errors import VocabularyError
 Floats = np.ndarray[Any, Any]
 
 
-def scores(model: TextClassifier, frame: pl.DataFrame, rows: Iterable[int] | None = None) -> Floats:
+def scores(model, frame, rows=None):
     """Joint log-probabilities of rows by models that were fitted to all others.
 
     A class that is gone has -inf; where no term is left, scores are what the classes start from.
@@ -41,7 +40,7 @@ def scores(model: TextClassifier, frame: pl.DataFrame, rows: Iterable[int] | Non
     return result
 
 
-def _without_terms(refit: TextClassifier, others: pl.DataFrame) -> Floats:
+def _without_terms(refit, others):
     """Scores of a text by a multinomial of a term that it lacks: the priors, or complement's."""
     own = refit.estimator
     many = others[refit.label].n_unique()
@@ -53,7 +52,7 @@ def _without_terms(refit: TextClassifier, others: pl.DataFrame) -> Floats:
     return scores
 
 
-def close(found: Floats, expected: Floats, tolerance: float = 1e-12) -> bool:
+def close(found, expected, tolerance=1e-12):
     """Equal within a tolerance, relative for scores above 1; infinities alike, and no NaN."""
     finite = np.isfinite(expected)
     if np.isnan(found).any() or not np.array_equal(found[~finite], expected[~finite]):

@@ -3,10 +3,9 @@
 import email
 import re
 from email.header import decode_header, make_header
-from email.message import Message
 
 
-def header_lines(raw: bytes) -> list[tuple[str, str]]:
+def header_lines(raw):
     """Header lines of ASCII messages, encoded words decoded, without white space.
 
     The standard library puts a space between an encoded word and what it touches.
@@ -15,13 +14,13 @@ def header_lines(raw: bytes) -> list[tuple[str, str]]:
             for name, value in email.message_from_bytes(raw).items()]
 
 
-def _decoded(value: str) -> str:
+def _decoded(value):
     # What is declared as the smaller charset is read as the larger one.
     unfolded = re.sub("iso-8859-1[?]", "windows-1252?", "".join(value.splitlines()), flags=re.I)
     return str(make_header(decode_header(unfolded))) if "=?" in unfolded else unfolded
 
 
-def plain_body(raw: bytes) -> str | None:
+def plain_body(raw):
     """The text parts, one after the other; None where there is more to it than that."""
     message = email.message_from_bytes(raw)
     leaves = [part for part in message.walk() if not part.is_multipart()]
@@ -34,11 +33,11 @@ def plain_body(raw: bytes) -> str | None:
     return "\n".join(text for text in texts if text.strip())
 
 
-def _simple(part: Message) -> bool:
+def _simple(part):
     return part.get_content_type() == "text/plain" and part.get_filename() is None
 
 
-def _text(part: Message) -> str:
+def _text(part):
     payload = part.get_payload(decode=True)
     assert isinstance(payload, bytes)
     return payload.decode(part.get_content_charset("utf-8")).replace("\r\n", "\n")

@@ -1,14 +1,12 @@
 """Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, eq. 13.3 and 13.7."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.oracles import counting
-from tests.oracles.counting import Labels, Rows, Weights
-from tests.oracles.exact import Number, Smoothing, log, per_feature, total
+from tests.oracles.exact import log, per_feature, total
 
 
-def theta(counts: Sequence[Number], l: Smoothing) -> list[Fraction]:
+def theta(counts, l):
     """θ_t = (n_t + l_t) / Σ_j (n_j + l_j); 0 where nothing was seen and nothing is smoothed."""
     smoothed = [Fraction(n) + each for n, each in zip(counts, per_feature(l, len(counts)),
                                                       strict=True)]
@@ -16,14 +14,12 @@ def theta(counts: Sequence[Number], l: Smoothing) -> list[Fraction]:
     return [value / whole if whole else Fraction(0) for value in smoothed]
 
 
-def joint(prior: Fraction, theta: Sequence[Fraction], row: Sequence[Number]) -> float:
+def joint(prior, theta, row):
     """log P(row, class) = log π + Σ_t x_t log θ_t, over the features that the row holds."""
     return total([log(prior), *(float(x) * log(q) for x, q in zip(row, theta, strict=True) if x)])
 
 
-def scores(
-    rows: Rows, labels: Labels, row: Sequence[Number], l: Smoothing, weights: Weights = None
-) -> list[float]:
+def scores(rows, labels, row, l, weights=None):
     """The joint log-probabilities of a row, by sorted class, learned from labelled rows."""
     return [
         joint(counting.share(labels, label, weights),

@@ -3,14 +3,13 @@
 tests/bayes/test_weights.py asks it with values that counts can have.
 """
 
-from typing import Any
 
 from sklearn.utils import get_tags
 
 from textnb import NBLogisticRegression
 
 
-def expected_failures(estimator: Any) -> dict[str, str]:
+def expected_failures(estimator):
     """For `check_estimator` and `parametrize_with_checks`: check to reason."""
     if not get_tags(estimator).input_tags.positive_only:
         return {}

@@ -4,7 +4,6 @@ import logging
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -45,7 +44,7 @@ def test_a_warning_names_the_line_that_called(call):
         assert warning.lineno in {line for *_, line in call.__code__.co_lines()}
 
 
-def run_script(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_script(code, folder):
     (folder / "script.py").write_text(code, "utf-8")
     return subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True,
                           timeout=120, check=True)

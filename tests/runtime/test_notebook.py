@@ -20,7 +20,7 @@ HOSTILE = "</td><script>alert(1)</script>\"'&<b>"
 class Checked(HTMLParser):
     """Tags of a page, which must close in order."""
 
-    def __init__(self, page: str):
+    def __init__(self, page):
         super().__init__()
         self.open: list[str] = []
         self.seen: list[str] = []
@@ -30,20 +30,20 @@ class Checked(HTMLParser):
         self.close()
         assert self.open == []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.open.append(tag)
         self.seen.append(tag)
         self.titles += [value or "" for name, value in attrs if name == "title"]
         assert {name for name, _ in attrs} <= {"style", "title", "scope", "dir"}
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.words += data
 
 
-def luminance(colour: tuple[int, ...]) -> float:
+def luminance(colour):
     linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

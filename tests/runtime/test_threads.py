@@ -25,7 +25,7 @@ def test_given_up_in_one_of_its_own_threads():
     raised: list[BaseException] = []
     ended = threading.Event()
 
-    def work(x: int) -> int:
+    def work(x):
         if x == 3:
             # Once the generator waits for nobody: it is closed in this very thread.
             time.sleep(0.05)
