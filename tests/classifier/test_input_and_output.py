@@ -122,11 +122,6 @@ def test_an_empty_frame(spam):
     assert spam.predict([]).shape == (0,)
 
 
-def test_a_column_of_nulls_only(spam):
-    nulls, empty = pl.DataFrame({"text": [None, None]}), spam.predict([""])[0]
-    assert spam.predict(nulls)["predicted"].to_list() == [empty] * 2
-
-
 # `predict` of a table returns a table if labels were its column, an array if they were passed as y
 
 

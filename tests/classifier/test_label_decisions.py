@@ -111,16 +111,6 @@ def test_labels_that_the_model_does_not_know_count_as_false_negatives(listed):
         "HeldOut(0 documents, 5 labels,")
 
 
-def test_labels_are_predicted_by_the_thresholds_of_the_model():
-    model = TextClassifier(NBLinear()).fit(NEWS)
-    assert model.decision_ is not None
-    scored = textnb.held_out(model, TEST)
-    assert measures(scored.calibrated(model.calibration_).evaluate()) == measures(
-        textnb.evaluate(model, TEST))
-    assert not np.array_equal(scored.predicted, scored.scores > 0)
-    assert np.array_equal(scored.chosen(Decision(dict.fromkeys(TOPICS, 0.0))), scored.scores > 0)
-
-
 # Thresholds
 
 
@@ -269,20 +259,6 @@ def test_a_calibration_of_labels_is_dropped_if_a_label_is_new():
     with pytest.warns(UserWarning, match="the calibration, whose sigmoids"):
         model.partial_fit(more, classes=["zinc"])
     assert model.calibration_ is None
-
-
-def test_a_decision_survives_a_calibration_and_is_stale_after_an_update():
-    model = TextClassifier().fit(NEWS)
-    decision = textnb.choose_class_thresholds(
-        textnb.cross_validate(model, NEWS), by="f1", at_most=2)
-    model.set_decision(decision).set_calibration(textnb.calibrate(model, NEWS))
-    assert model.decision_ == decision
-    assert model.predict(TEST)["predicted"].list.len().max() == 2
-    assert textnb.evaluate(model, TEST).macro_f1 > 0.3
-    model.partial_fit(NEWS)
-    for rows in (["word1"], TEST):
-        with pytest.warns(TextnbWarning, match="decision is stale"):
-            model.predict(rows)
 
 
 def test_values_of_sigmoids_are_checked():

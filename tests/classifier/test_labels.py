@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from tests.classifier.models import SPAM, assert_same_model
+from tests.classifier.models import assert_same_model
 from tests.classifier.topics import NEWS
 from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, NBLinear, TextClassifier
 
@@ -76,14 +76,6 @@ def test_a_null_label_is_named_by_its_row(row):
 
 def test_sets_of_labels_are_lists():
     assert TextClassifier().fit(["aa", "bb"], [{"a"}, {"b"}]).predict(["aa"]) == [["a"]]
-
-
-def test_labels_beside_a_frame():
-    model = TextClassifier().fit(SPAM, SPAM["label"].to_list())
-    assert_same_model(model, TextClassifier().fit(SPAM))
-    assert_same_model(TextClassifier().fit(SPAM.select("text"), SPAM["label"]), model)
-    other = ["b", "a"] * (SPAM.height // 2)
-    assert TextClassifier().fit(SPAM, other).classes_.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["aa", "bb"])])

@@ -65,21 +65,6 @@ def test_a_fit_a_count_and_another_order_agree(estimator, settings, multilabel, 
     assert np.array_equal(again.linear_form().weights, fitted.linear_form().weights)
 
 
-@pytest.mark.parametrize("estimator", [MultinomialNB(l=0.1), BernoulliNB(), ComplementNB()],
-                         ids=str)
-@pytest.mark.parametrize("multilabel", [False, True])
-def test_what_fits_is_the_model_without_a_limit(estimator, multilabel, wide, tmp_path):
-    rows = as_lists(wide) if multilabel else wide
-    roomy = TextClassifier(estimator, memory_limit=100 * MIB).fit(rows)
-    assert roomy.pruned_ is None
-    plain = TextClassifier(estimator).fit(rows)
-    assert roomy.vocabulary_ == plain.vocabulary_
-    assert np.array_equal(roomy.linear_form().weights, plain.linear_form().weights)
-    plain.save(tmp_path / "plain")
-    assert b"memory_limit" not in (tmp_path / "plain").read_bytes()
-    assert textnb.load(tmp_path / "plain").memory_limit is None
-
-
 def test_other_limits_that_leave_out_more_change_nothing(wide):
     limited = TextClassifier(min_df=10, memory_limit=MIB).fit(wide)
     plain = TextClassifier(min_df=10).fit(wide)

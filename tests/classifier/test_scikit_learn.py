@@ -2,12 +2,9 @@
 
 
 import joblib
-import numpy as np
-import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 
 from tests.classifier.models import SPAM
 from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier, Tokenizer
@@ -35,20 +32,6 @@ def test_a_clone_has_the_parameters_and_an_estimator_of_its_own():
     estimator = MultinomialNB()
     TextClassifier(estimator).fit(SPAM)
     assert not hasattr(estimator, "classes_"), "the given estimator was fitted"
-
-
-@pytest.mark.parametrize("kind", [list, np.array])
-def test_cross_validation(kind):
-    folds = StratifiedKFold(4)
-    scores = cross_val_score(TextClassifier(), kind(TEXTS), LABELS, cv=folds)
-    predicted = cross_val_predict(TextClassifier(), kind(TEXTS), LABELS, cv=folds)
-    by_hand = []
-    for train, test in folds.split(TEXTS, LABELS):
-        model = TextClassifier().fit(SPAM[train].with_columns(pl.col("text").fill_null("")))
-        by_hand.append(model.score(SPAM[test]))
-        assert predicted[test].tolist() == model.predict(SPAM[test])["predicted"].to_list()
-    assert scores.tolist() == pytest.approx(by_hand, abs=1e-12)
-    assert min(scores) > 0.5
 
 
 def test_joblib_saves_and_loads_a_model(tmp_path):

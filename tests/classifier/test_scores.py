@@ -122,13 +122,6 @@ def test_a_tie_goes_to_the_first_class():
         "x", "x", "x", "y"]
 
 
-def test_accuracy(news):
-    right = news.predict(NEWS)["predicted"] == NEWS["label"]
-    for rows in (NEWS, NEWS.lazy()):
-        assert news.score(rows) == pytest.approx(right.mean(), abs=1e-15)
-    assert news.score(NEWS["text"].to_list(), NEWS["label"].to_list()) == right.mean()
-
-
 @pytest.mark.parametrize("values", [2, 50, 10**9])
 @pytest.mark.parametrize("k", [1, 5, 299, 300, 400])
 def test_the_best_columns_are_those_of_a_stable_sort(values, k):

@@ -125,7 +125,12 @@ BAD_USAGE = {
         ("new.csv --read 'label_separator=; ' -o n.textnb", "one character"),
         ("lists.ndjson -o n.textnb --read label_separator=, --read label_columns=a",
          "label_columns does not go with --read label_separator"),
-        ("weights.csv -o n.textnb --weight w --l auto", "or no --weight")],
+        ("weights.csv -o n.textnb --weight w --l auto", "or no --weight"),
+        *((f"lists.ndjson -o n.textnb --model {words}", f"error: {named} is for one label per")
+          for words, named in (
+              ("nblr", "NBLogisticRegression"),
+              ("nblinear --set idf=false --keep-sample 9", "--keep-sample"),
+              ("nblinear --set idf=false --false-positives 0.1", "--false-positives")))],
     "train s3://b/k.csv -o n.textnb --read storage_options.a=TOPSECRET --read": [
         ("TOPSECRET", "must be KEY=VALUE"), (".storage_options.b=TOPSECRET", "must be key=value"),
         ("storage_options.a=TOPSECRET", "--read storage_options.a is given twice")],
@@ -223,6 +228,8 @@ BAD_USAGE = {
         ("--smoothing 1 --time id", "--time does not go with --smoothing"),
         ("--smoothing one", "--smoothing must be numbers"),
         ("--set block=10", "--set block belongs to --online"),
+        *((f"-o a.csv {how}", "--output is for folds") for how in (
+            "--online --time id", "--time id", "--smoothing auto")),
         ("--online --folds 3", "--folds does not go with --online"),
         ("--online --leave-one-out", "--online does not go with --leave-one-out"),
         ("--online --positive eggs", "unknown value 'eggs'"),

@@ -8,7 +8,6 @@ import pytest
 
 import textnb
 from tests.cli.conftest import MAIL
-from textnb import TextClassifier, Tokenizer
 
 
 @pytest.mark.parametrize("settings", [
@@ -49,18 +48,6 @@ def test_words_without_spaces_between_them_are_warned_of(run, folder):
     assert ran.err.startswith("warning: 100% of the tokens are of terms that occur once")
     assert "--set unspaced=both" in ran.err
     assert run(*train, "--analyzer", "char", "--ngrams", "1,2").checked().err == ""
-
-
-@pytest.mark.filterwarnings("always")
-def test_texts_of_unknown_terms_are_warned_of_once(run, folder):
-    TextClassifier(tokenizer=Tokenizer(unspaced="whole")).fit(
-        ["aa bb"] * 20, ["x", "y"] * 10).save("m.textnb")
-    pl.DataFrame({"text": ["zz"] * 20 + ["aa"] * 30, "label": ["x", "y"] * 25}).write_parquet(
-        "rows.parquet")
-    for words in (["predict", "m.textnb", "rows.parquet", "-o", "out.csv", "-q"],
-                  ["test", "m.textnb", "rows.parquet", "-q"]):
-        ran = run(*words).checked()
-        assert ran.err.count("warning: 20 of 50 texts (40%) hold no term") == 1, words
 
 
 def test_a_condition_that_leaves_rows_is_not_blamed(run, folder, trained):

@@ -218,15 +218,6 @@ def test_one_label_is_compared_with_the_rest(run, files):
         "test", "topics.textnb", "tested.ndjson", "--positive", "Sprots").checked(2).err
 
 
-@pytest.mark.parametrize(("words", "named"), [
-    (["--model", "nblr"], "NBLogisticRegression"), (["--keep-sample", "9"], "--keep-sample"),
-    (["--false-positives", "0.1"], "--false-positives")])
-def test_training_that_is_for_one_label_is_refused_by_name(run, files, words, named):
-    model = () if "--model" in words else ("--model", "nblinear", "--set", "idf=false")
-    ran = run("train", "news.parquet", *model, *words, "-o", "x.textnb").checked(2)
-    assert f"error: {named} is for one label per document" in ran.err
-
-
 # The verbs that accept models of lists of labels, and those that read no model.
 WITH_LISTS = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
               "export", "calibrate", "threshold", "validate", "diff", "drift", "mistakes", "next"}

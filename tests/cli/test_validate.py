@@ -61,13 +61,6 @@ def test_rows_are_written_with_the_answers_of_models_that_had_not_learned_them(
     assert pl.read_parquet("answers.parquet").equals(pl.concat([ROWS, expected], how="horizontal"))
 
 
-@pytest.mark.parametrize("words", [
-    ("--online", "--time", "day"), ("--time", "day"), ("--smoothing", "auto")])
-def test_answers_are_written_only_where_each_row_has_one(run, validate, words):
-    assert "--output is for folds" in run(*validate, *words, "-o", "a.parquet").err
-    assert not Path("a.parquet").exists()
-
-
 def test_answers_are_safe_for_spreadsheets_where_that_is_asked_for(run, validate):
     ROWS.with_columns(note=pl.lit("=1+1")).write_parquet("rows.parquet")
     for words, note in (([], "=1+1"), (["--safe-csv"], "'=1+1")):

@@ -73,18 +73,6 @@ def test_an_exponent_that_does_not_earn_its_place_is_zero():
         fit(of_margins(few), length_aware=False).temperature, 0.0, 8000, "by hand")
 
 
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize(("temperature", "exponent"), [
-    (3.0, 0.0), (1.2, 0.8), (4.0, 0.3), (0.3, 0.0)])
-def test_a_known_temperature_is_found_again(temperature, exponent):
-    result = fit(simulated(20_000, 5, temperature, exponent))
-    assert result.length_exponent == pytest.approx(exponent, abs=0.03)
-    lengths = np.array([5.0, 100.0, 400.0])
-    np.testing.assert_allclose(
-        result.temperatures(lengths), Calibration(temperature, exponent).temperatures(lengths),
-        rtol=0.1)
-
-
 def test_no_temperature_on_a_grid_is_better():
     documents = simulated(150, 3, 2.0, 0.6)
     result = fit(documents)

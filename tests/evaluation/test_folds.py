@@ -219,10 +219,3 @@ def test_the_evaluation_is_that_of_the_predictions():
     for fold, rows, accuracy in table.iter_rows():
         assert rows == (held.folds == fold).sum()
         assert accuracy == (held.predicted == held.actual)[held.folds == fold].mean()
-
-
-def test_groups_that_are_too_uneven_fill_every_fold_all_the_same():
-    frame = pl.DataFrame({"text": ["aa", "bb"] * 20, "label": ["x", "y"] * 20,
-                          "group": [0] * 36 + [1, 1, 2, 2]})
-    held = cross_validate(TextClassifier(), frame, folds=3, groups="group")
-    assert sorted(np.bincount(held.folds).tolist()) == [2, 2, 36]

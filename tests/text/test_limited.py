@@ -111,8 +111,9 @@ def test_neither_order_nor_batches_matter(rows):
     assert_same(within(shuffled, 20_000, rows=rows), expected)
 
 
-def test_what_fits_is_whole():
-    frame = documents()
+@pytest.mark.parametrize("make", [documents, lists])
+def test_what_fits_is_whole(make):
+    frame = make()
     whole = in_memory(frame)
     enough = module._cost_of_all(whole)
     # Half of it is counted at a time: this goes through files, and loses nothing.
