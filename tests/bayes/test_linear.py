@@ -172,19 +172,6 @@ def test_the_first_fit_has_nothing_to_start_from():
     assert np.array_equal(first.linear_form().weights, cold.linear_form().weights)
 
 
-def test_a_warm_start_takes_fewer_steps():
-    # Words that two rows hold are needed: those of one row cost no step.
-    rng = np.random.default_rng(0)
-    texts = [" ".join(f"w{t}" for t in rng.zipf(1.3, 40) if t < 5000) for _ in range(1500)]
-    labels = [["x", "y", "z"][(text.count("w3 ") + text.count("w7 ")) % 3] for text in texts]
-    rows = pl.DataFrame({"text": texts, "label": labels})
-    for tol in (1e-2, 1e-6):
-        model = TextClassifier(NBLinear(tol=tol, held_out=0), tokenizer=Tokenizer())
-        cold = model.fit(rows).estimator_.n_iter_
-        model.fit(rows[:1450])
-        assert model.fit(rows, warm_start=True).estimator_.n_iter_ < cold
-
-
 @pytest.mark.parametrize(("loss", "slope"), [
     ("hinge", lambda margin: 2.0 * (1.0 - margin)),
     ("log", lambda margin: 1.0 / (1.0 + np.exp(margin)))])

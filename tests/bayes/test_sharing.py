@@ -78,17 +78,6 @@ def test_a_folded_weight_scores_as_terms_and_parts():
     np.testing.assert_allclose(wide @ weights, mapped @ shared.fold(weights), atol=1e-12)
 
 
-def test_words_with_the_same_parts_have_more_similar_weights():
-    def difference(model):
-        form = model.fit(questions()).linear_form()
-        margin = form.weights - form.weights.mean(axis=1, keepdims=True)
-        a, b = (margin[model.vocabulary_.index(word)] for word in ("transfer", "transfers"))
-        return np.abs(a - b).sum() / (np.abs(a) + np.abs(b)).sum()
-
-    assert difference(of_words(NBLinear(), subwords=(3, 5), sharing=2.0)) < 0.8 * difference(
-        of_words(NBLinear()))
-
-
 @pytest.mark.parametrize("settings", [{"sharing": 0.0}, {"analyzer": "unspaced"}])
 def test_without_parts_nothing_changes(settings):
     if "analyzer" in settings:

@@ -106,28 +106,6 @@ def test_class_weight_takes_integer_labels_as_numbers_or_strings():
         assert np.array_equal(again.feature_log_prob_, named.feature_log_prob_)
 
 
-# As the checks of scikit-learn, but with values that counts can have
-@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB(), textnb.CategoricalNB(),
-                                   NBLogisticRegression(max_iter=500)], ids=str)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_heavy_class_wins_and_decisions_agree(model, classes):
-    labels = np.random.default_rng(4).integers(0, classes, len(COUNTS))
-    heavy = clone(model).set_params(class_weight={0: 1000.0, **dict.fromkeys(
-        range(1, classes), 0.0001)}).fit(COUNTS, labels)
-    if not isinstance(model, ComplementNB):
-        assert np.mean(heavy.predict(COUNTS) == 0) > 0.87
-    fitted = clone(model).fit(COUNTS, labels)
-    decisions, predicted = fitted.decision_function(COUNTS), fitted.predict(COUNTS)
-    if classes == 2:
-        assert decisions.shape == (len(COUNTS),)
-        assert np.array_equal((decisions > 0).astype(int), predicted)
-        logs = fitted.predict_log_proba(COUNTS)
-        np.testing.assert_allclose(logs[:, 1] - logs[:, 0], decisions, rtol=1e-9, atol=1e-9)
-    else:
-        assert decisions.shape == (len(COUNTS), classes)
-        assert np.array_equal(decisions.argmax(axis=1), predicted)
-
-
 # Classifiers of texts and tables
 
 
@@ -181,10 +159,3 @@ def test_documents_have_weights(estimator, binary):
                                 sample_weight=np.concatenate([weights, np.ones(36)]))
     assert np.allclose(model.partial_fit(FRAME).predict_joint_log_proba(texts),
                        both.predict_joint_log_proba(rows), atol=1e-10)
-
-
-def test_sample_weight_can_be_a_column_of_a_file(tmp_path):
-    FRAME.write_csv(tmp_path / "rows.csv")
-    model = TextClassifier().fit(tmp_path / "rows.csv", sample_weight="weight")
-    expected = TextClassifier().fit(FRAME, sample_weight="weight")
-    assert np.array_equal(model.linear_form().weights, expected.linear_form().weights)

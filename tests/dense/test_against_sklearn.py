@@ -93,30 +93,6 @@ def test_gaussian_with_weights(name, whole):
         close(ours.predict_log_proba(X), repeated.predict_log_proba(X))
 
 
-@every_data
-@pytest.mark.parametrize(("first", "size"), [(1, 1), (20, 1), (50, 50), (401, 401)], ids=str)
-def test_gaussian_in_batches(name, first, size):
-    X, y = (each[::5 if size == 1 else 1 if name == "iris" else 3] for each in read(name))
-    order = np.random.default_rng(2).permutation(len(y))
-    X, y = X[order], y[order]
-    ours, theirs = GaussianNB(), naive_bayes.GaussianNB(var_smoothing=0)
-    for start, end in zip([0, *range(first, len(y), size)],
-                          [*range(first, len(y), size), len(y)], strict=True):
-        ours.partial_fit(X[start:end], y[start:end], classes=np.unique(y) if not start else None)
-        theirs.partial_fit(X[start:end], y[start:end], classes=np.unique(y))
-    whole = GaussianNB().fit(X, y)
-    close(ours.theta_, theirs.theta_, 1e-9)
-    close(ours.var_, whole.var_, 1e-9)
-    close(ours.var_ - ours.epsilon_, theirs.var_, 1e-9 * max(1.0, theirs.var_.max()))
-    close(ours.predict_log_proba(X), whole.predict_log_proba(X))
-    # scikit-learn's epsilon_ is the last batch's, and is taken off as if it were that of the batch
-    # before; ours is that of all rows.
-    assert ours.epsilon_ == pytest.approx(1e-9 * X.var(axis=0).max(), rel=1e-9)
-    if (theirs.var_ > 0).all():
-        ours.set_params(var_smoothing=0.0).fit_statistics(ours.statistics_)
-        close(ours.predict_log_proba(X), theirs.predict_log_proba(X))
-
-
 # Linear discriminants
 
 

@@ -144,17 +144,6 @@ def test_more_axes_than_there_are_are_refused(n_components):
 # Iris, as textbooks have it
 
 
-def test_the_bayes_classifier_of_iris_sepals():
-    sepals = IRIS[:, :2]
-    model = QDA().fit(sepals, SPECIES)
-    # The means as everyone has them.
-    assert model.means_.round(3).tolist() == [[5.006, 3.428], [5.936, 2.77], [6.588, 2.974]]
-    close(model.covariance_, [np.cov(sepals[k == SPECIES].T, bias=True) for k in range(3)], 1e-10)
-    best = gaussian.joint(sepals, model.means_, model.covariance_, [1 / 3] * 3).argmax(axis=1)
-    assert np.array_equal(model.predict(sepals), best)
-    assert model.score(sepals, SPECIES) == pytest.approx((best == SPECIES).mean())
-
-
 def test_two_gaussians_by_hand():
     # Means 1 and 12, variances 1 and 4; at 4: -9/2 and -64/8 - log 2, of equal priors.
     X, y = [[0.0], [2.0], [10.0], [14.0]], ["a", "a", "b", "b"]

@@ -112,14 +112,6 @@ def test_what_was_learned_there_adds_and_is_forgotten_here(rows, tmp_path):
         TextClassifier(min_df=2).fit(ROWS.head(-1)), tmp_path)
 
 
-def test_a_corpus(spark, with_setting, corpus, tmp_path):
-    model = TextClassifier(BernoulliNB(l=0.1), min_df=2, max_df=0.5)
-    local = model.fit(corpus("r8"))
-    with_setting("spark.sql.files.maxPartitionBytes", "128m")
-    frame = spark.read.parquet(str(Path(os.environ["TEXTNB_CORPORA"]) / "r8.parquet"))
-    assert content(fit(model, frame.repartition(4)), tmp_path) == content(local, tmp_path)
-
-
 @pytest.mark.parametrize("model", [
     TextClassifier(textnb.ComplementNB()),
     TextClassifier(BernoulliNB(binarize=1.0), min_df=2),

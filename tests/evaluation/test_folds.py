@@ -83,13 +83,6 @@ def test_random_frames_against_refitting(seed, folds):
     check_against_refitting(held, model, frame, held.folds)
 
 
-def test_news_against_refitting(corpus):
-    model = TextClassifier(min_df=2)
-    held = cross_validate(model, corpus("bbc_news"))
-    check_against_refitting(held, model, corpus("bbc_news").collect(), held.folds)
-    assert held.accuracy == pytest.approx(0.973, abs=0.005)
-
-
 def test_many_small_additions_give_the_same(monkeypatch):
     """Counts that are added up buffer by buffer."""
     expected = cross_validate(MODELS["limits"], FRAME)

@@ -56,20 +56,6 @@ def test_it_is_fitting_again_without_each_row(frame, model, given_prior):
     assert model.classes_[left_out.actual].tolist() == frame["label"].to_list()
 
 
-@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), ComplementNB(l=0.1)],
-                         ids=repr)
-@pytest.mark.parametrize("around", [{}, {"min_df": 2, "max_df": 0.1}], ids=repr)
-def test_a_real_corpus_is_as_fitted_again(corpus, estimator, around):
-    frame = corpus("sms_spam").collect()
-    model = TextClassifier(estimator, **around).fit(frame)
-    left_out = leave_one_out(model, frame)
-    rows = list(range(3, frame.height, 700))
-    assert oracle.close(left_out.scores[rows], oracle.scores(model, frame, rows))
-    assert left_out.method == "leave-one-out"
-    assert left_out.scores.shape == (frame.height, 2)
-    assert left_out.accuracy > 0.97
-
-
 def test_by_hand():
     # Without "aa bb": x has aa twice and y has bb once; π is a half, and of two terms
     # θ_x = (3/4, 1/4), θ_y = (1/3, 2/3).

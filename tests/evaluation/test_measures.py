@@ -92,16 +92,6 @@ def test_a_table_of_counts_measures_as_sklearn_does(pairs):
     assert result.unknown_labels == sorted(set(actual) - set(predicted))
 
 
-def test_a_real_corpus_measures_as_sklearn_does(corpus):
-    rows = corpus("r8")
-    test = rows.filter(pl.col("split") == "test")
-    model = TextClassifier().fit(rows.filter(pl.col("split") == "train"))
-    answered = model.predict(test).collect()
-    result = evaluate(model, test)
-    check_against_sklearn(result, answered["label"].to_list(), answered["predicted"].to_list())
-    assert round(result.accuracy, 4) == 0.9516
-
-
 def test_counts_weigh_as_rows_do():
     many = pl.DataFrame({"actual": ["a", "a", "b"], "predicted": ["a", "b", "b"],
                          "n": [3_000_000_000, 1_000_000_000, 4_000_000_000]})

@@ -2,6 +2,7 @@
 
 import ast
 import unicodedata
+from dataclasses import fields
 from functools import cache
 
 import polars as pl
@@ -39,6 +40,14 @@ TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEX
 @cache
 def trained(plan, form='classes'):
     return tables.learned_by_plan(plan, FORMS[form], lists=form == "lists of labels")
+
+
+def test_every_setting_of_texts_has_a_plan():
+    default = Tokenizer().to_dict()
+    tried = {name for tokenizer in PLANS.values() for name, value in tokenizer.to_dict().items()
+             if value != default[name]}
+    missing = {field.name for field in fields(Tokenizer)} - {"token_columns", "segmenter"} - tried
+    assert not missing, f"add plans with {missing} to PLANS in tests/export/tables.py"
 
 
 @pytest.mark.sweep(12, 160)

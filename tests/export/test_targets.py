@@ -269,15 +269,3 @@ def test_the_test_split_of_a_corpus(to, name, split, tmp_path):
     path = exported(model, tmp_path / "out", to, positive=positive)
     found = checked(path, test)
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (test.height, [], [])
-
-
-def test_w_and_b_are_above_zero_exactly_where_the_positive_class_wins(corpus):
-    frame = corpus("sms_spam").collect()
-    train, test = frame[::2], frame[1::2]
-    for estimator in (MultinomialNB(), BernoulliNB(), textnb.ComplementNB()):
-        model = TextClassifier(estimator).fit(train)
-        w, b = model.linear_form().binary("spam")
-        x = model.transform(test)
-        if isinstance(estimator, BernoulliNB):
-            x.data[:] = 1
-        assert np.array_equal(x @ w + b > 0, model.predict(test)["predicted"] == "spam")

@@ -3,19 +3,16 @@
 import getpass
 import os
 import shutil
-import signal
 import sqlite3
 import stat
-import subprocess
 import sys
-import time
 
 import polars as pl
 import pytest
 
 from tests.cli.conftest import run
-from tests.filter.models import ROWS, saved
-from tests.filter.server import HAM, HERE, SPAM
+from tests.filter.models import saved
+from tests.filter.server import HAM, SPAM
 from textnb import SourceError, load
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
@@ -164,20 +161,6 @@ def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, pl
     assert ledger_of(model) == (5, [])
     assert {path.name.removeprefix("m.textnb") for path in tmp_path.glob("m.*")} <= {
         "", ".ledger", ".lock"}
-
-
-@pytest.mark.slow
-def test_a_killed_learner_loses_nothing(model):
-    filled(model)
-    for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-m", "textnb.filter.learner", "learn", model],
-                                   env={**os.environ, "PYTHONPATH": HERE},
-                                   stderr=subprocess.DEVNULL)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    learner.learn(str(model))
-    assert sum(counts(model).values()) == ROWS.height + 5
 
 
 @pytest.mark.parametrize(("words", "moved"), [

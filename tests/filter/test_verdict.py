@@ -123,24 +123,6 @@ def test_scores_from_single_terms_are_those_of_the_classifier(estimator, tmp_pat
         assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()
 
 
-def test_real_messages(corpus, tmp_path):
-    rows = corpus("sms_spam").collect()
-    model = TextClassifier(textnb.MultinomialNB(l=0.1)).fit(rows.head(4000))
-    model.set_calibration(Calibration(3.0, 0.4))
-    model.set_decision(Decision({"ham": 1.0, "spam": 2.0}, "spam"))
-    model.save(tmp_path / "sms.textnb")
-    mail_filter = MailFilter.load(tmp_path / "sms.textnb")
-    test = rows.tail(60).with_columns(pl.col("text").str.replace_all(r"[^ -~]", " "))
-    decisions = model.predict(test)["decision"].fill_null("unsure").to_list()
-    chances = model.predict_proba(test)[:, 1]
-    for text, decision, chance in zip(test["text"], decisions, chances, strict=True):
-        verdict = mail_filter.judge(b"Subject:\n\n" + text.encode())
-        if verdict.reason:
-            continue
-        assert (verdict.status, verdict.calibrated) == (decision, True)
-        assert verdict.probability == pytest.approx(chance, rel=1e-9)
-
-
 def test_samples_of_mail(tmp_path):
     rows = scan_mail(SAMPLES / "*" / "inbox.mbox").with_columns(
         label=pl.col("path").str.extract(r"(spam|ham)/inbox")).collect()

@@ -3,7 +3,6 @@
 import dataclasses
 import pickle
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -13,7 +12,6 @@ from tests.text.cases import (
     EVERY,
     EXECUTORS,
     NO_ORACLE,
-    TEXTS,
     TOKENIZERS,
     WITH_ORACLE,
     Refusal,
@@ -22,10 +20,7 @@ from tests.text.cases import (
     columns_of,
 )
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, Tokenizer
-from textnb.export.bundle import bundle_of
-from textnb.export.golden import rows_of
 from textnb.export.portable import portable
-from textnb.export.targets.base import EngineMissing
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.onnx_graph import split_of
 from textnb.export.targets.polars_code import source_of
@@ -41,7 +36,6 @@ from textnb.text.plain import clean, plain_tokens
 from textnb.text.spans import pieces_of
 
 FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]
-SPLIT = {"pattern": "[^ ]+", "lowercase": False}
 
 
 def attempt(run):
@@ -90,56 +84,6 @@ class TestEveryFieldAndExecutor:
         expected = (EXECUTORS["expressions"] if name in NO_ORACLE else by_the_oracle)(
             tokenizer, columns)
         assert_same_terms(found, expected, in_order=False)
-
-    @pytest.mark.sweep(8, 200)
-    @pytest.mark.parametrize("name", WITH_ORACLE)
-    @pytest.mark.parametrize("base", [{}, SPLIT], ids=["default", "split"])
-    @pytest.mark.parametrize("target", [
-        name for name, target in TARGETS.items() if "text" in target.reads])
-    def test_a_target_that_splits_texts(self, target, base, name, tmp_path):
-        tokenizer, refusal = attempt(lambda: Tokenizer(**{**base, **EVERY[name]}))
-        if tokenizer is not None:
-            refusal = attempt(lambda: tokenizer.expr("text"))[1]
-        if refusal:
-            # Settings that exclude each other: the tokenizer itself refuses them by name.
-            assert names_one(refusal, [*EVERY[name], "pattern"])
-            return
-        engine, columns = TARGETS[target], columns_of(tokenizer)
-        rows = pl.DataFrame(columns, schema={
-            "text": pl.List(pl.String) if tokenizer.token_columns else pl.String})
-        bundle, file = _bundle(tokenizer, rows), tmp_path / f"model{engine.suffix}"
-        _, refusal = attempt(lambda: engine.write(bundle, file))
-        if "is not installed" in refusal:
-            pytest.skip(refusal)
-        if refusal:
-            assert names_one(refusal, FIELDS)
-            return
-        given = rows.select(pl.col("text").str.split(" ")) if tokenizer.segmenter else rows
-        try:
-            answered = engine.run(bundle, file, rows_of(bundle, given))
-        except EngineMissing as missing:
-            pytest.skip(str(missing))
-        column_of = {term: place for place, term in enumerate(bundle.terms)}
-        scores = [bundle.intercept + sum((bundle.weights[column_of[term]] for term in terms),
-                                         np.zeros(len(bundle.intercept)))
-                  for terms in by_the_oracle(tokenizer, columns)]
-        np.testing.assert_allclose(answered.scores, scores, rtol=1e-9, atol=1e-9)
-
-
-    @pytest.mark.parametrize("target", ["sql-sqlite", "onnx"])
-    def test_a_target_that_keeps_no_symbols_says_so(self, target, tmp_path):
-        model = TextClassifier(tokenizer=TOKENIZERS["kept"]).fit(FRAME)
-        with pytest.raises(ExportError, match="keep="):
-            textnb.export_model(model, tmp_path / "out", target, reads="text")
-
-
-def _bundle(tokenizer, rows):
-    """A bundle for texts whose weights tell all terms of the rows apart."""
-    labelled = rows.with_columns(label=pl.Series(["a", "b"] * 5)[:len(TEXTS)])
-    bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(labelled))
-    weights = np.random.default_rng(3).normal(size=bundle.form.weights.shape)
-    return dataclasses.replace(
-        bundle, reads="text", form=dataclasses.replace(bundle.form, weights=weights))
 
 
 @dataclasses.dataclass(frozen=True)

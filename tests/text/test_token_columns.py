@@ -154,6 +154,11 @@ class TestSegmenter:
             self.ROWS[:2]).partial_fit(self.ROWS[2:])
         assert (parts.predict_proba(self.ROWS) == model.predict_proba(self.ROWS)).all()
 
+    @pytest.mark.parametrize("target", ["python", "c", "sql-duckdb", "onnx"])
+    def test_exports_for_texts_refuse_it_by_name(self, target, model, tmp_path):
+        with pytest.raises(ExportError, match=r"token_columns=|segmenter="):
+            textnb.export_model(model, tmp_path / "bundle", target, reads="text")
+
     def test_a_file_has_its_name_alone(self, model, tmp_path):
         path = tmp_path / "model.textnb"
         model.save(path)
