@@ -92,18 +92,6 @@ def test_a_model_by_hand(name, matrix):
         assert model.feature_all_.tolist() == [1, 6, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("name", BY_HAND)
-def test_a_text_has_the_scores_of_its_counts(name):
-    estimator, _, _, scores, _ = BY_HAND[name]
-    model = TextClassifier(estimator).fit(TRAIN)
-    assert model.predict([D5]).tolist() == [PREDICTED[name]]
-    close(np.exp(model.predict_joint_log_proba([D5])), floats([scores]))
-    answers = model.predict(pl.DataFrame({"text": [D5]}), probability=True, scores=True)
-    assert answers["predicted"].to_list() == [PREDICTED[name]]
-    close(answers["probability"].item(), float(max(scores) / sum(scores)))
-    close(list(answers["scores"].item().values()), [log(score) for score in scores])
-
-
 ESTIMATES = {
     # θ_k(word) = (n_k(word) + 1) / (Σ_j n_k(word_j) + d), d = 4 words.
     "Laplace's": (

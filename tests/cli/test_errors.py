@@ -31,6 +31,7 @@ def everything(tmp_path_factory):
         "new.csv": NEW.write_csv(), "unlabelled.csv": NEW.drop("label").write_csv(),
         "columns.csv": NEW.rename({"text": "(the label column)"}).write_csv(),
         "sport.csv": "text,label\ncup final,sport\n", "null.csv": "text,label\nfree money,spam\na,",
+        "answered.csv": "text,predicted\nfree,x\n",
         "body.csv": "body,label\nfree,ham\n", "short.csv": "text,label\na,spam\nb,ham\n",
         "empty.csv": "text,split,label,id\n", "nothing.csv": "", "words.txt": "at\n",
         "semicolons.csv": "text;label\ngood, film;a\nbad;b\n", "mail.what": "x",
@@ -307,6 +308,7 @@ BAD_DATA = {
     "predict m.textnb": [
         ("none.csv", "no such file or folder: 'none.csv'\n"),
         ("body.csv", "no column 'text' (the text column)"),
+        ("answered.csv -o a.csv", "error: the input has a column 'predicted' already"),
         ("mail.csv -o no/out.csv", "can't write 'no/out.csv': No such file or"),
         ("-", "standard input: it is empty"),
         ("mail.csv -o old.csv", "can't write 'old.csv': it is a folder")],

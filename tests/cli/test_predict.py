@@ -147,19 +147,6 @@ def test_no_text_is_a_formula_of_a_spreadsheet(run, folder, trained, format):
     assert pl.read_csv("plain.csv")["=name"].to_list()[:7] == FORMULAS
 
 
-@pytest.mark.parametrize(("column", "words"), [
-    ("predicted", []), ("probability", ["--probability"]), ("runner_up", ["--explain", "1"])])
-def test_a_column_with_the_name_of_an_answer_raises_an_error(run, folder, trained, column, words):
-    MAIL.with_columns(pl.lit("mine").alias(column)).write_parquet("mail.parquet")
-    ran = run("predict", trained, "mail.parquet", "-o", "out.parquet", *words).checked(1)
-    assert f"error: the input has a column '{column}' already" in ran.err
-    assert files_in(folder) == ["mail.parquet"]
-    if words:
-        # If this answer is not requested, the column is passed through.
-        run("predict", trained, "mail.parquet", "-o", "out.parquet").checked()
-        assert pl.read_parquet("out.parquet")[column].to_list() == ["mine"] * 6
-
-
 @pytest.mark.parametrize(("words", "names"), [
     (["id,predicted"], ["id", "predicted"]), (["predicted", "a,b"], ["predicted", "a,b"]),
     (["probability,id"], ["probability", "id"])])
@@ -181,16 +168,6 @@ def test_impossible_rows_have_no_prediction(run, folder):
         ("a", 1.0), (None, None), (None, None)]
     assert ("note: 2 rows are impossible under every class (l = 0): without a prediction"
             in ran.err.splitlines())
-
-
-@pytest.mark.parametrize("labels", [[1, 2], [True, False], ["", "[bold]"], ["a\tb", 'say "x", y']])
-def test_labels_of_every_type_are_written(run, folder, labels):
-    rows = pl.DataFrame({"text": ["aa", "bb"]})
-    rows.write_parquet("rows.parquet")
-    TextClassifier().fit(rows.with_columns(label=pl.Series(labels))).save("m.textnb")
-    for format in FORMATS:
-        run("predict", "m.textnb", "rows.parquet", "-o", f"out.{format}").checked()
-        assert READERS[format](f"out.{format}")["predicted"].to_list() == labels
 
 
 @pytest.mark.parametrize("format", FORMATS)

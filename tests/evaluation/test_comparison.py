@@ -79,13 +79,6 @@ def test_other_kinds_of_models():
     assert compare(zero, zero).terms.height == 0
 
 
-def test_several_columns_and_integer_labels():
-    rows = pl.DataFrame({"a": ["x1", "y1"], "b": ["xx", None], "label": [0, 1]})
-    one = TextClassifier(text=["a", "b"]).fit(rows)
-    two = TextClassifier(text="a").fit(rows.with_columns(label=pl.Series([1, 0])))
-    assert compare(one, two, rows).examples.rows() == [(0, 0, 1, "x1 | xx"), (1, 1, 0, "y1 | ")]
-
-
 def test_lists_of_labels():
     rows = pl.concat([TOPICS, MORE])
     a, b = (TextClassifier(MultinomialNB(l=0.1)).fit(each) for each in (TOPICS, rows))
