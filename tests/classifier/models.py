@@ -8,16 +8,8 @@ import pytest
 from polars.io.plugins import register_io_source
 from sklearn.base import clone
 
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    TextClassifier,
-    TfidfComplementNB,
-    Tokenizer,
-)
+import textnb
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, Tokenizer
 
 ODD = (None, "", "! ? x", "stranger words", "word1 " * 400)
 
@@ -66,9 +58,9 @@ MODELS = {
 }
 # Models that learn from all rows at once.
 BY_ROWS = {
-    "ratios": TextClassifier(NBLogisticRegression(), min_df=2),
-    "linear": TextClassifier(NBLinear(held_out=0), min_df=2),
-    "complement, tf-idf": TextClassifier(TfidfComplementNB(norm=True)),
+    "ratios": TextClassifier(textnb.NBLogisticRegression(), min_df=2),
+    "linear": TextClassifier(textnb.NBLinear(held_out=0), min_df=2),
+    "complement, tf-idf": TextClassifier(textnb.TfidfComplementNB(norm=True)),
 }
 every_model = pytest.mark.parametrize("name", [*MODELS, *BY_ROWS])
 both_corpora = pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])

@@ -10,18 +10,7 @@ from sklearn.metrics import f1_score
 
 import textnb
 from tests.classifier.topics import NEWS, TEST, TOPICS
-from textnb import (
-    BernoulliNB,
-    Calibration,
-    ComplementNB,
-    DataError,
-    Decision,
-    MultinomialNB,
-    NBLinear,
-    ParameterError,
-    TextClassifier,
-    TextnbWarning,
-)
+from textnb import Calibration, NBLinear, ParameterError, TextClassifier, TextnbWarning
 from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import (
     best_threshold,
@@ -34,8 +23,8 @@ from textnb.evaluation.binomial import lower_bound
 from textnb.evaluation.held_out import HeldOut
 
 MODELS = {name: TextClassifier(estimator, min_df=2) for name, estimator in {
-    "multinomial": MultinomialNB(l=0.5), "bernoulli": BernoulliNB(),
-    "complement": ComplementNB(), "linear": NBLinear()}.items()}
+    "multinomial": textnb.MultinomialNB(l=0.5), "bernoulli": textnb.BernoulliNB(),
+    "complement": textnb.ComplementNB(), "linear": NBLinear()}.items()}
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
@@ -105,7 +94,7 @@ def test_labels_that_the_model_does_not_know_count_as_false_negatives(listed):
     assert some.evaluate().labels.filter(label="zinc")["documents"].to_list() == [2]
     alone = textnb.held_out(listed, TEST.with_columns(label=pl.lit(["zinc"])))
     assert "micro F1 0.0000" in repr(alone)
-    with pytest.raises(DataError, match="knows none of the labels, such as 'zinc'"):
+    with pytest.raises(textnb.DataError, match="knows none of the labels, such as 'zinc'"):
         alone.evaluate()
     assert repr(scored.take(np.array([], dtype=np.int64))).startswith(
         "HeldOut(0 documents, 5 labels,")
@@ -276,7 +265,7 @@ def test_values_of_sigmoids_are_checked():
 
 
 def test_words_for_a_threshold_next_to_zero():
-    assert [*decision_words(Decision({"ham": 5e-324, "spam": 0.0}, "spam"))] == [
+    assert [*decision_words(textnb.Decision({"ham": 5e-324, "spam": 0.0}, "spam"))] == [
         "'spam' where its log-odds are at least 0", "'ham' where its log-odds are above 0"]
 
 

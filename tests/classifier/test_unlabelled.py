@@ -4,17 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from tests.classifier.test_default_terms import ROWS, same
-from textnb import (
-    MultinomialNB,
-    NBLinear,
-    TextClassifier,
-    Tokenizer,
-    cross_validate,
-    export_model,
-    load,
-    verify_export,
-)
+from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, cross_validate, load
 from textnb.errors import DataError, ParameterError
 from textnb.export.describe import describe_model
 from textnb.learning import vectors
@@ -53,8 +45,8 @@ def test_files_explanations_and_exports_have_the_new_words(tmp_path):
     assert describe_model(load(tmp_path / "m.textnb"))["unlabelled_words"] == 3
     explained = model.predict(pl.DataFrame({"text": ["depository"]}), explain=3)
     assert explained["explanation"][0][0]["term"] == "depository"
-    bundle = export_model(model, tmp_path / "out", "python").path
-    assert verify_export(bundle, [*filter(None, NEW)]).passed
+    bundle = textnb.export_model(model, tmp_path / "out", "python").path
+    assert textnb.verify_export(bundle, [*filter(None, NEW)]).passed
 
 
 def test_the_most_frequent_ones_are_taken():

@@ -10,16 +10,9 @@ import polars as pl
 import pytest
 from sklearn.svm import LinearSVC
 
+import textnb
 from tests.classifier.test_default_terms import same
-from textnb import (
-    MultinomialNB,
-    NBLinear,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-    load,
-    verify_export,
-)
+from textnb import NBLinear, TextClassifier, Tokenizer, export_model, load, verify_export
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.export.describe import describe_model
 from textnb.learning.vectors import read_vectors
@@ -193,7 +186,7 @@ def bad(**columns):
 @pytest.mark.parametrize(("settings", "error", "message"), [
     ({"vectors": 3}, ParameterError, "vectors must be a table"),
     ({"vectors": {"term": ["a"]}}, ParameterError, "vectors must be a table"),
-    ({"vectors": VECTORS, "estimator": MultinomialNB()}, ParameterError,
+    ({"vectors": VECTORS, "estimator": textnb.MultinomialNB()}, ParameterError,
      "vectors is for NBLinear, .*; MultinomialNB"),
     ({"vectors": VECTORS, "estimator": "auto"}, ParameterError, "leave vectors at the default"),
     ({"vectors": VECTORS, "tokenizer": Tokenizer(analyzer="char")}, ParameterError,

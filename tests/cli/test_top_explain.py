@@ -5,14 +5,7 @@ import pytest
 
 import textnb
 from tests.cli.conftest import MAIL, ODD_LABELS, cells, json_of
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MultinomialNB,
-    NBLogisticRegression,
-    TextClassifier,
-    Tokenizer,
-)
+from textnb import ComplementNB, MultinomialNB, NBLogisticRegression, TextClassifier, Tokenizer
 
 
 @pytest.fixture
@@ -130,7 +123,7 @@ def test_explain_of_one_class_has_no_runner_up(run, folder):
 
 @pytest.mark.parametrize(("estimator", "measure", "rests_on"), [
     (MultinomialNB(), "log-odds", "the classes' priors alone"),
-    (BernoulliNB(), "log-odds", "the classes' priors and the terms that are absent"),
+    (textnb.BernoulliNB(), "log-odds", "the classes' priors and the terms that are absent"),
     (ComplementNB(), "margin", "nothing: all classes score the same"),
     (NBLogisticRegression(), "log-odds", "the classes' intercepts alone"),
     (NBLogisticRegression(loss="hinge"), "margin", "the classes' intercepts alone")])

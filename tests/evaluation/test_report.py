@@ -16,15 +16,7 @@ from tests.classifier.topics import NEWS, TEST, TOPICS
 from tests.cli.conftest import files_in
 from tests.evaluation import report_page
 from tests.evaluation.report_page import FILMS, joined, parsed, rows_of, text_of, tiles_of
-from textnb import (
-    Calibration,
-    ComplementNB,
-    Decision,
-    MultinomialNB,
-    NBLinear,
-    ParameterError,
-    TextClassifier,
-)
+from textnb import Calibration, Decision, MultinomialNB, NBLinear, ParameterError, TextClassifier
 from textnb.errors import DataError, SourceError
 from textnb.report import cards, charts, data
 from textnb.runtime.display import number
@@ -267,7 +259,7 @@ def test_a_mistake_is_explained_against_its_label(page):
 
 
 def test_thresholds_on_margins_are_no_log_odds(page):
-    model = TextClassifier(ComplementNB()).fit(report_page.GOOD_OR_BAD)
+    model = TextClassifier(textnb.ComplementNB()).fit(report_page.GOOD_OR_BAD)
     model.set_decision(Decision({"neg": 0.5, "pos": 0.5}, positive="pos"))
     tree = page(model, report_page.TO_DECIDE)
     table = "By label, with the model's thresholds"

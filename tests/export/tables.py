@@ -5,14 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MultinomialNB,
-    NBLogisticRegression,
-    TextClassifier,
-    Tokenizer,
-)
+import textnb
+from textnb import BernoulliNB, MultinomialNB, NBLogisticRegression, TextClassifier, Tokenizer
 from textnb.export.golden import _KEPT, _WRITTEN
 from textnb.export.targets.known import TARGETS
 
@@ -146,7 +140,7 @@ SPACED = Tokenizer(pattern=r"[^ ]+", lowercase=False)
 ESTIMATORS: dict[str, dict[str, Any]] = {
     "multinomial": {"estimator": MultinomialNB(l=0.1)}, "bernoulli": {"estimator": BernoulliNB()},
     "above 1": {"estimator": BernoulliNB(binarize=1.0)}, "binary": {"binary": True},
-    "complement": {"estimator": ComplementNB()},
+    "complement": {"estimator": textnb.ComplementNB()},
     "regression": {"estimator": NBLogisticRegression()}}
 LABELS: dict[str, list[Any]] = {
     "strings": ["'''\\", "n'e\"g\n${x}`</script>", "sö-so 😀\u2028"], "bools": [True, False],

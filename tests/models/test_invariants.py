@@ -25,15 +25,7 @@ from sklearn.base import clone
 import textnb
 from tests.classifier.models import MODELS
 from tests.tiers import examples
-from textnb import (
-    BernoulliNB,
-    CategoricalNB,
-    ComplementNB,
-    Counts,
-    DataError,
-    MultinomialNB,
-    TextClassifier,
-)
+from textnb import BernoulliNB, ComplementNB, Counts, DataError, MultinomialNB, TextClassifier
 from textnb.frames.batches import batches
 
 # Words at random, in many models few of them: that little is known is as it should be here.
@@ -52,7 +44,7 @@ MATRIX_MODELS = {
     "bernoulli balanced": BernoulliNB(class_weight="balanced"),
     "complement": ComplementNB(),
     "complement norm": ComplementNB(norm=True),
-    "categorical": CategoricalNB(min_categories=CATEGORIES),
+    "categorical": textnb.CategoricalNB(min_categories=CATEGORIES),
 }
 
 

@@ -14,17 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import textnb
-from textnb import (
-    ComplementNB,
-    DataError,
-    GaussianNB,
-    LinearForm,
-    ModelFileError,
-    MultinomialNB,
-    ParameterError,
-    TableClassifier,
-    TextClassifier,
-)
+from textnb import LinearForm, ModelFileError, ParameterError, TableClassifier, TextClassifier
 from textnb.bayes.features import presence_map
 from textnb.cli.main import command_of
 from textnb.cli.options import Command, every_model
@@ -101,7 +91,7 @@ def test_counts_add_and_only_what_was_learned_is_forgotten(model):
     parts = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[:9])
     for other in (parts + rest, parts.partial_fit(FRAME[9:])):
         np.testing.assert_array_equal(other.linear_form().weights, whole)
-    with pytest.raises(DataError):
+    with pytest.raises(textnb.DataError):
         parts.forget(pl.DataFrame({"text": ["never seen"], "label": ["x"]}))
     np.testing.assert_array_equal(parts.forget(FRAME[:9]).linear_form().weights,
                                   rest.linear_form().weights)
@@ -208,7 +198,7 @@ def with_field(name, type_, default):
       for kind in ("a b", "A", "a--b", "-a", "a\n", "1", "a_b", "ä")),
     *((variant(**{part: ...}), f"does not say its {part}")
       for part in ("weigh", "term_z", "without_terms", "scores_are_log_probabilities")),
-    (variant(parent=MultinomialNB), "inherit no other model's mathematics"),
+    (variant(parent=textnb.MultinomialNB), "inherit no other model's mathematics"),
     (type("HalfGaussian", (MomentModel,), {"kind": "half"}), "does not say its derive"),
     (with_field("output", str, "x"), "field output of the model OtherNB has the name of an option"),
     (with_field("min_df", int, 1), "the name of an option"),
@@ -350,15 +340,15 @@ def test_a_model_of_moments():
         TableClassifier(DoubtingGaussian(factor=0.0)).fit(POINTS)
 
 
-class Plain(ComplementNB):
+class Plain(textnb.ComplementNB):
     """Overrides nothing."""
 
 
-class OwnGaussian(GaussianNB):
+class OwnGaussian(textnb.GaussianNB):
     """Overrides nothing."""
 
 
-SAME_NAME = type("MultinomialNB", (MultinomialNB,), {})
+SAME_NAME = type("MultinomialNB", (textnb.MultinomialNB,), {})
 
 
 @pytest.mark.parametrize("does", ["fit", "partial_fit", "count"])

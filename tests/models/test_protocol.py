@@ -17,21 +17,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import textnb
 from tests.models.every_model import CLASSIFIERS
-from textnb import (
-    BernoulliNB,
-    GaussianNB,
-    LinearDiscriminantAnalysis,
-    MultinomialNB,
-    NBLinear,
-    NearestCentroid,
-    ParameterError,
-    QuadraticDiscriminantAnalysis,
-    TableClassifier,
-    TextClassifier,
-    TextnbWarning,
-    TfidfComplementNB,
-)
+from textnb import GaussianNB, MultinomialNB, NBLinear, ParameterError, TextClassifier
 from textnb.models import protocol
 
 RANDOM = np.random.default_rng(0)
@@ -92,8 +80,8 @@ def test_routing_must_be_on():
 
 
 @pytest.mark.parametrize(("estimator", "method"), [
-    (TextClassifier(), "score"), (TableClassifier(GaussianNB()), "fit"),
-    (LinearDiscriminantAnalysis(), "fit"), (NearestCentroid(), "partial_fit")])
+    (TextClassifier(), "score"), (textnb.TableClassifier(GaussianNB()), "fit"),
+    (textnb.LinearDiscriminantAnalysis(), "fit"), (textnb.NearestCentroid(), "partial_fit")])
 def test_weights_are_not_asked_for_a_method_that_takes_none(estimator, method, routing):
     with pytest.raises(ParameterError, match=f"has no {method} that takes sample_weight"):
         getattr(estimator, f"set_{method}_request")(sample_weight=True)
@@ -105,7 +93,7 @@ def test_a_pickle_names_its_version(monkeypatch):
         warnings.simplefilter("error")
         pickle.loads(now)
     monkeypatch.setattr(protocol, "__version__", "99.0")
-    with pytest.warns(TextnbWarning, match=r"pickled by textnb \S+, and this is 99\.0"):
+    with pytest.warns(textnb.TextnbWarning, match=r"pickled by textnb \S+, and this is 99\.0"):
         pickle.loads(now)
 
 
@@ -127,9 +115,9 @@ def test_a_parameter_that_is_not_known_is_named():
     (NBLinear(C=2**2000), "C"), (NBLinear(tol=2**2000), "tol"), (NBLinear(l=2**2000), "l"),
     (GaussianNB(var_smoothing=2**2000), "var_smoothing"),
     (GaussianNB(priors=[2**2000, 1]), "priors"),
-    *((BernoulliNB(binarize=value), "binarize")
+    *((textnb.BernoulliNB(binarize=value), "binarize")
       for value in ("auto", [0.5], b"x", np.array([0.5, 1.0]), 2**2000)),
-    (TfidfComplementNB(norm=np.array([True, False])), "norm")], ids=repr)
+    (textnb.TfidfComplementNB(norm=np.array([True, False])), "norm")], ids=repr)
 def test_a_value_that_no_parameter_takes_is_named(model, name):
     with pytest.raises(ParameterError, match=rf"^{name} must be"):
         model.fit([[1, 0], [0, 2], [1, 1]], ["a", "b", "a"])
@@ -137,7 +125,7 @@ def test_a_value_that_no_parameter_takes_is_named(model, name):
 
 def test_a_fraction_is_a_number():
     rows, labels = [[1, 0], [0, 2], [1, 1], [3, 1], [2, 2]], [*"aabbb"]
-    one, other = (QuadraticDiscriminantAnalysis(reg_param=share).fit(rows, labels)
+    one, other = (textnb.QuadraticDiscriminantAnalysis(reg_param=share).fit(rows, labels)
                   .predict_proba(rows) for share in (Fraction(1, 2), 0.5))
     np.testing.assert_array_equal(one, other)
 

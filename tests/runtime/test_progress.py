@@ -3,15 +3,8 @@
 import polars as pl
 import pytest
 
-from textnb import (
-    MultinomialNB,
-    NBLinear,
-    ParameterError,
-    TextClassifier,
-    Tokenizer,
-    cross_validate,
-    tune,
-)
+import textnb
+from textnb import NBLinear, ParameterError, TextClassifier, Tokenizer, cross_validate, tune
 from textnb.bayes import linear_solver
 from textnb.runtime.native import SOLVER, usable
 from textnb.runtime.progress import Line, LiveLine, Size, line, muted, showing
@@ -126,7 +119,7 @@ def test_a_solver_tells_its_passes_and_classes(monkeypatch):
 
 
 @pytest.mark.parametrize(("work", "expected"), [
-    (lambda advance: TextClassifier(MultinomialNB(l="auto")).fit(ROWS, progress=advance),
+    (lambda advance: TextClassifier(textnb.MultinomialNB(l="auto")).fit(ROWS, progress=advance),
      [["reading", None, 120, []], ["choosing l", (120, "row"), 120, []]]),
     (lambda advance: cross_validate(TextClassifier(NBLinear()), ROWS, progress=advance),
      [["reading", None, 120, []], ["fitting", (5, "fold"), 5, []],

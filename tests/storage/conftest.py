@@ -5,20 +5,7 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    GaussianNB,
-    LinearDiscriminantAnalysis,
-    ModelFileError,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    PlugInBayes,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-)
+from textnb import ModelFileError, NBLinear, PlugInBayes, TableClassifier, TextClassifier, Tokenizer
 from textnb.models.histogram import HistogramDensity
 
 FRAME = pl.DataFrame({
@@ -46,18 +33,18 @@ def many_classes(n_classes):
 MODELS = {
     "multinomial": lambda: TextClassifier(min_df=2).fit(FRAME),
     "bernoulli": lambda: TextClassifier(
-        BernoulliNB(l=0.5), tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=2).fit(FRAME),
+        textnb.BernoulliNB(l=0.5), tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=2).fit(FRAME),
     "complement": lambda: TextClassifier(
-        ComplementNB(norm=True), max_features=6, binary=True).fit(FRAME),
-    "weights": lambda: TextClassifier(NBLogisticRegression()).fit(FRAME),
+        textnb.ComplementNB(norm=True), max_features=6, binary=True).fit(FRAME),
+    "weights": lambda: TextClassifier(textnb.NBLogisticRegression()).fit(FRAME),
     "few weights": lambda: TextClassifier(NBLinear(), tokenizer=Tokenizer()).fit(many_classes(3)),
-    "weighted": lambda: TextClassifier(MultinomialNB(class_weight="balanced")).fit(
+    "weighted": lambda: TextClassifier(textnb.MultinomialNB(class_weight="balanced")).fit(
         FRAME, sample_weight=np.arange(1.0, 6.0)),
     "sample": lambda: TextClassifier(NBLinear(idf=False)).fit(
         [*FRAME["text"], *FRAME["text"], "now now now", ""],
         [*FRAME["label"], *FRAME["label"], "spam", "ham"], keep_sample=9),
-    "gaussian": lambda: TableClassifier(GaussianNB()).fit(NUMBERS),
-    "lda": lambda: TableClassifier(LinearDiscriminantAnalysis()).fit(NUMBERS),
+    "gaussian": lambda: TableClassifier(textnb.GaussianNB()).fit(NUMBERS),
+    "lda": lambda: TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(NUMBERS),
     "rows": lambda: TableClassifier(PlugInBayes()).fit(NUMBERS),
     "histogram": lambda: TableClassifier(PlugInBayes(HistogramDensity(bins=4))).fit(NUMBERS),
 }

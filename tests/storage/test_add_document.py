@@ -12,18 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import textnb
 from tests.cli.conftest import PROGRAM
 from tests.storage.members import arrays_of, with_array, with_value
-from textnb import (
-    BernoulliNB,
-    Calibration,
-    ComplementNB,
-    ModelFileError,
-    MultinomialNB,
-    NBLinear,
-    TextClassifier,
-    Tokenizer,
-)
+from textnb import BernoulliNB, ModelFileError, MultinomialNB, TextClassifier, Tokenizer
 from textnb.bayes.decision import Decision
 from textnb.files.require import Unsupported
 from textnb.learning.fitting import learn_more
@@ -48,14 +40,14 @@ MODELS = [
     (TextClassifier(MultinomialNB(l="auto"), **BOTH), ROWS),
     (TextClassifier(MultinomialNB(), **BOTH, binary=True), ROWS),
     (TextClassifier(BernoulliNB(), text="body"), ROWS),
-    (TextClassifier(ComplementNB(norm=True), text=["body", "subject"]), ROWS),
-    (TextClassifier(ComplementNB(), **BOTH,
+    (TextClassifier(textnb.ComplementNB(norm=True), text=["body", "subject"]), ROWS),
+    (TextClassifier(textnb.ComplementNB(), **BOTH,
                     tokenizer=Tokenizer(ngram_range=(1, 3), stop_words=("the",))), ROWS),
     (TextClassifier(BernoulliNB(), text="subject",
                     tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))), ROWS),
     (TextClassifier(text="body"), ROWS.with_columns(label=pl.Series([0, 1, -5, 1, 0, 1]))),
     # Its counts are documents, whatever its features are.
-    *((TextClassifier(NBLinear(idf=False, tf=tf), text="body"), TWO)
+    *((TextClassifier(textnb.NBLinear(idf=False, tf=tf), text="body"), TWO)
       for tf in ("sublinear", "count", "presence")),
 ]
 
@@ -73,8 +65,8 @@ def learn(path, texts, label):
 def test_the_bytes_of_a_file(classifier, rows, tmp_path):
     model = classifier.fit(rows)
     labels = model.classes_.tolist()
-    if isinstance(model.estimator_, ComplementNB):
-        model.set_calibration(Calibration(2.0, 0.0, 10, "held-out rows"))
+    if isinstance(model.estimator_, textnb.ComplementNB):
+        model.set_calibration(textnb.Calibration(2.0, 0.0, 10, "held-out rows"))
     if 0 in labels:
         model.set_decision(Decision({0: 0.0, 1: 1.0, -5: 2.0}, 1, {}))
     slow, quick = tmp_path / "slow.textnb", tmp_path / "quick.textnb"
@@ -94,7 +86,7 @@ def test_the_bytes_of_a_file(classifier, rows, tmp_path):
         assert updated.since_fit == expected.since_fit
     if 0 in labels:
         assert updated.decision.stale
-    if isinstance(model.estimator_, NBLinear):
+    if isinstance(model.estimator_, textnb.NBLinear):
         assert updated.since_fit.learned == len(MESSAGES)
 
 

@@ -8,19 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from tests.quick import judge
 from tests.storage.conftest import many_classes
 from tests.storage.members import arrays_of, document_of, members_of, with_array
-from textnb import (
-    BernoulliNB,
-    ComplementNB,
-    MultinomialNB,
-    NBLinear,
-    NBLogisticRegression,
-    TextClassifier,
-    Tokenizer,
-    load,
-)
+from textnb import ComplementNB, NBLinear, NBLogisticRegression, TextClassifier, Tokenizer, load
 from textnb.models.counts import CountModel
 from textnb.models.known import text_models
 from textnb.storage.arithmetic import narrow, unpack_weights, weights_arrays
@@ -80,7 +72,7 @@ def complement(counts, documents, l):
 
 
 @pytest.mark.parametrize(("estimator", "weights_of"), [
-    (MultinomialNB(l=0.7), multinomial), (BernoulliNB(l=0.7), bernoulli),
+    (textnb.MultinomialNB(l=0.7), multinomial), (textnb.BernoulliNB(l=0.7), bernoulli),
     (ComplementNB(l=0.7), complement)], ids=["multinomial", "bernoulli", "complement"])
 def test_weights_follow_from_the_stored_counts(estimator, weights_of, file_of):
     model = TextClassifier(estimator)
@@ -123,7 +115,7 @@ def test_sums_over_the_terms_that_have_a_column(limits, file_of):
         return (arrays_of(content), counts[:, [terms.index(term) for term in model.vocabulary_]],
                 documents)
 
-    arrays, counts, documents = of_columns(TextClassifier(BernoulliNB(l=0.5), **limits))
+    arrays, counts, documents = of_columns(TextClassifier(textnb.BernoulliNB(l=0.5), **limits))
     assert arrays["totals/counts"].tolist() == counts.sum(axis=1).tolist()
     p = (counts + 0.5) / (documents[:, None] + 1.0)
     np.testing.assert_allclose(arrays["totals/absent"], np.log1p(-p).sum(axis=1), rtol=1e-12)

@@ -9,15 +9,7 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import (
-    MultinomialNB,
-    NBLinear,
-    TextClassifier,
-    Tokenizer,
-    UnknownTermsWarning,
-    evaluate,
-    write_report,
-)
+from textnb import NBLinear, TextClassifier, Tokenizer, UnknownTermsWarning, evaluate, write_report
 from textnb.errors import EmptyTextWarning
 
 CAUSE = r'written without spaces .* Tokenizer\(unspaced="both"\), the default'
@@ -65,7 +57,7 @@ TWO = TextClassifier(text=["text", "title"])
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: TWO.fit(BLANK), "2 of 4 rows hold no text .* count only in the shares of the classes"),
     (lambda: TWO.fit(BLANK.lazy()), "2 of 4 rows"),
-    (lambda: TextClassifier(MultinomialNB(l="auto")).fit(BLANK), "3 of 4 rows"),
+    (lambda: TextClassifier(textnb.MultinomialNB(l="auto")).fit(BLANK), "3 of 4 rows"),
     (lambda: TextClassifier(NBLinear(held_out=0)).fit(BLANK), "3 of 4 rows"),
     (lambda: TextClassifier(memory_limit="50M").fit(BLANK), "3 of 4 rows"),
     (lambda: TextClassifier().fit(["aa", None], ["x", "y"]), "1 of 2 rows holds no text"),

@@ -5,15 +5,7 @@ import pytest
 
 import textnb
 from tests.text.plain_tokens import segment
-from textnb import (
-    DataError,
-    ExportError,
-    NBLinear,
-    ParameterError,
-    SchemaError,
-    TextClassifier,
-    Tokenizer,
-)
+from textnb import ExportError, NBLinear, ParameterError, SchemaError, TextClassifier, Tokenizer
 
 LISTS = pl.DataFrame({
     "tokens": [["New York", "film"], ["dull", None, ""], None, ["New York"], ["dull", "FILM"]],
@@ -58,7 +50,7 @@ class TestLearning:
         model = TextClassifier().fit([["good", "film"], ["dull"], None], ["pos", "neg", "pos"])
         assert model.predict([["good"], ["dull"]]).tolist() == ["pos", "neg"]
         assert model.explain(["good"])["term"].to_list() == [None, "good"]
-        with pytest.raises(DataError, match=r"text 1 .* must be a list of tokens.*'dull'"):
+        with pytest.raises(textnb.DataError, match=r"text 1 .* must be a list of tokens.*'dull'"):
             model.predict([["good"], "dull"])
 
     def test_learning_more_and_forgetting(self, model):

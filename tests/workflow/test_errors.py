@@ -13,14 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.workflow.conftest import JOB, check, contents, read, run
-from textnb import (
-    DataError,
-    ExportError,
-    ParameterError,
-    SchemaError,
-    SourceError,
-    TextClassifier,
-)
+from textnb import DataError, ExportError, ParameterError, SchemaError, SourceError, TextClassifier
 from textnb.cli.main import app
 from textnb.errors import EngineError, VocabularyError
 from textnb.workflow.job import read_job

@@ -8,17 +8,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+import textnb
 from tests.workflow.conftest import JOB, Recorder, contents, run
-from textnb import (
-    DataError,
-    ExportError,
-    ParameterError,
-    SchemaError,
-    SourceError,
-    TextClassifier,
-    evaluate,
-    load,
-)
+from textnb import DataError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
 from textnb.cli.summary import lines_of
 from textnb.runtime.progress import Line, showing
@@ -201,7 +193,7 @@ def test_a_feature_table(folder):
 def test_an_export_that_can_not_be_verified_is_said(folder, monkeypatch):
     monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
     settings = ["exports.0.to=sql-postgres", "exports.0.file=spam.sql"]
-    with pytest.raises(ExportError, match="or set verify = false"):
+    with pytest.raises(textnb.ExportError, match="or set verify = false"):
         run(folder, *settings)
     assert "spam.sql" in contents(run(folder, *settings, "exports.0.verify=false"))
 
@@ -296,5 +288,5 @@ def test_an_audit_comes_first_and_may_end_the_job(folder):
     with pytest.raises(DataError, match=r"^the audit finds .* and audit\.fail_on asks for none"):
         run(folder, f"audit.fail_on=['{kind}']", record=record)
     assert contents(out)
-    with pytest.raises(ParameterError, match=r"audit\.fail_on"):
+    with pytest.raises(textnb.ParameterError, match=r"audit\.fail_on"):
         run(folder, "audit.fail_on=['leek']")
