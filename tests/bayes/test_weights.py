@@ -126,6 +126,7 @@ def test_class_weight_is_in_the_file_only_if_it_is_set(tmp_path):
         model = TextClassifier(MultinomialNB(class_weight=class_weight)).fit(FRAME)
         model.save(tmp_path / "m.textnb")
         documents.append(read_model(tmp_path / "m.textnb")[0])
+        assert textnb.load(tmp_path / "m.textnb").estimator.class_weight == class_weight
     assert documents[0]["settings"].keys() == names
     assert "class_weight" not in str(documents[0])
     assert documents[1]["settings"].keys() == names | {"class_weight"}

@@ -218,6 +218,13 @@ def test_one_label_is_compared_with_the_rest(run, files):
         "test", "topics.textnb", "tested.ndjson", "--positive", "Sprots").checked(2).err
 
 
+def test_drift_names_labels(run, files):
+    answer = json_of(run, "drift", "topics.textnb", "tested.ndjson", "--reference", "tested.ndjson")
+    assert answer["verdict"] == "nothing drifted"
+    measures = {one["name"]: one for one in answer["measures"]}
+    assert {*measures["labels"]["reference"]} <= {*LABELS, "(none)"}
+
+
 # The verbs that accept models of lists of labels, and those that read no model.
 WITH_LISTS = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
               "export", "calibrate", "threshold", "validate", "diff", "drift", "mistakes", "next"}

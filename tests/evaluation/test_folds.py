@@ -171,6 +171,21 @@ def test_texts_are_counted_once_and_scored_once():
     assert sum(steps) == FRAME.height
 
 
+@pytest.mark.parametrize("labels", [
+    pl.Series([3, 1] * 6, dtype=pl.UInt8), pl.Series([True, False] * 6),
+    pl.Series(["b", "a"] * 6, dtype=pl.Categorical), pl.Series(["b", "a"] * 6)],
+    ids=lambda labels: str(labels.dtype))
+def test_labels_of_every_type(labels):
+    frame = pl.DataFrame({"text": ["aa", "bb"] * 6, "label": labels})
+    held = cross_validate(TextClassifier(), frame, folds=3)
+    fitted = TextClassifier().fit(frame)
+    assert held.classes.tolist() == fitted.classes_.tolist()
+    assert held.accuracy == 1.0
+    expected = textnb.evaluate(fitted, frame).to_dict()
+    assert expected.pop("novelty")["rows"] == len(held)
+    assert held.evaluate().to_dict() == {**expected, "log_loss": pytest.approx(held.log_loss)}
+
+
 # Measures
 
 

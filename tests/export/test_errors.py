@@ -53,6 +53,8 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: plain(textnb.MultinomialNB(l=0)), {"to": "json"}, ExportError,
      "weights are infinite .*train with l > 0"),
     (plain, {"to": "json", "reads": "text"}, ExportError, "is given the tokens, not texts"),
+    *((lambda: TextClassifier(tokenizer=textnb.Tokenizer(keep=("symbols", "emoji"))).fit(NEWS),
+       {"to": to, "reads": "text"}, ExportError, "keep=") for to in ("sql-sqlite", "onnx")),
     (lambda: table(textnb.QuadraticDiscriminantAnalysis()), {"to": "json"}, ExportError,
      "is not linear; what can be exported"),
     (lambda: table(textnb.GaussianNB(shared_variance=True)), {"to": "json", "top": 1},

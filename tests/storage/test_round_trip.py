@@ -123,8 +123,6 @@ MODELS = [
         RegularizedDiscriminantAnalysis(alpha=[0.1, 0.5, 0.9], gamma=[0.0, 0.5], cv=3),
         NearestCentroid(), NearestCentroid(priors=np.array([0.2, 0.3, 0.5])), PlugInBayes(),
         PlugInBayes(KernelDensity(bandwidth=0.7)), PlugInBayes(HistogramDensity(bins=4)),
-        PlugInBayes(KernelDensity(), search={"bandwidth": [0.3, 1.0]}, cv=3),
-        *(PlugInBayes(HistogramDensity(bins=bins)) for bins in ("fd", [-9.0, 0.0, 3.0, 9.0])),
         PlugInBayes(GaussianMixture(2, random_state=0), naive=True),
         *(GaussianNB(class_weight=weight) for weight in ("balanced", {"a": 2.5})))),
     *((TableClassifier(), table(labels)) for labels in (
