@@ -65,16 +65,6 @@ def test_longer_texts_that_differ_by_a_few_words(seed, near):
     check_against_oracle(result, texts[:15], texts[15:], near, 3)
 
 
-def test_every_pair_of_short_messages(corpus):
-    """Each of 1,500 messages with the 1,500 before, pair by pair."""
-    raw = corpus("sms_spam").head(1500).collect()["text"].to_list()
-    texts = [text.encode("ascii", "ignore").decode() for text in raw]
-    result = find_duplicates(frame_of(texts), near=0.6)
-    assert result.similar > 10
-    check_against_oracle(result, texts, None, 0.6, 3)
-    assert result.pairs.equals(find_duplicates(frame_of(texts), near=0.6).pairs)
-
-
 LETTERS = ["aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg hh"]
 
 
@@ -96,17 +86,6 @@ def test_pairs_by_hand(train, test, settings, pairs):
         sum(pair[3] for pair in pairs), sum(not pair[3] for pair in pairs))
     if not any(oracle.words(text) for text in train):
         assert result.without_tokens == len(train if test is None else test)
-
-
-def test_the_most_similar_row_is_named_and_the_first_on_a_tie():
-    words = [f"word{n}" for n in range(20)]
-    train = [" ".join(words[2:]), " ".join(words[1:]), " ".join([*words[1:], "other"][1:]),
-             " ".join([*words[1:-1], "end"])]
-    result = find_duplicates(frame_of(train), frame_of([" ".join(words)]), near=0.5, shingle=1)
-    assert result.pairs.rows() == [(0, 1, 19 / 20, False)]
-    twice = find_duplicates(frame_of([train[0], train[1].replace("word1 ", "wordx ")] * 2),
-                            frame_of([" ".join(words)]), near=0.5, shingle=1)
-    assert twice.pairs["of"].to_list() == [0]
 
 
 @pytest.mark.parametrize("highest", [1 << 10, 1 << 40])

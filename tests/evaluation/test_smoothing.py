@@ -168,20 +168,6 @@ def test_what_was_chosen_is_kept_until_the_next_fit(kind):
         TWO_WORDS).estimator_.l_
 
 
-@every
-def test_a_model_file_holds_what_was_chosen(kind, tmp_path):
-    model = TextClassifier(kind(l="auto")).fit(FEW)
-    model.save(tmp_path / "auto.textnb")
-    again = textnb.load(tmp_path / "auto.textnb")
-    assert (again.estimator_.l, again.estimator_.l_) == ("auto", model.estimator_.l_)
-    assert np.array_equal(again.linear_form().weights, model.linear_form().weights)
-    assert np.array_equal(again.linear_form().intercept, model.linear_form().intercept)
-    again.save(tmp_path / "again.textnb")
-    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "auto.textnb").read_bytes()
-    assert textnb.describe_model(again)["chosen"] == {"l": model.estimator_.l_}
-    assert "chosen" not in textnb.describe_model(TextClassifier(kind()).fit(FEW))
-
-
 def refused(estimator):
     """What "auto" does not do: weigh rows, tell one class, or choose from a part of the rows."""
     checks = ("check_n_features_in_after_fitting", "check_estimators_partial_fit_n_features",

@@ -76,6 +76,8 @@ MODELS = [
         np.float64(0.1), np.float32(0.1), np.int64(2), 5e-324, 1e300, 3)),
     *((TextClassifier(kind(), **limits), rows())
       for kind in (MultinomialNB, BernoulliNB, ComplementNB) for limits in [{}, *LIMITS]),
+    *((TextClassifier(kind(l="auto")), rows())
+      for kind in (MultinomialNB, BernoulliNB, ComplementNB)),
     # Smoothing per term
     *((TextClassifier(kind(l=np.array([0.1, 1 / 3, 2.5])), vocabulary=["free", "lunch", "money"]),
        rows()) for kind in (MultinomialNB, BernoulliNB, ComplementNB)),
@@ -200,7 +202,7 @@ def assert_same_texts(first, second):
         assert same_bits(first.estimator_.ratio_, second.estimator_.ratio_)
     if isinstance(first.estimator_, (NBLogisticRegression, NBLinear, TfidfComplementNB)):
         return
-    for name in ("class_count_", "feature_count_", "class_log_prior_", "feature_log_prob_"):
+    for name in ("class_count_", "feature_count_", "class_log_prior_", "feature_log_prob_", "l_"):
         assert same_bits(getattr(first.estimator_, name), getattr(second.estimator_, name)), name
     left, right = first.statistics_, second.statistics_
     assert left.terms.to_list() == right.terms.to_list()
