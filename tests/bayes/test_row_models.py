@@ -1,4 +1,4 @@
-"""Models that learn from rows at once: their files and matrices, and complement on tf-idf.
+"""Models that learn from rows at once: their matrices, and complement on tf-idf.
 
 The oracle of `TfidfComplementNB` is scikit-learn's tf-idf, and its ComplementNB on that.
 """
