@@ -24,9 +24,8 @@ MESSAGES = [b"Subject: cheap lunch\n\nsee the pills at noon", b"Subject: x\n\nno
 
 ESTIMATORS = [
     MultinomialNB(), MultinomialNB(l=0.01, fit_prior=False), MultinomialNB(class_prior=[0.9, 0.1]),
-    MultinomialNB(l="auto"), MultinomialNB(class_weight={"spam": 2.5}), BernoulliNB(),
-    BernoulliNB(l=0.3, binarize=1.0), ComplementNB(), ComplementNB(l=0.2, norm=True),
-    NBLogisticRegression(), NBLogisticRegression(binarize=False),
+    MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
+    ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
     NBLogisticRegression(loss="hinge")]
 # Models whose scores are not just sums of counts times weights: most divide by the text's length.
 LINEAR = [
