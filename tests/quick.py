@@ -1,6 +1,5 @@
 """The verdict of the quick filter on one message."""
 
-
 from textnb.filter.quick import QuickFilter
 
 

@@ -1,6 +1,5 @@
 """TextClassifier is an estimator of scikit-learn."""
 
-
 import joblib
 import pytest
 from sklearn.base import clone, is_classifier

@@ -1,6 +1,5 @@
 """How a target is run: written, its engine asked, and its answers compared with the model's."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,6 +1,5 @@
 """Models of mail, and a check that `MailFilter` and the quick filter give the same verdict."""
 
-
 import polars as pl
 import pytest
 

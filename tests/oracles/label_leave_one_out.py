@@ -1,6 +1,5 @@
 """Leave-one-out of lists of labels, slow and obvious: the model is fitted again to all others."""
 
-
 import numpy as np
 import polars as pl
 from sklearn.base import clone

@@ -3,7 +3,6 @@
 tests/bayes/test_weights.py asks it with values that counts can have.
 """
 
-
 from sklearn.utils import get_tags
 
 from textnb import NBLogisticRegression
