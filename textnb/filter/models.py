@@ -29,7 +29,7 @@ class ServedModel:
     ----------
     path : str
     settings : mapping
-        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+        ``spam``, ``min_learned`` and ``cutoffs``, as of `MailFilter.load`.
     note : callable
         Called with the name of an event and its facts.
 

@@ -35,7 +35,7 @@ class QuickFilter:
     remembered : int
         How many terms' weights it keeps in memory for the messages that follow.
     **judging
-        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+        ``spam``, ``min_learned`` and ``cutoffs``, as of `MailFilter.load`.
 
     Attributes
     ----------
