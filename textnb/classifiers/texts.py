@@ -16,7 +16,7 @@ from textnb.models.base import Model, check_registered
 from textnb.models.known import SYNONYMS, import_offered, text_models
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
-from textnb.runtime.gone import SETTINGS, removal_message
+from textnb.runtime.removed import SETTINGS, removal_message
 from textnb.runtime.settings import is_truth
 from textnb.text.tokens import Tokenizer
 

@@ -35,8 +35,8 @@ from textnb.files.require import reading_errors, require
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
-from textnb.runtime.gone import TARGETS as GONE
-from textnb.runtime.gone import removal_message
+from textnb.runtime.removed import TARGETS as REMOVED
+from textnb.runtime.removed import removal_message
 
 # Of probabilities.
 _TOLERANCE = 1e-9
@@ -136,9 +136,9 @@ def verify_export(
                           "bundle, or export again")
     with archive.open_bundle(bundle_file, max_bytes) as folder:
         bundle, form = archive.read(folder, str(path), max_bytes)
-        if form["target"] in GONE:
+        if form["target"] in REMOVED:
             name = form["target"]
-            raise ExportError(removal_message(f"the target {name}", GONE[name]))
+            raise ExportError(removal_message(f"the target {name}", REMOVED[name]))
         if form["target"] not in TARGETS:
             raise ModelFileError.damaged(
                 str(path), f"its target {form['target']!r} is unknown", "bundle")

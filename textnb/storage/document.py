@@ -18,7 +18,7 @@ from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import check_labels, require
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
-from textnb.runtime.gone import PARAMETERS
+from textnb.runtime.removed import PARAMETERS
 from textnb.runtime.settings import check_json, is_number
 from textnb.storage.layout import CHOICES, MULTILABEL
 from textnb.text.plan import Plan, plan_of, with_missing

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
-from textnb.runtime.gone import KEYS, SETTINGS, removal_message
+from textnb.runtime.removed import KEYS, SETTINGS, removal_message
 from textnb.runtime.settings import Setting, check_json, declared, type_of
 
 T = TypeVar("T")
