@@ -19,7 +19,7 @@ from tests.export.tables import LONG, PLANS, SPLITTING, TEXTS, frame_of, frame_o
 from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
 from textnb.export.characters import Form, decomposition
-from textnb.export.golden import _KEPT, _WRITTEN
+from textnb.export.golden import _SYMBOL_TEXTS, _WRITTEN
 from textnb.export.targets.known import TARGETS
 
 # What a target says of the plans that it refuses.
@@ -36,7 +36,7 @@ VARIANTS = {"triples", "az", "whole", "as is", "pairs as is", "least 1", "ascii"
             "accents stop", "nfkd", "char 3", "char tr", "char accents"}
 every_plan = pytest.mark.parametrize("plan", [
     pytest.param(plan, marks=pytest.mark.slow if plan in VARIANTS else ()) for plan in PLANS])
-TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
+TEXTS_TO_SPLIT = [*_WRITTEN, *_SYMBOL_TEXTS, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
                   "1." * 300 + "a" * 300 + "++"]
 
 

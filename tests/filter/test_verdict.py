@@ -299,7 +299,7 @@ def test_headers_are_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("remembered", [0, 1, 3, 7, 1_000])
 def test_weights_that_are_remembered_change_no_verdict(remembered: int, tmp_path: Path) -> None:
     path = saved(tmp_path / "m.textnb", textnb.NBLogisticRegression())
-    with QuickFilter(str(path), min_learned=0, remembered=remembered) as mail_filter:
+    with QuickFilter(str(path), min_learned=0, max_remembered=remembered) as mail_filter:
         for message in [*MESSAGES, *reversed(MESSAGES), *MESSAGES]:
             assert mail_filter.judge(message) == judge(str(path), message, min_learned=0)
             assert len(mail_filter._remembered) <= remembered
