@@ -123,18 +123,18 @@ def help_text(verb: str) -> str:
 
 def from_0_1_page() -> str:
     """What each old spelling is now: the tables by which the program answers it."""
-    from textnb.runtime import gone
+    from textnb.runtime import removed
 
     verbs: dict[tuple[str, str], list[str]] = {}
-    for (verb, option), advice in gone.OPTIONS.items():
+    for (verb, option), advice in removed.OPTIONS.items():
         verbs.setdefault((option, advice), []).append(verb)
     tables = {
         "Options": {f"{', '.join(names)}: `{option}`": advice
                     for (option, advice), names in verbs.items()},
-        "Names of `textnb` in Python": gone.NAMES,
-        "Settings of classifiers, in Python and in `[model]` of jobs": gone.SETTINGS,
-        "Keys of jobs": gone.KEYS,
-        "Targets of exports": gone.TARGETS}
+        "Names of `textnb` in Python": removed.NAMES,
+        "Settings of classifiers, in Python and in `[model]` of jobs": removed.SETTINGS,
+        "Keys of jobs": removed.KEYS,
+        "Targets of exports": removed.TARGETS}
     parts = ["# From 0.1\n\nWhat 0.1, or an earlier state of 0.2, had and this release has not. "
              "The program answers each old spelling with the same words, for one release. What "
              "else changed is in [the changelog](../changelog.md).\n"]
@@ -240,7 +240,7 @@ def rooms_picture() -> str:
              f'<rect width="{left + size + 10}" height="{top + size + 10}" fill="#ffffff"/>']
     for n, room in enumerate(rooms):
         x, y = left + n * cell, top + n * cell
-        name = escape(room) + ("" if room in ("errors", "gone") else "/")
+        name = escape(room) + ("" if room == "errors" else "/")
         does = escape(ROOMS[room])
         parts.append(f'<text x="10" y="{y + 20}" font-weight="bold">{name}</text>'
                      f'<text x="100" y="{y + 20}" fill="#4a5568">{does}</text>'

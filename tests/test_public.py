@@ -17,8 +17,8 @@ import pytest
 import textnb
 from textnb import errors
 from textnb.models.known import all_models
-from textnb.runtime.gone import NAMES
 from textnb.runtime.native import PACKAGES
+from textnb.runtime.removed import NAMES
 
 ROOT = Path(__file__).parents[1]
 CHANGELOG = ROOT / "CHANGELOG.md"

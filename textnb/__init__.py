@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted(_homes())
     if name.startswith("_") or name not in _homes():
-        from textnb.runtime.gone import NAMES, removal_message
+        from textnb.runtime.removed import NAMES, removal_message
 
         if name in NAMES:
             # `hasattr` needs an AttributeError, whose message an import statement would lose.

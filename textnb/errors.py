@@ -251,8 +251,8 @@ class ParameterError(TextnbError, ValueError):
         cls, owner: str, name: str, known: Sequence[str], advice: str = ""
     ) -> ParameterError:
         """An error for a setting that its owner does not have; the advice says where it belongs."""
-        meant = f": {advice}" if advice else suggestion(name, known)
-        return cls(f"{owner} has no setting {name!r}{meant}; its settings are "
+        hint = f": {advice}" if advice else suggestion(name, known)
+        return cls(f"{owner} has no setting {name!r}{hint}; its settings are "
                    f"{', '.join(known)}")
 
 

@@ -140,7 +140,7 @@ def test_a_calibration_of_sigmoids_is_kept_whole():
             Calibration(**wrong)
     for values in ({**found.to_dict(), "link": "softmax"},
                    {**Calibration().to_dict(), "shift": 0.0}):
-        with pytest.raises(ParameterError, match="a calibration has other values"):
+        with pytest.raises(ParameterError, match="a calibration has the values"):
             Calibration.from_dict(values)
 
 

@@ -182,7 +182,7 @@ def test_lists_and_columns_share_weights_too(change):
 
 def test_of_many_texts_the_same_are_taken(monkeypatch):
     pool = texts()
-    monkeypatch.setattr(vectors, "_TEXTS", 100)
+    monkeypatch.setattr(vectors, "_MAX_TEXTS", 100)
     model = TextClassifier(NBLinear()).fit(FEW, unlabelled=pool)
     same(model, TextClassifier(NBLinear()).fit(FEW, unlabelled=pool[::-1]))
     monkeypatch.undo()

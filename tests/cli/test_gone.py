@@ -12,8 +12,8 @@ from textnb import HeldOut, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.errors import ParameterError
 from textnb.export.targets.known import TARGETS, target_of
-from textnb.runtime.gone import KEYS, NAMES, OPTIONS, SETTINGS
-from textnb.runtime.gone import TARGETS as GONE
+from textnb.runtime.removed import KEYS, NAMES, OPTIONS, SETTINGS
+from textnb.runtime.removed import TARGETS as GONE
 from textnb.runtime.settings import declared
 
 # The options of 0.1, by verb.

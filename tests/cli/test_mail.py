@@ -100,8 +100,8 @@ def test_a_filter_judges_tokens_and_explains_them(run, box):
     run("train", box, *FORMAT, "--text", "tokens", "-o", "m.textnb").checked()
     ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
     assert ran.out.startswith("spam ")
-    quick = judge("m.textnb", raw, least_learned=1)
-    whole = MailFilter.load("m.textnb", least_learned=1).judge(raw)
+    quick = judge("m.textnb", raw, min_learned=1)
+    whole = MailFilter.load("m.textnb", min_learned=1).judge(raw)
     assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-12)
     explained = json.loads(
         run("explain", "m.textnb", "mail/spam/1.eml", "--format", "json").checked().out)

@@ -127,7 +127,7 @@ PARAMETERS = [
     (lambda: folds(seed=1, time="day"), "has no effect with time"),
     *((lambda text=text: folds(model=TextClassifier(text=text)), "text must be a column")
       for text in (5, [], ["text", "text"])),
-    (lambda: folds(model=TextClassifier(label="text")), "must be a column that is no text column"),
+    (lambda: folds(model=TextClassifier(label="text")), "that is not a text column"),
     (lambda: folds(TABLE, textnb.TableClassifier()), "got TableClassifier"),
     # Thresholds and calibrations
     (lambda: choose(), "give one of max_false_positive_rate and costs; got none"),
@@ -202,7 +202,7 @@ PARAMETERS = [
     *((lambda near=near: duplicates(near=near), "near must be above 0")
       for near in (0, 1.5, "x", True, np.nan)),
     *((lambda text=text: duplicates(text=text), "text must be a column") for text in ([], 5)),
-    (lambda: duplicates(label="text"), "label must be a column that is no text"),
+    (lambda: duplicates(label="text"), "label must be a column that is not a text"),
     (lambda: duplicates(shingle=0), "shingle must be"),
     (lambda: duplicates(shingle=1.0), "shingle must be"),
     # Judging in order of time

@@ -222,7 +222,7 @@ def files_of_mine(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "to", "message"), [
-    ("mine", "json", "is there and is no bundle"), ("site", "json", "it is there"),
+    ("mine", "json", "is there and is not a bundle"), ("site", "json", "it is there"),
     ("out", "json", "beside the earlier export"), ("m.zip", "json", "it is there"),
     ("m.json", "json", "it is there"), ("app.py", "python", "it is there"),
     ("spam.py", "python", "it is a folder"), ("absent/out", "json", "no folder"),

@@ -142,7 +142,7 @@ def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, mo
     model = learned_by_plan(plan, MultinomialNB())
     if plan != "kept":
         # With every part that a model may have.
-        monkeypatch.setattr(c, "_SMALLER", 9.0)
+        monkeypatch.setattr(c, "_MAX_CELL_SHARE", 9.0)
         model.set_calibration(textnb.Calibration(3.0, 0.5))
         model.set_decision(Decision({"a": 0.5, "b": -1.0, "c": math.inf}))
     C().write(bundle_of(model), tmp_path / "model.c")
@@ -243,7 +243,7 @@ def test_weights_by_cells_and_by_rows_are_the_same_bits(cc, classes, tmp_path, m
     bundle = bundle_of(model)
     sizes = []
     for smaller in (0.0, 9.0):
-        monkeypatch.setattr(c, "_SMALLER", smaller)
+        monkeypatch.setattr(c, "_MAX_CELL_SHARE", smaller)
         agree("c", bundle, frame_of([*written, "", "nothing of it"]), tmp_path)
         sizes.append(len(c.pack(bundle)))
     assert classes < 9 or sizes[1] < sizes[0]

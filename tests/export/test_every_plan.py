@@ -16,15 +16,15 @@ from tests.export.tables import LONG, PLANS, SPLITTING, TEXTS, frame_of, frame_o
 from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
 from textnb.export.characters import decomposition
-from textnb.export.golden import _KEPT, _WRITTEN
+from textnb.export.golden import _SYMBOL_TEXTS, _WRITTEN
 from textnb.export.targets.known import TARGETS
 
 # What a target says of the plans that it refuses.
 NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes characters")
-NO_KEPT = dict.fromkeys(("kept", "kept symbols", "prefixes"), "keep=")
+NO_SYMBOL_TEXTS = dict.fromkeys(("kept", "kept symbols", "prefixes"), "keep=")
 REFUSALS: dict[str, dict[str, str]] = {
     "sql-clickhouse": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION, "sql-postgres": NO_COMPOSITION,
-    "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
+    "sql-sqlite": {**NO_COMPOSITION, **NO_SYMBOL_TEXTS}}
 FORMS = {"classes": MultinomialNB(l=0.1), "presence": BernoulliNB(l=0.1),
          "feature map": textnb.TfidfComplementNB(), "lists of labels": MultinomialNB(l=0.1)}
 # Plans that differ from others in a number or a class of characters alone.
@@ -33,7 +33,7 @@ VARIANTS = {"triples", "az", "whole", "as is", "pairs as is", "least 1", "ascii"
             "accents stop", "nfkd", "char 3", "char tr", "char accents"}
 every_plan = pytest.mark.parametrize("plan", [
     pytest.param(plan, marks=pytest.mark.slow if plan in VARIANTS else ()) for plan in PLANS])
-TEXTS_TO_SPLIT = [*_WRITTEN, *_KEPT, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
+TEXTS_TO_SPLIT = [*_WRITTEN, *_SYMBOL_TEXTS, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
                   "1." * 300 + "a" * 300 + "++"]
 
 

@@ -300,7 +300,7 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
     ("m.textnb --listen 0.0.0.0:783", 2, "loopback"),
     ("m.textnb --listen [::]:783", 2, "loopback"),
     ("m.textnb --listen example.org:783", 2, "HOST:PORT"),
-    ("m.textnb --listen m.textnb", 1, "a file that is no socket"),
+    ("m.textnb --listen m.textnb", 1, "a file that is not a socket"),
     ("m.textnb --listen no/such/folder/s", 1, "No such file"),
     ("m.textnb --listen " + "x" * 200, 1, "100 bytes"),
     ("m.textnb --listen x --user eve", 2, "NAME=FILE"),

@@ -154,7 +154,7 @@ def test_too_little_learned_is_unsure(tmp_path):
     verdict = judged(path, PILLS)
     assert (verdict.status, verdict.reason) == (
         "unsure", "too little was learned to judge: 3 spam and 2 others, and 10 of each are needed")
-    assert judged(path, PILLS, least_learned=2).status == "spam"
+    assert judged(path, PILLS, min_learned=2).status == "spam"
 
 
 @pytest.mark.parametrize(("estimator", "calibrated", "measure"), [
@@ -195,7 +195,7 @@ def test_both_filters_take_calibration_decision_and_cutoffs(calibration, thresho
     model.save(path)
     for message in MESSAGES:
         check_terms(path, message)
-        for judging in ({}, {"cutoffs": (-1.0, 1.0)}, {"least_learned": 100}, {"spam": "ham"},
+        for judging in ({}, {"cutoffs": (-1.0, 1.0)}, {"min_learned": 100}, {"spam": "ham"},
                         {"cutoffs": (0.0, 50.0)}):
             judged(path, message, **judging)
 
@@ -256,10 +256,10 @@ def test_every_class_but_spam_is_ham(tmp_path):
     for decision in (None, Decision({"ham": 0.0, "spam": 0.5, "lunch": -1.0}, "spam")):
         model.set_decision(decision).save(path)
         for message in MESSAGES:
-            judged(path, message, least_learned=1)
+            judged(path, message, min_learned=1)
             check_terms(path, message)
         for message, status in ((b"\n\nthe meeting at noon", "ham"), (PILLS, "spam")):
-            assert judged(path, message, least_learned=1).status == status
+            assert judged(path, message, min_learned=1).status == status
 
 
 def test_headers_are_columns(tmp_path):
@@ -275,9 +275,9 @@ def test_headers_are_columns(tmp_path):
 @pytest.mark.parametrize("remembered", [0, 1, 3, 7, 1_000])
 def test_weights_that_are_remembered_change_no_verdict(remembered, tmp_path):
     path = saved(tmp_path / "m.textnb", textnb.NBLogisticRegression())
-    with QuickFilter(str(path), least_learned=0, remembered=remembered) as mail_filter:
+    with QuickFilter(str(path), min_learned=0, max_remembered=remembered) as mail_filter:
         for message in [*MESSAGES, *reversed(MESSAGES), *MESSAGES]:
-            assert mail_filter.judge(message) == judge(str(path), message, least_learned=0)
+            assert mail_filter.judge(message) == judge(str(path), message, min_learned=0)
             assert len(mail_filter._remembered) <= remembered
 
 

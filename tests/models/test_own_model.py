@@ -105,7 +105,7 @@ def test_a_file_gives_the_same_model_and_the_same_filter(model, tmp_path):
     np.testing.assert_array_equal(again.linear_form().weights, model.linear_form().weights)
     rows = FRAME.rename({"text": "body"})
     TextClassifier(ToyRootNB(exponent=1.5), text="body").fit(rows).save(path)
-    fitted, judge = textnb.load(path), MailFilter.load(path, spam="x", least_learned=1)
+    fitted, judge = textnb.load(path), MailFilter.load(path, spam="x", min_learned=1)
     np.testing.assert_array_equal(judge.form.weights, fitted.linear_form().weights)
     # Whoever does not know the model refuses its file.
     del base.REGISTERED["ToyRootNB"]

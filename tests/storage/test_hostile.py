@@ -122,7 +122,7 @@ DAMAGED = [
     ("bernoulli", "estimator/name", "its estimator is not described", [None, 1, ["a"], {}]),
     *(("bernoulli", "kind", NEWER.format(f"the kind of classifier '{kind}'"), [kind])
       for kind in ("MailClassifier", "", "builtins.eval")),
-    ("bernoulli", "kind", "its kind is no name", [None, 3, ["TextClassifier"]]),
+    ("bernoulli", "kind", "its kind is not a name", [None, 3, ["TextClassifier"]]),
     ("bernoulli", "kind", "its settings are not those of tables", ["TableClassifier"]),
     *(("bernoulli", path, NEWER.format(f"the .*'{path.split('/')[-1]}'"), [1]) for path in (
         "settings/estimator", "settings/fit", "settings/__class__", "settings/tokenizer/analyse",
@@ -176,7 +176,7 @@ DAMAGED = [
         ("GaussianMixture", {"n_components": 10**9}, "n_components"),
         ("GaussianMixture", {"covariance_type": "x"}, "covariance_type"),
         ("GaussianMixture", {"init_params": "x"}, "init_params")]),
-    ("bernoulli", "settings/text", "no names of different columns", [[], ["a", "a"]]),
+    ("bernoulli", "settings/text", "not names of different columns", [[], ["a", "a"]]),
     ("bernoulli", "settings/text", "its label column is a text column", [["text", "label"]]),
     ("bernoulli", "settings/min_df", "none is within min_df=4", [4]),
     ("bernoulli", "settings/max_df", "max_df=1 of 5 documents is fewer", [1]),
@@ -236,8 +236,8 @@ DAMAGED = [
     ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),
     ("multinomial", "pruned", "not counted by integers above 0",
      [{"terms": 1, "occurrences": 0, "at_most": 1}, {"terms": 1, "at_most": 1}, 5]),
-    ("multinomial", "since_fit", "change its weights", [{"learned": 1, "forgotten": 0}]),
-    ("sample", "since_fit", "counted since the fit are no counts", [
+    ("multinomial", "since_fit", "come from counts alone", [{"learned": 1, "forgotten": 0}]),
+    ("sample", "since_fit", "documents since the fit are not counts", [
         {}, 5, {"learned": 1}, {"learned": 0, "forgotten": 0}, {"learned": -1, "forgotten": 1},
         {"learned": 2**53, "forgotten": 0}, {"learned": 1.0, "forgotten": 0}]),
     # Shapes are seen before memory is taken.

@@ -67,9 +67,9 @@ class TestFilesFromBefore:
     def test_a_verdict_with_and_without_polars(self, older):
         message = "Subject: x\n\n房间很干净，服务很好\n".encode()
         path = str(older / "model.textnb")
-        mail_filter = MailFilter.load(path, least_learned=1)
+        mail_filter = MailFilter.load(path, min_learned=1)
         assert mail_filter.tokenizer == WHOLE
-        quick = judge(path, message, least_learned=1)
+        quick = judge(path, message, min_learned=1)
         assert quick.log_odds == pytest.approx(mail_filter.judge(message).log_odds)
 
     def test_a_model_of_pairs(self, tmp_path):

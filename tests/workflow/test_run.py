@@ -104,7 +104,7 @@ def test_only_an_output_of_its_own_is_replaced(folder, output):
     (folder / "mine").mkdir()
     (folder / "mine" / "thesis.txt").write_text("years of work")
     before = contents(folder)
-    with pytest.raises(SourceError, match=r"can't write|is no folder"):
+    with pytest.raises(SourceError, match=r"can't write|is not a folder"):
         run(folder, f"output={output}")
     assert contents(folder) == {**before, "job.toml": (folder / "job.toml").read_bytes()}
 

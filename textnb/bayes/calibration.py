@@ -32,8 +32,9 @@ _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": 
 # Why a calibration or a decision is stale after an update.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
 LINKS = ("softmax", "sigmoid", "labels")
-# Written where the link is not softmax: a reader that does not know of them refuses the file.
-_OF_LINK = {"softmax": set[str](), "sigmoid": {"link", "shift"}, "labels": {"link", "sigmoids"}}
+# The fields that only some links have. Files hold those of their link only, so that a release
+# without them reads files of softmax, and refuses others.
+_LINK_FIELDS = {"softmax": set[str](), "sigmoid": {"link", "shift"}, "labels": {"link", "sigmoids"}}
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,14 @@ class Calibration:
     sigmoids: tuple[tuple[float, float], ...] = ()
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value:.4g}" for name, value, default in (
+        parts = [f"{name}={value:.4g}" for name, value, default in (
             ("temperature", self.temperature, None), ("length_exponent", self.length_exponent, 0.0),
             ("shift", self.shift, 0.0)) if value != default and not self.sigmoids]
         if self.sigmoids:
-            shown.append(quantity(len(self.sigmoids), "sigmoid"))
+            parts.append(quantity(len(self.sigmoids), "sigmoid"))
         if self.documents or self.method:
-            shown.append(f"of {quantity(self.documents, 'document')} ({self.method})")
-        return (f"Calibration({', '.join(shown)}"
+            parts.append(f"of {quantity(self.documents, 'document')} ({self.method})")
+        return (f"Calibration({', '.join(parts)}"
                 f"{f', stale: {self.stale}' if self.stale else ''})")
 
     def __post_init__(self) -> None:
@@ -132,7 +133,7 @@ class Calibration:
             _check_within("a shift", shift, *_BOUNDS["shift"])
 
     def check_classes(self, n_classes: int, is_multilabel: bool) -> None:
-        """Raise ParameterError unless it has a sigmoid for each label of lists, else none."""
+        """Raise ParameterError unless it has one sigmoid per label, or none without lists."""
         if len(self.sigmoids) != (n_classes if is_multilabel else 0):
             raise ParameterError(
                 f"the calibration has {quantity(len(self.sigmoids), 'sigmoid')} of labels, "
@@ -176,8 +177,8 @@ class Calibration:
         values = asdict(self)
         if not self.stale:
             del values["stale"]
-        every = set().union(*_OF_LINK.values())
-        for name in every - _OF_LINK[self.link]:
+        all_fields = set().union(*_LINK_FIELDS.values())
+        for name in all_fields - _LINK_FIELDS[self.link]:
             del values[name]
         if "sigmoids" in values:
             values["sigmoids"] = [list(pair) for pair in self.sigmoids]
@@ -189,9 +190,10 @@ class Calibration:
         expected = {"temperature", "length_exponent", "documents", "method"}
         link = values.get("link", "softmax")
         # An unknown link is refused below, by its name.
-        expected |= _OF_LINK.get(link, {"link"}) if isinstance(link, str) else {"link"}
+        expected |= _LINK_FIELDS.get(link, {"link"}) if isinstance(link, str) else {"link"}
         if set(values) - {"stale"} != expected:
-            raise ParameterError(f"a calibration has other values than {sorted(values)}")
+            raise ParameterError(f"a calibration has the values {sorted(expected)}; got "
+                                 f"{sorted(values)}")
         if "sigmoids" in values:
             pairs = values["sigmoids"]
             if not isinstance(pairs, list) or not all(isinstance(pair, list) for pair in pairs):

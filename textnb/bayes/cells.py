@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
-# Counts of more cells than the first number are sparse if at most one in the second number is not
-# 0. Only sizes decide, so the same counts give weights of the same bits in each way of training.
+# Counts of more than LARGE cells are sparse if at most one in ONE_IN cells is not 0. Only sizes
+# decide, so the same counts give weights of the same bits in each way of training.
 LARGE, ONE_IN = 1 << 24, 16
 # With fewer classes dense weights score faster.
 MANY = 512
@@ -52,7 +52,7 @@ def cells_of(table: NDArray[Any]) -> Cells:
     n_classes, n_features = table.shape
     by_feature = np.ascontiguousarray(table.T).reshape(-1)
     is_stored = by_feature != 0
-    # A sum over all cells in turn would take 8 bytes for each.
+    # Cumulative sums over features take less memory than over all cells.
     ends = np.cumsum(np.count_nonzero(is_stored.reshape(n_features, n_classes), axis=1))
     places = np.flatnonzero(is_stored)
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]

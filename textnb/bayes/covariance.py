@@ -119,15 +119,15 @@ def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np
     constant = np.flatnonzero(variance <= 0)
     varying = np.flatnonzero(variance > 0)
     deviation = np.sqrt(variance[varying])
-    left = covariance[np.ix_(varying, varying)] / deviation / deviation[:, None]
+    remainder = covariance[np.ix_(varying, varying)] / deviation / deviation[:, None]
     collinear = []
     # Cholesky elimination, column by column: a pivot that vanishes is a column explained by others.
     for i, column in enumerate(varying):
-        pivot = left[i, i]
+        pivot = remainder[i, i]
         if pivot < 1e-10:
             collinear.append(column)
             continue
-        left[i + 1:, i + 1:] -= np.outer(left[i + 1:, i], left[i, i + 1:]) / pivot
+        remainder[i + 1:, i + 1:] -= np.outer(remainder[i + 1:, i], remainder[i, i + 1:]) / pivot
     return constant.astype(np.int64), np.array(collinear, dtype=np.int64)
 
 
@@ -169,7 +169,7 @@ def _singular(
 
     if len(constant) == len(covariance):
         return DataError(
-            f"the covariance of {of} is 0: no column varies there, so that no shrinkage helps. "
+            f"the covariance of {of} is 0: no column varies there, so shrinkage does not help. "
             "Give other columns, or scale them up if they vary by less than about 1e-160, whose "
             "square is 0" + ("" if remedy == _SHRINK else f"; or {remedy}"))
     causes = []

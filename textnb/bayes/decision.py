@@ -120,8 +120,8 @@ class Decision:
             "Decision" + ("" if self.positive is None else f" for {self.positive}"),
             notebook.note(f"Stale: {self.stale}") if self.stale else "",
             notebook.table(["class", "threshold"], rows[:notebook.ROWS],
-                           "The least log-odds of an answer; of a label of several, or where a "
-                           "model gives no log-odds, the least score", len(rows)),
+                           "The minimum log-odds of an answer; for lists of labels, or a model "
+                           "without log-odds, the minimum score", len(rows)),
             notebook.table(["evidence", ""], evidence) if evidence else "")
 
     def __post_init__(self) -> None:
@@ -136,9 +136,9 @@ class Decision:
             raise ParameterError.unknown_choice(
                 "positive", self.positive, [str(label) for label in self.thresholds])
         check_reason(self.stale)
-        for name, number, fewest in (("at_least", self.at_least, 0), ("at_most", self.at_most, 1)):
-            if number is not None and (type(number) is not int or number < fewest):
-                raise ParameterError.out_of_range(name, f"a number of labels >= {fewest}", number)
+        for name, number, minimum in (("at_least", self.at_least, 0), ("at_most", self.at_most, 1)):
+            if number is not None and (type(number) is not int or number < minimum):
+                raise ParameterError.out_of_range(name, f"a number of labels >= {minimum}", number)
         if self.at_most is not None and self.at_most < self.at_least:
             raise ParameterError.naming(
                 "{at_most} must be {at_least} or more; got {most} and {least}",
@@ -160,11 +160,12 @@ class Decision:
             return {(type(label).__name__, label) for label in labels}
 
         if with_types(self.thresholds) != with_types(classes):
-            had, has = ([*map(repr, labels)][:10] for labels in (self.thresholds, classes))
+            names, expected = ([*map(repr, labels)][:10]
+                               for labels in (self.thresholds, classes))
             raise ParameterError(
-                f"the decision has {len(self.thresholds):,} thresholds, for {', '.join(had)}, and "
-                f"the model has {quantity(len(classes), 'class')}, {', '.join(has)}: give one for "
-                "each")
+                f"the decision has {len(self.thresholds):,} thresholds, for {', '.join(names)}, "
+                f"and the model has {quantity(len(classes), 'class')}, {', '.join(expected)}: give "
+                "one for each")
 
     def check_scores(
         self, classes: Sequence[Any], is_multilabel: bool, is_calibrated: bool
@@ -202,11 +203,11 @@ class Decision:
         accepted = (odds >= thresholds) & (thresholds < np.inf)
         ranked = np.where(accepted, odds, -np.inf)
         best = ranked.argmax(axis=1) if len(odds) else np.zeros(0, dtype=np.int64)
-        # A class that is accepted at log-odds of -inf is found by its acceptance.
-        none = ~accepted.any(axis=1)
+        # Where all accepted classes have log-odds of -inf, the first of them is the answer.
+        is_unsure = ~accepted.any(axis=1)
         lowest = accepted.argmax(axis=1) if len(odds) else best
         best = np.where(np.isneginf(ranked).all(axis=1), lowest, best)
-        answer: NDArray[np.int64] = np.where(none, UNSURE, best).astype(np.int64)
+        answer: NDArray[np.int64] = np.where(is_unsure, UNSURE, best).astype(np.int64)
         return answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,7 +231,8 @@ class Decision:
         optional = {"stale", "at_least", "at_most"}
         if set(values) - optional != {"thresholds", "positive", "evidence"} or not isinstance(
                 values["evidence"], Mapping):
-            raise ParameterError(f"a decision has other values than {sorted(values)}")
+            raise ParameterError("a decision has the values evidence, positive and thresholds; got "
+                                 f"{sorted(values)}")
         numbers = {"always": -inf, "never": inf}
         thresholds = {row["label"]: numbers.get(row["log_odds"], row["log_odds"])
                       for row in values["thresholds"]}

@@ -198,8 +198,8 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
         rank = np.array([whiten.shape[-1] for whiten in form.whiten])
         scores: Floats = form.log_prior - 0.5 * (
             np.exp(distance) + form.log_det + rank * np.log(2.0 * np.pi))
-        lost = np.asarray(np.isneginf(scores).all(axis=1))
+        is_impossible = np.asarray(np.isneginf(scores).all(axis=1))
         distance[:, np.isneginf(form.log_prior)] = np.inf
         smallest = distance.min(axis=1, keepdims=True)
         nearest = np.asarray(distance == smallest)
-        return np.where(lost[:, None] & nearest, np.finfo(np.float64).min, scores)
+        return np.where(is_impossible[:, None] & nearest, np.finfo(np.float64).min, scores)

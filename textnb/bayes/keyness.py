@@ -107,10 +107,10 @@ def proportion_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) 
     """
     documents = float(statistics.class_count[k])
     others = float(statistics.class_count.sum()) - documents
-    held = statistics.of_class(k)[terms]
-    cells = [held + 0.5, documents - held + 0.5]
-    held_elsewhere = total[terms] - held
-    cells += [held_elsewhere + 0.5, others - held_elsewhere + 0.5]
+    present = statistics.of_class(k)[terms]
+    cells = [present + 0.5, documents - present + 0.5]
+    present_elsewhere = total[terms] - present
+    cells += [present_elsewhere + 0.5, others - present_elsewhere + 0.5]
     delta = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
     z: Floats = delta / np.sqrt(np.sum([1.0 / cell for cell in cells], axis=0))
     return z

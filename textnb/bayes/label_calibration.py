@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# Precisions of normal priors, whose standard deviations are half the common slope, and about 3.
+# Precisions of the normal priors of a label's slope and shift: 4 is a standard deviation of half
+# the common slope, and 0.1 one of about 3.
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of the prior of the common sigmoid: nearly flat.
 _FLAT = 1e-6
 # Slopes stay above 0, so that a label keeps the order of its scores.
 _MIN_SLOPE = 0.01
-_MAX_STEPS, _MAX_HALVES, _TOLERANCE = 100, 40, 1e-9
+_MAX_STEPS, _MAX_HALVINGS, _TOLERANCE = 100, 40, 1e-9
 
 
 def label_sigmoids(
@@ -68,9 +69,9 @@ def label_sigmoids(
     sigmoids = np.empty((scores.shape[1], 2))
     for k in range(len(sigmoids)):
         rows = finite[:, k]
-        own = _fit(scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
-                   (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
-        sigmoids[k] = own if own[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
+        sigmoid = _fit(scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
+                       (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
+        sigmoids[k] = sigmoid if sigmoid[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
     sigmoids[:, 0] /= scale
     return sigmoids
 
@@ -89,14 +90,15 @@ def _fit(
 
     point, lowest = start, loss(start)
     for _ in range(_MAX_STEPS):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
-        residual, curve = weight * (chance - positive), weight * chance * (1.0 - chance)
-        weighted = curve * scores
+        probability = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
+        residual = weight * (probability - positive)
+        curvatures = weight * probability * (1.0 - probability)
+        weighted = curvatures * scores
         gradient = np.array([residual @ scores, residual.sum()]) + ridge * (point - start)
         curvature = np.diag(ridge) + np.array(
-            [[weighted @ scores, weighted.sum()], [weighted.sum(), curve.sum()]])
+            [[weighted @ scores, weighted.sum()], [weighted.sum(), curvatures.sum()]])
         step = np.linalg.solve(curvature, gradient)
-        for _ in range(_MAX_HALVES):
+        for _ in range(_MAX_HALVINGS):
             candidate = point - step
             value = loss(candidate)
             if value < lowest:

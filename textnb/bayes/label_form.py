@@ -2,9 +2,9 @@
 
     counts of all rows, and of each label  ->  rest = all - own  ->  two classes  ->  w, b
 
-Each label is the two-class problem "has it, or not". Its counts need no second pass: what the rows
-without the label have counted is what all rows have, less the label's own. So the weights of a
-label have the same bits as those of a model of two classes that learned from all rows:
+Each label is the two-class problem "has it, or not". It needs no second pass over the rows: the
+counts without the label are those of all rows minus those with it. So the weights of a label have
+the same bits as those of a model of two classes that learned from all rows:
 
     w = log θ_own - log θ_rest        b = log π_own - log π_rest
 

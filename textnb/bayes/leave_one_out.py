@@ -242,14 +242,14 @@ class MultinomialLeaveOneOut(LeaveOneOut):
         totals = self.counts[self._base].sum(axis=0)
 
         def scores(rows: LeaveOneOutRows) -> Floats:
-            every = np.arange(len(rows))
+            all_rows = np.arange(len(rows))
             left = rows.own_counts - rows.values.data
             result: Floats = rows.values @ table
-            result[every, rows.codes] = _row_sums(
+            result[all_rows, rows.codes] = _row_sums(
                 rows.values, _log(left + _l_of_entries(l, rows.values)))
             total = totals + rows.shift @ self.counts
             total = total.astype(np.float64)
-            total[every, rows.codes] -= rows.lengths
+            total[all_rows, rows.codes] -= rows.lengths
             total += np.reshape(self._size(rows, l), (-1, 1))
             result -= rows.lengths[:, None] * _finite_log(total)
             result += self._intercept[rows.codes]
@@ -286,17 +286,17 @@ class ComplementLeaveOneOut(LeaveOneOut):
 
         def scores(rows: LeaveOneOutRows) -> Floats:
             assert rows.pairs is not None
-            every, values = np.arange(len(rows)), rows.values
+            all_rows, values = np.arange(len(rows)), rows.values
             column, value, over_pairs = rows.pairs
             smoothing = l[column, None] if isinstance(l, np.ndarray) else l
             # Integers first: the digits of a small l would be lost beside them.
             left = (every_class[column] - value)[:, None] - self.counts[column] + smoothing
             result: Floats = -(over_pairs @ _log(left))
             left = every_class[values.indices] - rows.own_counts + _l_of_entries(l, values)
-            result[every, rows.codes] = -_row_sums(values, _log(left))
+            result[all_rows, rows.codes] = -_row_sums(values, _log(left))
             moved = rows.shift @ every_class
             total = totals + moved[:, None] - rows.shift @ self.counts - rows.lengths[:, None]
-            total[every, rows.codes] += rows.lengths
+            total[all_rows, rows.codes] += rows.lengths
             total += np.reshape(self._size(rows, l), (-1, 1))
             result += rows.lengths[:, None] * _finite_log(total)
             result += self._intercept[rows.codes]
@@ -330,7 +330,7 @@ class BernoulliLeaveOneOut(LeaveOneOut):
         weights = np.where(absent.never, 0.0, log_p - absent.log)
 
         def scores(rows: LeaveOneOutRows) -> Floats:
-            every, codes, values = np.arange(len(rows)), rows.codes, rows.values
+            all_rows, codes, values = np.arange(len(rows)), rows.codes, rows.values
             result: Floats = self._intercept[codes] + (
                 absent.total + values @ weights + rows.shift @ absent.log)
             own_rows, l_of_values = fewer[codes], _l_of_entries(l, values)
@@ -339,10 +339,10 @@ class BernoulliLeaveOneOut(LeaveOneOut):
             value_at, shift_at = _cells(values, codes), _cells(rows.shift, codes)
             own = (less.total[codes] + _row_sums(values, present - less.log[value_at])
                    + _row_sums(rows.shift, less.log[shift_at]))
-            result[every, codes] = self._intercept[codes, codes] + own
+            result[all_rows, codes] = self._intercept[codes, codes] + own
             if absent.never.any() or less.never.any():
                 missing = absent.never_total + (rows.shift - values) @ absent.never.astype(float)
-                missing[every, codes] = less.never_total[codes] + _row_sums(
+                missing[all_rows, codes] = less.never_total[codes] + _row_sums(
                     rows.shift, less.never[shift_at]) - _row_sums(values, less.never[value_at])
                 result[missing > 0] = -np.inf
                 # As `bernoulli_form` has it: a class without rows, and no smoothing.

@@ -55,7 +55,7 @@ from textnb.runtime.threads import map_in_threads
 MAX_COST = 1e10
 # With larger values, squares and their sums would overflow.
 _MAX_VALUE = 1e30
-# The fewest held-out rows that a temperature is fitted on.
+# The minimum number of held-out rows to fit a temperature on.
 _MIN_HELD_OUT = 20
 # Parts of the rows, each of which is scored by what was learned from the others.
 _FOLDS = 3
@@ -174,7 +174,7 @@ def learn_and_calibrate(
     """Learn the statistic of rows, the weights, and a temperature from held-out rows.
 
     There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
-    be held out. With ``left_out``, all rows are scored by models of others, if no class is rare.
+    be held out. With ``left_out``, all rows get out-of-fold scores, if no class is rare.
     For lists of labels, each label's threshold and sigmoid are chosen on held-out rows instead,
     which ``left_out`` keeps.
 
@@ -493,7 +493,7 @@ class _Problems:
             if not (np.isfinite(solution.shared).all() and np.isfinite(solution.duals).all()
                     and np.isfinite(solution.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
-                                     "weights that are no finite numbers. Take a smaller C")
+                                     "weights that are not finite. Take a smaller C")
             unsolved += not solution.converged
             if len(blocks) > 1:
                 shown.advance(1)

@@ -184,18 +184,18 @@ def learn_from_rows(
     # Of two classes the first scores 0, so that the posterior is logistic in the second's.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
-    taken, shown = 0, line()
+    n_steps, shown = 0, line()
     shown.begin("fitting", Size(len(ratio)), "class")
     for k, r in enumerate(ratio, start=first):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)
         w, intercept[k] = solver.coef_[0], solver.intercept_[0]
         if not (np.isfinite(w).all() and np.isfinite(intercept[k])):
             raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
-                                 "weights that are no finite numbers")
+                                 "weights that are not finite")
         weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
-        taken = max(taken, int(np.max(solver.n_iter_)))
+        n_steps = max(n_steps, int(np.max(solver.n_iter_)))
         shown.advance(1)
-    return Learned(statistics, model.form_of_weights(statistics, weights, intercept), taken)
+    return Learned(statistics, model.form_of_weights(statistics, weights, intercept), n_steps)
 
 
 def _solve(

@@ -38,7 +38,7 @@ class RatioScales:
         if not self._power:
             self._ones = Scales(np.ones(len(rows.columns)), np.ones(len(labels)), by_row=True)
             return
-        # Numbers of vectors are no counts: their columns, which all rows have, have no ratio.
+        # The columns of vectors have no ratio: every row has a value in them, which is not a count.
         n_features = rows.n_features - (0 if rows.parts is None else rows.parts.width)
         self._without_ratio = rows.columns >= n_features
         self._l = as_smoothing(model.l, n_features)

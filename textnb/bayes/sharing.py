@@ -180,7 +180,7 @@ class Sharing:
         sharing : float, optional
             The weight of parts; by default, it is by the length of the rows.
         prefixes : sequence of str
-            Names of columns before words, which are no parts of them; each ends with a colon.
+            Names of columns before words, which do not belong to the words; each ends with a colon.
         """
         weight = weight_of_length(terms, holders, rows) if sharing is None else sharing
         return cls(subwords(without_names(terms, prefixes), *lengths), weight) if weight else None

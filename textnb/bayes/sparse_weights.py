@@ -2,8 +2,8 @@
 
     weights[t, k] = shared[t] + default[k] + excess[t, k]
 
-A class has a weight for a term that it never had, all classes share a part, and the excess is
-stored where a count is above 0. `textnb.bayes.sparse_forms` derives them.
+The default is a class's weight of a term that it never had, less the part that all classes share.
+The excess is stored where a count is above 0. `textnb.bayes.sparse_forms` derives them.
 
 >>> cells = np.array([1, 2]), np.array([0, 1], dtype=np.int32), np.array([1.0, 2.0])
 >>> weights = SparseWeights(*cells, np.array([-1.0, -2.0]), np.array([0.5, 0.0]))
@@ -102,7 +102,7 @@ class SparseWeights:
         rows : csr_array (n_rows, n_terms)
         """
         row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        # One after the other, as in `product_of_one`, on which a sum of floats depends.
+        # In the same order as in `product_of_one`, for the same bits.
         lengths = np.bincount(row, weights=rows.data, minlength=rows.shape[0])
         scores: Floats = np.multiply.outer(lengths, self._default)
         if self._shared is not None:

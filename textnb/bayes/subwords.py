@@ -28,16 +28,15 @@ def subwords(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_array:
     Returns
     -------
     csr_array of float64 (n_terms, n_parts)
-        1 if a term has a part, over the root of the number of lengths, so that parts of several
-        lengths weigh about as much as those of one. They are in the order of their lengths, then of
-        their characters.
+        1 / sqrt(number of lengths) if a term has a part, so that parts of several lengths weigh
+        about as much as those of one. Parts are sorted by length, then by characters.
     """
     words = np.array([place for place, term in enumerate(terms) if " " not in term], np.int64)
-    marked = [f"{_START}{terms[place]}{_END}" for place in words.tolist()]
-    characters = np.frombuffer("".join(marked).encode("utf-32-le", "surrogatepass"), np.uint32)
-    sizes = np.array([len(word) for word in marked], dtype=np.int64)
+    padded = [f"{_START}{terms[place]}{_END}" for place in words.tolist()]
+    characters = np.frombuffer("".join(padded).encode("utf-32-le", "surrogatepass"), np.uint32)
+    sizes = np.array([len(word) for word in padded], dtype=np.int64)
     word = np.repeat(words, sizes)
-    left = np.repeat(np.cumsum(sizes), sizes) - np.arange(len(characters))
+    remaining = np.repeat(np.cumsum(sizes), sizes) - np.arange(len(characters))
     # The rank of the window that begins at each character, grown by one character at a time.
     rank = np.unique(characters, return_inverse=True)[1].astype(np.int64)
     single, n_single = rank, int(rank.max(initial=-1)) + 1
@@ -45,11 +44,11 @@ def subwords(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_array:
     columns: list[NDArray[np.int64]] = []
     n_parts = 0
     for length in range(2, longest + 1):
-        fits = np.flatnonzero(left >= length)
-        grown = np.zeros_like(rank)
-        grown[fits] = np.unique(
+        fits = np.flatnonzero(remaining >= length)
+        longer_rank = np.zeros_like(rank)
+        longer_rank[fits] = np.unique(
             rank[fits] * n_single + single[fits + length - 1], return_inverse=True)[1]
-        rank = grown
+        rank = longer_rank
         if length >= shortest and len(fits):
             rows.append(word[fits])
             columns.append(rank[fits] + n_parts)

@@ -182,8 +182,9 @@ class TableClassifier(Parameters):
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         estimator.name_features(names)
         estimator.fit_statistics(total)
-        beside = labels_are_separate(X, y) if fitted is None else fitted.has_separate_labels
-        self.set_fitted(estimator, columns, names, parameters, beside)
+        has_separate_labels = (
+            labels_are_separate(X, y) if fitted is None else fitted.has_separate_labels)
+        self.set_fitted(estimator, columns, names, parameters, has_separate_labels)
         self._log("partial_fit", started)
         return self
 

@@ -106,8 +106,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         By default, at most that of parts; the more rows a class has, the less, and from 500 rows on
         chosen by held-out ones.
     lexicon : int, optional
-        The most words that get weights by vectors or parts alone: those of ``unlabelled`` texts, or
-        else the first of the vectors. By default 20,000.
+        Maximum number of words that get weights by vectors or parts alone: those of ``unlabelled``
+        texts, or else the first of the vectors. By default 20,000.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from textnb.models.base import Model, check_registered
 from textnb.models.known import SYNONYMS, import_offered, text_models
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
-from textnb.runtime.gone import SETTINGS, removal_message
+from textnb.runtime.removed import SETTINGS, removal_message
 from textnb.runtime.settings import is_truth
 from textnb.text.tokens import Tokenizer
 
@@ -100,10 +100,10 @@ def place_of_setting(owner: type, name: str) -> str:
     own = list(signature(owner).parameters)
     of_tokens = Tokenizer().get_params()
     near = get_close_matches(name, [*own, *of_tokens], n=1, cutoff=0.5)
-    meant = near[0] if near else name
-    if meant in of_tokens:
-        return (f"{meant} is a setting of its tokenizer, "
-                f"{owner.__name__}(tokenizer=Tokenizer({meant}={of_tokens[meant]!r}))")
+    suggested = near[0] if near else name
+    if suggested in of_tokens:
+        return (f"{suggested} is a setting of its tokenizer, "
+                f"{owner.__name__}(tokenizer=Tokenizer({suggested}={of_tokens[suggested]!r}))")
     for model in () if near else text_models().values():
         parameters = model().get_params(deep=False)
         if name in parameters:

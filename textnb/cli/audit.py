@@ -72,14 +72,14 @@ def audit(
         tests = open_input(source, replace(options_for(source, rows), where=test.test_where),
                            columns.text, columns.label, where="--test-where")
     with work_on(table, "auditing", "audited", output.quiet) as advance:
-        found = audit(table.frame, test=None if tests is None else tests.frame, text=columns.text,
-                      label=columns.label, model=options.model, near=options.near,
-                      progress=advance)
+        result = audit(table.frame, test=None if tests is None else tests.frame, text=columns.text,
+                       label=columns.label, model=options.model, near=options.near,
+                       progress=advance)
     if output.output is not None:
-        sinks.write(found.findings.lazy(), output.output, None)
-    if not output.wrote_json(found.to_dict):
-        _show(found, output.show)
-    found.check(options.fail_on or ())
+        sinks.write(result.findings.lazy(), output.output, None)
+    if not output.wrote_json(result.to_dict):
+        _show(result, output.show)
+    result.check(options.fail_on or ())
 
 
 def _check_target(output: str, *inputs: str | None, safe_csv: bool = False) -> None:
@@ -90,21 +90,21 @@ def _check_target(output: str, *inputs: str | None, safe_csv: bool = False) -> N
         check_apart(path, output)
 
 
-def _show(found: Audit, most: int) -> None:
+def _show(result: Audit, limit: int) -> None:
     import polars as pl
 
     from textnb.cli.summary import audit_lines
     from textnb.cli.tables import frame_table, show
 
-    for (kind,), some in found.findings.group_by("finding", maintain_order=True):
-        shown = some.drop("finding").head(most)
+    for (kind,), some in result.findings.group_by("finding", maintain_order=True):
+        shown = some.drop("finding").head(limit)
         if shown.height:
             more = some.height - shown.height
             show(frame_table(
                 shown.select(name for name in shown.columns if shown[name].count())
                 .with_columns(pl.col(pl.List(pl.String)).list.join("; ")),
                 f"{kind}{f', {shown.height} of {some.height:,}' if more else ''}"))
-    for line in audit_lines(found):
+    for line in audit_lines(result):
         out(line)
 
 

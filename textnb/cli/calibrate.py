@@ -29,14 +29,14 @@ def calibrate(
     from textnb.cli.summary import calibration_lines
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
-    from textnb.workflow.decide import calibrate, check_calibration, scored_to_calibrate, scores_of
+    from textnb.workflow.decide import calibrate, check_calibration, choose_scoring, scores_of
 
     target = output.target(file.model, rows.input)
     with lock_path(target):
         fitted = load_fitted(file.model)
         check_calibration(fitted, options)
         table = open_input_for(fitted, rows.input, rows, fitted.label)
-        scored = None if rows.held_out else scored_to_calibrate(fitted)
+        scored = None if rows.held_out else choose_scoring(fitted)
         with work_on(table, "scoring", "scored", output.quiet) as advance:
             held = scores_of(fitted, table.frame, scored, progress=advance)
         result = calibrate(fitted, held, options)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from textnb.evaluation.duplicates import Duplicates
 
-# The most characters of a text to show.
-_SHOWN = 60
+_MAX_CHARACTERS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -29,7 +28,7 @@ class TwoInputs(RowOptions):
         None)
     text: list[str] | None = option("Text column; repeat it for several.  [default: text]")
     label: str | None = option(
-        "Label column: also count duplicates that are labelled otherwise.")
+        "Label column: also count duplicates with another label.")
     test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 
@@ -38,7 +37,7 @@ class Search:
     """Search."""
 
     near: float = option(
-        "Least share of three-word runs that near-duplicates have in common.", default=0.8)
+        "Minimum share of word trigrams that near-duplicates have in common.", default=0.8)
     exact: bool = option("Only exact duplicates.", default=False)
 
 
@@ -54,7 +53,7 @@ def duplicates(
     options: TypedOptions, inputs: TwoInputs, search: Search, output: DuplicatesOutput
 ) -> None:
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
-    from textnb.evaluation.duplicates import OF_WORDS, find_duplicates
+    from textnb.evaluation.duplicates import WORD_TOKENIZER, find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
     from textnb.workflow.rows import check_storage, options_for
 
@@ -72,7 +71,7 @@ def duplicates(
     test_rows = train_rows if test is None else open_input(
         test, other, columns, label, where="--test-where")
     with train_rows.reading(), test_rows.reading():
-        tokenizer = OF_WORDS.with_params(
+        tokenizer = WORD_TOKENIZER.with_params(
             token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
         result = find_duplicates(
             train_rows.frame, None if test is None else test_rows.frame, text=columns, label=label,
@@ -109,7 +108,7 @@ def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> 
 
     schema = frame.collect_schema()
     whole = pl.concat_str([as_text(schema, name) for name in columns], separator=" ",
-                          ignore_nulls=True).str.slice(0, _SHOWN)
+                          ignore_nulls=True).str.slice(0, _MAX_CHARACTERS)
     texts = (frame.select(whole.alias("text")).with_row_index("row")
              .filter(pl.col("row").is_in(numbers.unique().to_list())).collect())
     return numbers.replace_strict(texts["row"], texts["text"], return_dtype=pl.String)

@@ -27,7 +27,7 @@ def main() -> None:
     if next((word for word in arguments if not word.startswith("-")), None) == "filter":
         _filter(arguments)
     try:
-        _collect_seldom()
+        _collect_garbage_rarely()
         from textnb.cli import signals
 
         signals.begin()
@@ -40,8 +40,8 @@ def main() -> None:
 
         tell("interrupted; no output was written or replaced")
         os._exit(130)
-    except SystemExit as done:
-        _end(done)
+    except SystemExit as exit:
+        _end(exit)
     except BaseException as error:
         from textnb.runtime.engine import engine_failure
 
@@ -53,7 +53,7 @@ def main() -> None:
         os._exit(1)
 
 
-def _collect_seldom() -> None:
+def _collect_garbage_rarely() -> None:
     import gc
 
     gc.set_threshold(_GC_THRESHOLD, 10, 10)
@@ -120,7 +120,7 @@ def _filter(arguments: list[str]) -> None:
 
 def _verdict(arguments: list[str], stream: Stream) -> int:
     """Run the filter and return its exit code; for 3, the error is already reported."""
-    _collect_seldom()
+    _collect_garbage_rarely()
     # If a standard stream is closed, the next file to be opened would get its number.
     for number in (0, 1, 2):
         try:
@@ -134,7 +134,7 @@ def _verdict(arguments: list[str], stream: Stream) -> int:
         from textnb.cli.filter import run
 
         code = run(arguments, stream)
-    # 0 means spam only after an answer. Help and a filed Maildir end with 0 without one.
+    # 0 means spam only if a verdict was written. --help and filing a Maildir end with 0, too.
     return code if stream.answered or (code == 0 and not stream.passing) else 3
 
 

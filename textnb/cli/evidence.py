@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
-# The most lines of labels on a terminal.
+# The maximum number of lines of labels on a terminal.
 MAX_SHOWN = 20
 # Below this share of rows that look learned there is no note: new rows look learned as often.
 _NOTED_SHARE = 0.25

@@ -51,7 +51,7 @@ class VerdictOptions:
         "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
     min_learned: int = option(
         "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
-        default=MIN_LEARNED, minimum=0, python="least_learned")
+        default=MIN_LEARNED, minimum=0)
 
     def settings(self) -> dict[str, Any]:
         """What `MailFilter.load` takes."""

@@ -245,7 +245,7 @@ def first_of(names: Sequence[str]) -> str:
 
 
 def check_apart(input: str, output: str) -> None:
-    """Raises ParameterError for an output that would replace its input."""
+    """Raise ParameterError for an output that would replace its input."""
     if "-" not in (input, output) and os.path.exists(output) and os.path.exists(input) and (
             os.path.samefile(input, output)):
         raise ParameterError(f"--output {output} is also what is read; give it another name")

@@ -132,7 +132,7 @@ class Verbs(click.Group):
             if args == ["help"] and not ctx.resilient_parsing:
                 click.echo(ctx.get_help())
                 ctx.exit()
-            args = _asking_for_help(ctx, args[1:])
+            args = _help_arguments(ctx, args[1:])
         name = args[0]
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
             near = suggestion(name, [*VERBS, "help"]) or "; textnb help lists all"
@@ -149,8 +149,8 @@ class Verbs(click.Group):
                 formatter.write_dl([(verb.ljust(width), line) for verb, (_, line) in verbs.items()])
 
 
-def _asking_for_help(ctx: click.Context, words: list[str]) -> list[str]:
-    """The arguments that show what ``help`` with these words does."""
+def _help_arguments(ctx: click.Context, words: list[str]) -> list[str]:
+    """The arguments that show the help which ``help`` with these words asks for."""
     # What --read and --set take stands in the help of the verb that has both.
     verb, *topics = ["train", *words] if words[:1] in (["read"], ["set"]) else words or [""]
     command = command_of(verb)

@@ -39,7 +39,7 @@ from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
-from textnb.runtime.gone import OPTIONS, removal_message
+from textnb.runtime.removed import OPTIONS, removal_message
 from textnb.runtime.settings import Setting, declared, setting, type_of
 from textnb.text.token_settings import TokenSettings
 

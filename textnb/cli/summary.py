@@ -14,7 +14,7 @@ from textnb.cli.evidence import (
     label_words,
 )
 from textnb.cli.inputs import size_words
-from textnb.cli.words import option_of_train
+from textnb.cli.words import train_option
 from textnb.errors import Mention, quantity
 from textnb.workflow.models import AnyModel, holds_lists, text_columns
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textnb.export.write import Exported
     from textnb.learning.fitted import Fitted
     from textnb.workflow.decide import Calibrated
-    from textnb.workflow.evaluate import Tested
+    from textnb.workflow.evaluate import Measures
     from textnb.workflow.train import Trained
     from textnb.workflow.validate import Validated
 
@@ -45,7 +45,7 @@ def lines_of(result: Any) -> Iterator[str]:
     from textnb.evaluation.smoothing import SmoothingPath
     from textnb.learning.fitted import Fitted
     from textnb.workflow.decide import Calibrated
-    from textnb.workflow.evaluate import Tested
+    from textnb.workflow.evaluate import Measures
     from textnb.workflow.job import as_key
     from textnb.workflow.predict import Predicted
     from textnb.workflow.run import Written
@@ -76,7 +76,7 @@ def lines_of(result: Any) -> Iterator[str]:
             yield from calibration_lines(result)
         case Fitted():
             yield from threshold_lines(result, _IN_JOBS)
-        case Tested():
+        case Measures():
             yield from test_lines(result)
         case Predicted():
             yield from impossible_lines(result.impossible)
@@ -89,14 +89,14 @@ def lines_of(result: Any) -> Iterator[str]:
 
 def audit_lines(result: Audit) -> Iterator[str]:
     """The number of findings of each kind, and how labels were judged."""
-    found = ", ".join(f"{n:,} {kind}" for kind, n in result.counts.items() if n)
-    yield f"{quantity(result.rows, 'row')}: {found or 'no findings'}"
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in result.counts.items() if n)
+    yield f"{quantity(result.rows, 'row')}: {counts or 'no findings'}"
     yield f"labels judged by {result.method}" if result.method else (
         "labels were not judged: fewer than two classes have rows enough")
 
 
 def training_lines(
-    result: Trained, write: Callable[[Mention], str] = option_of_train
+    result: Trained, write: Callable[[Mention], str] = train_option
 ) -> Iterator[str]:
     """The choices that training a model made; the last line is its size."""
     model, learned = result.model, ""
@@ -160,7 +160,7 @@ def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
            f"{result.label_ranking_average_precision:.4f}")
 
 
-def test_lines(result: Tested) -> Iterator[str]:
+def test_lines(result: Measures) -> Iterator[str]:
     """Measures on labelled rows, with the model's decision if it has one."""
     measures = [("log loss", getattr(result.result, "log_loss", None)),
                 ("ROC AUC", getattr(result.result, "roc_auc", None))]

@@ -86,7 +86,7 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
 def _check_report(
     report: str | None, train: str | None, train_where: str | None, *paths: str
 ) -> None:
-    """Raises ParameterError for options without effect, or a page that can't be written.
+    """Raise ParameterError for options without effect, or a page that can't be written.
 
     Call it before rows are read.
     """

@@ -86,7 +86,7 @@ def _decide(
 def _check(
     options: TypedOptions, rows: ThresholdInput, goal: DecideOptions, output: ThresholdOutput
 ) -> None:
-    """Raises ParameterError unless options name one goal or --clear, and rows if it needs them."""
+    """Raise ParameterError unless options name one goal or --clear, and rows if it needs them."""
     from textnb.errors import ParameterError
 
     if output.clear:

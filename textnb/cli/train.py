@@ -16,7 +16,7 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
-from textnb.cli.words import in_options
+from textnb.cli.words import message_with_options
 from textnb.errors import TextnbError, VocabularyError
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
 from textnb.models.known import table_models, text_models
@@ -51,10 +51,10 @@ class TrainOutput(NewModel):
         "rightly, where the model learns by counting.", "--check/--no-check", default=True)
 
 
-_Every: Any = every_model(Kind)
+_AnyModel: Any = every_model(Kind)
 
 
-class ModelOptions(_Every):
+class ModelOptions(_AnyModel):
     """Model."""
 
 
@@ -112,7 +112,7 @@ def train(
     if learning.spam_class is None and is_mail(rows.input, rows.format) and (
             SPAM not in classes_of(trained.model)):
         classes = list(map(str, classes_of(trained.model)))
-        # Of several classes, one alone is no spam filter.
+        # With more than two classes, it is not a spam filter.
         note(f"note: no class is called {SPAM}, which textnb filter looks for. " + (
             f"Train with --classes '{SPAM}=PATTERN,...', and others so, whose patterns match "
             f"{first_of(classes)}" if len(classes) > 2 else
@@ -138,7 +138,7 @@ def _check(fitted: Any, table: Rows, rows: int, options: TypedOptions) -> None:
         check_leave_one_out(fitted)
     except TextnbError as error:
         if is_asked:
-            note(f"note: not checked by leave-one-out: {in_options(error)}")
+            note(f"note: not checked by leave-one-out: {message_with_options(error)}")
     else:
         if is_asked or not fitted.is_multilabel:
             with work_on(table, "checking", "checked", quiet=False) as advance:

@@ -28,7 +28,7 @@ def judging_settings(
     ParameterError
         If the cutoffs are not probabilities, or are in the wrong order.
     """
-    return {"spam": spam_class, "least_learned": min_learned,
+    return {"spam": spam_class, "min_learned": min_learned,
             "cutoffs": _log_odds_of(spam_cutoff, ham_cutoff)}
 
 

@@ -19,7 +19,7 @@ def is_repeated(kind: str) -> bool:
 
 
 def value_of(kind: str, option: str, text: Any) -> Any:
-    """The value of a text that is typed for an option.
+    """Convert the text typed for an option to the option's type.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ def value_of(kind: str, option: str, text: Any) -> Any:
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")
 
 
-def in_options(error: TextnbError) -> str:
-    """The message of an error about a training, for a note."""
-    return error.message(option_of_train)
+def message_with_options(error: TextnbError) -> str:
+    """The message of an error, with settings named as options of ``textnb train``."""
+    return error.message(train_option)
 
 
-def option_of_train(setting: Mention) -> str:
-    """The option of a training for a setting that a message names."""
+def train_option(setting: Mention) -> str:
+    """The option of ``textnb train`` for a setting that a message names."""
     return as_option(setting, f"--{setting.name.replace('_', '-')}", True)
 
 
@@ -109,7 +109,7 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
 
 
 def toml_of(value: Any) -> str:
-    """A value as it is typed after ``KEY=``: as in TOML, except for single texts.
+    """A value as it is typed after ``KEY=``: as in TOML, but strings without quotes.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.labels import Labels
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.duplicates import OF_WORDS, find_duplicates
+from textnb.evaluation.duplicates import WORD_TOKENIZER, find_duplicates
 from textnb.evaluation.label_errors import (
     LeftOutRows,
     inseparable_classes,
@@ -78,8 +78,8 @@ class Audit:
     margins: pl.Series
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.items() if n)
-        return f"Audit({quantity(self.rows, 'row')}: {found or 'no findings'})"
+        counts = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.items() if n)
+        return f"Audit({quantity(self.rows, 'row')}: {counts or 'no findings'})"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.findings.head(notebook.ROWS)}"
@@ -100,13 +100,13 @@ class Audit:
     def check(self, fail_on: Sequence[str]) -> None:
         """Raise DataError if there is a finding of one of these kinds."""
         check_kinds(fail_on)
-        found = {kind: n for kind, n in self.counts.items() if n and kind in fail_on}
-        if found:
-            first = self.findings.filter(pl.col("finding").is_in([*found])).row(0, named=True)
+        counts = {kind: n for kind, n in self.counts.items() if n and kind in fail_on}
+        if counts:
+            first = self.findings.filter(pl.col("finding").is_in([*counts])).row(0, named=True)
             where = "" if first["row"] is None else f"row {first['row']}: "
             raise DataError.naming(
                 "the audit finds {found}, and {fail_on} asks for none; the first is: {first}",
-                found=", ".join(f"{n:,} {kind!r}" for kind, n in found.items()),
+                found=", ".join(f"{n:,} {kind!r}" for kind, n in counts.items()),
                 first=f"{where}{first['evidence']}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -276,10 +276,10 @@ class _Auditor:
             margins[rows] = self._labels(left_out, rows)
             others = self.rows.drop(*self.settings.columns, self.settings.label,
                                     _OF_FILES, strict=False)
-            found = [*leaks(others[rows], self.texts[rows], labels, left_out.counts,
-                            left_out.fitted.terms)]
-            self.add("leak", [words for _, words in found],
-                     confidence=[correlation for correlation, _ in found])
+            leaked = [*leaks(others[rows], self.texts[rows], labels, left_out.counts,
+                             left_out.fitted.terms)]
+            self.add("leak", [words for _, words in leaked],
+                     confidence=[correlation for correlation, _ in leaked])
         order = pl.Enum(KINDS)
         findings = pl.concat(self.findings).sort(
             pl.col("finding").cast(order), maintain_order=True)
@@ -300,7 +300,8 @@ class _Auditor:
     def _duplicates(self, test: Any, near: float | None) -> None:
         find: dict[str, Any] = {
             "text": self.settings.columns, "label": self.settings.label, "near": near,
-            "tokenizer": OF_WORDS.with_params(token_columns=tuple(self.settings.token_columns))}
+            "tokenizer": WORD_TOKENIZER.with_params(
+                token_columns=tuple(self.settings.token_columns))}
         pairs = find_duplicates(self.rows, **find).pairs.sort("similarity", descending=True)
         for kind, some in (("contradiction", pairs.filter("conflict")),
                            ("duplicate", pairs.filter(~pl.col("conflict")))):

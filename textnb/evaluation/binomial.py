@@ -79,6 +79,6 @@ def trials_needed(rate: float, confidence: float) -> int:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Raises ParameterError unless the value is a number above 0 and below 1."""
+    """Raise ParameterError unless the value is a number above 0 and below 1."""
     if not SHARE.holds(value):
         raise ParameterError.out_of_range(name, SHARE.says, value)

@@ -36,8 +36,8 @@ from textnb.runtime.caller import warn_caller
 # A computed bound may differ in its last bits from the limit that it is compared with.
 _ROUNDING = 1e-9
 _LOWEST = -1e300
-# Of the classes without a threshold: those that a warning names, and those of which the evidence
-# says what could be shown.
+# How many classes without a threshold a warning names, and for how many the evidence says which
+# precision could be shown.
 _MAX_NAMED, _MAX_EXPLAINED = 5, 10
 
 
@@ -256,11 +256,12 @@ def choose(
     held = held if of_lists else held.calibrated(calibration)
     evidence_of_rule: dict[str, Any] = {}
     if positive is not None:
-        thresholds, evidence_of_rule = _of_class(held, classes.index(positive), goal)
+        thresholds, evidence_of_rule = _choose_for_one(held, classes.index(positive), goal)
     elif goal.min_precision is not None:
-        thresholds, evidence_of_rule = _of_precision(held, goal.min_precision, goal.confidence)
+        thresholds, evidence_of_rule = _choose_precise(held, goal.min_precision, goal.confidence)
     else:
-        thresholds = dict(zip(classes, _of_labels(held, goal, calibration).tolist(), strict=True))
+        numbers = _choose_per_label(held, goal, calibration).tolist()
+        thresholds = dict(zip(classes, numbers, strict=True))
     decision = Decision(thresholds, positive, at_least=goal.at_least, at_most=goal.at_most)
     evidence = {**goal.request, **evidence_of_rule, **measure_decision(held, decision, goal),
                 "scored": held.method}
@@ -269,7 +270,7 @@ def choose(
     return replace(decision, evidence=evidence)
 
 
-def _of_class(
+def _choose_for_one(
     held: HeldOut, k: int, goal: Goal
 ) -> tuple[dict[Any, float], dict[str, Any]]:
     """Choose the thresholds of one class and of the others, with the evidence for the rates."""
@@ -325,30 +326,33 @@ def _find_cheapest(
     return np.inf if best == np.inf else threshold_above(best, scores)
 
 
-def _of_precision(
+def _choose_precise(
     held: HeldOut, precision: float, confidence: float
 ) -> tuple[dict[Any, float], dict[str, Any]]:
-    """Thresholds of all classes, or labels, at which a precision can be shown; with the evidence.
+    """Thresholds of all classes, or labels, that show a precision, with the evidence.
 
-    A warning names those that have none.
+    A warning names the classes that have none.
     """
     of_lists = held.link == "sigmoid"
     entries, never = [], list[str]()
     scores = held.scores if of_lists else log_odds(held.scores)
     for k, label in enumerate(held.classes.tolist()):
-        own, right = scores[:, k], held.actual[:, k] if of_lists else held.actual == k
+        label_scores, right = scores[:, k], held.actual[:, k] if of_lists else held.actual == k
         floor = 0.0
         if of_lists:
             # Most documents have no chance of the label, and a search among all would cost
             # confidence. How many are searched must not depend on which of them have the label.
-            number = max(2 * int((own > 0).sum()), trials_needed(1.0 - precision, confidence))
-            floor = max(float(np.sort(own)[-min(number, len(own))]), _LOWEST)
-        entry = lowest_threshold_of_precision(label, own, right, precision, confidence, floor)
+            number = max(2 * int((label_scores > 0).sum()),
+                         trials_needed(1.0 - precision, confidence))
+            floor = max(float(np.sort(label_scores)[-min(number, len(label_scores))]), _LOWEST)
+        entry = lowest_threshold_of_precision(
+            label, label_scores, right, precision, confidence, floor)
         entries.append(entry)
         if entry["threshold"] is None:
             never.append(repr(label))
             if len(never) <= _MAX_EXPLAINED:
-                entry["shown"] = shown_instead(label, own, right, precision, confidence, floor)
+                entry["shown"] = shown_instead(
+                    label, label_scores, right, precision, confidence, floor)
     if never:
         left = len(never) - _MAX_NAMED
         names = ", ".join(never[:_MAX_NAMED]) + (
@@ -363,7 +367,7 @@ def _of_precision(
              for entry in entries}, {"labels" if of_lists else "classes": entries})
 
 
-def _of_labels(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
+def _choose_per_label(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
     """A threshold for each label, by F1 or costs."""
     if goal.costs is None:
         return f1_thresholds(str(goal.by), held.scores, held.actual)
@@ -373,8 +377,8 @@ def _of_labels(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Fl
         odds = math.log(goal.costs[0] / goal.costs[1])
         return np.broadcast_to((odds - shifts) / slopes, len(held.classes))
     false, missed = map(float, goal.costs)
-    return np.array([cheapest_threshold(*own, false, missed)
-                     for own in zip(held.scores.T, held.actual.T, strict=True)])
+    return np.array([cheapest_threshold(*label_scores, false, missed)
+                     for label_scores in zip(held.scores.T, held.actual.T, strict=True)])
 
 
 def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str, Any]:
@@ -396,19 +400,20 @@ def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str,
         return {**common, "answered": answered, "correct": right,
                 "precision": right / answered if answered else None}
     k = classes.index(decision.positive)
-    called, positive = answers == k, held.actual == k
-    positives, caught = int(positive.sum()), int((called & positive).sum())
-    wrong, missed = int((called & ~positive).sum()), int((has_answer & ~called & positive).sum())
+    is_answer, positive = answers == k, held.actual == k
+    positives, n_right = int(positive.sum()), int((is_answer & positive).sum())
+    n_wrong = int((is_answer & ~positive).sum())
+    n_missed = int((has_answer & ~is_answer & positive).sum())
     # An interval has two bounds, and each may fail with half of 1 - confidence.
     both = (1.0 + goal.confidence) / 2
     return {
         **common, "positives": positives, "negatives": len(held) - positives,
         "unsure": int((~has_answer).sum()),
-        "false_positives": wrong, "true_positives": caught, "false_negatives": missed,
-        "share_caught": caught / positives if positives else None,
-        "share_caught_interval": [lower_bound(caught, positives, both),
-                                  upper_bound(caught, positives, both)] if positives else None,
-        "interval_confidence": goal.confidence, **goal.cost(wrong, missed)}
+        "false_positives": n_wrong, "true_positives": n_right, "false_negatives": n_missed,
+        "share_caught": n_right / positives if positives else None,
+        "share_caught_interval": [lower_bound(n_right, positives, both),
+                                  upper_bound(n_right, positives, both)] if positives else None,
+        "interval_confidence": goal.confidence, **goal.cost(n_wrong, n_missed)}
 
 
 def decide_by_fit(
@@ -417,8 +422,8 @@ def decide_by_fit(
 ) -> Fitted:
     """The model with a threshold for spam, and "unsure" from log-odds 0 up to it.
 
-    The threshold is that of `textnb.choose_threshold`. Where there are too few messages to show the
-    rate, it is the lowest that no message of ham reaches, and the evidence says what rate that
+    The threshold is that of `textnb.choose_threshold`. With too few messages to show the rate, it
+    is just above the highest score of a message of ham, and the evidence says which rate that
     shows.
 
     Parameters
@@ -435,7 +440,7 @@ def decide_by_fit(
     ParameterError
         If there are not two classes, or none is ``spam``.
     DataError
-        If the fit has made no scores by models of others.
+        If the fit has kept no out-of-fold scores.
     """
     check_share("max_false_positive_rate", max_false_positive_rate)
     classes = fitted.classes.tolist()
@@ -445,14 +450,14 @@ def decide_by_fit(
     scores = fitted.learned.left_out
     if scores is None:
         raise DataError(
-            "the fit has scored no documents by models of others: that takes 20 documents or more "
+            "the fit has no out-of-fold scores: they take 20 documents or more "
             "in each of its parts, unit weights, and held_out above 0")
     held = HeldOut(fitted.classes, scores.scores, scores.actual, np.zeros(len(scores.actual)),
                    f"{scores.parts} folds")
     others = int((held.actual != classes.index(spam)).sum())
-    shown = upper_bound(0, others, confidence) * (1.0 + _ROUNDING)
+    rate = upper_bound(0, others, confidence) * (1.0 + _ROUNDING)
     decision = choose_threshold(
-        held, spam, max_false_positive_rate=max(max_false_positive_rate, shown),
+        held, spam, max_false_positive_rate=max(max_false_positive_rate, rate),
         confidence=confidence, calibration=fitted.calibration)
     # Below the threshold, the other class is the answer only where it is the more probable one.
     decision = replace(decision, thresholds={

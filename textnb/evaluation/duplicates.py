@@ -28,7 +28,7 @@ from textnb.text.tokens import Tokenizer
 
 Ints = NDArray[np.int64]
 # Shingles are of words; of scripts without spaces, those of pairs say more than of characters too.
-OF_WORDS = Tokenizer(unspaced="pairs")
+WORD_TOKENIZER = Tokenizer(unspaced="pairs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class Duplicates:
 
 def find_duplicates(
     train: Any, test: Any = None, *, text: str | Sequence[str] = "text", label: str | None = None,
-    near: float | None = 0.8, tokenizer: Tokenizer = OF_WORDS, shingle: int = 3,
+    near: float | None = 0.8, tokenizer: Tokenizer = WORD_TOKENIZER, shingle: int = 3,
 ) -> Duplicates:
     """Find rows of a test set whose text is in the training set, or rows that repeat in one table.
 

@@ -40,7 +40,7 @@ from textnb.scoring.texts import coverage_of
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
 # the classifiers would import scikit-learn.
 AnyModel = Any
-# The most scores in memory at a time: documents times labels.
+# The maximum number of scores (documents times labels) in memory at a time.
 _CELLS = 1 << 21
 
 

@@ -76,7 +76,7 @@ class Recipe:
         user : str
             The function that fits them, for errors.
         with_scores_left_out : bool
-            Whether each fit also scores all its documents by models of others.
+            Whether each fit also keeps out-of-fold scores of its documents.
 
         Raises
         ------

@@ -47,7 +47,7 @@ class Goal:
     at_most: int | None = None
 
     def check(self, classes: Sequence[Any], link: Link, positive: Any = None) -> None:
-        """Raises ParameterError for an invalid goal, before documents are scored.
+        """Raise ParameterError for an invalid goal, before documents are scored.
 
         Parameters
         ----------
@@ -76,8 +76,8 @@ class Goal:
         if len(names) != 1:
             one = "" if len(_GOALS[kind]) == 1 else "one of "
             raise ParameterError.naming(
-                f"give {one}{_listed(['{' + name + '}' for name in _GOALS[kind]])}; got {{got}}",
-                got=_listed(names) or "none")
+                f"give {one}{_enumerate(['{' + name + '}' for name in _GOALS[kind]])}; got {{got}}",
+                got=_enumerate(names) or "none")
         if self.max_false_negative_rate is not None and self.max_false_positive_rate is None:
             raise ParameterError.naming(
                 "{max_false_negative_rate} goes with {max_false_positive_rate}, and none is given")
@@ -110,10 +110,10 @@ class Goal:
         return {"cost": wrong * false_positives + missed * false_negatives}
 
 
-def _listed(names: list[str]) -> str:
+def _enumerate(names: list[str]) -> str:
     """Join names to a list in words.
 
-    >>> _listed(["by", "min_precision", "costs"])
+    >>> _enumerate(["by", "min_precision", "costs"])
     'by, min_precision and costs'
     """
     return " and ".join([", ".join(names[:-1]), *names[-1:]] if len(names) > 1 else names)

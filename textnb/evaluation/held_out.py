@@ -540,7 +540,7 @@ class HeldOut:
 
 
 def check_held_out(held: Any, of_lists: bool | None = False) -> None:
-    """Raises ParameterError for anything but a `HeldOut`: a common mistake is to pass rows.
+    """Raise ParameterError for anything but a `HeldOut`: a common mistake is to pass rows.
 
     Parameters
     ----------

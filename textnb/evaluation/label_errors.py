@@ -40,16 +40,16 @@ from textnb.text.matrix import CountMatrix
 Ints = NDArray[np.int64]
 # Terms that name the reason, and rows that are alike.
 _TERMS, _NEAREST = 3, 3
-# The most pairs of rows that are compared at a time. A term of more rows than this number, and than
-# this share, says little of them, and costs most.
+# The maximum number of pairs of rows to compare at a time; and the number and share of rows beyond
+# which a term says little of them, and costs much.
 _PAIRS, _MANY, _FREQUENT = 1 << 24, 1000, 0.1
 # The share of the rows of a class of which the model is less sure than of one that it is taken for.
 _SURE, _SURE_OF_LISTS = 0.75, 0.5
-# The least mean probability of a label in the rows that have it, for one of them to be superfluous.
+# A label is superfluous only if its mean probability in the rows that have it is at least this.
 _LEARNED = 0.5
-# Classes whose rows are confused more often than this are compared; below this area under the ROC
-# of one against the other, a reader of the words alone can't tell them apart.
-_CONFUSED, _APART = 0.2, 0.75
+# Classes are compared if more than this share of rows is confused; and below this area under their
+# ROC curve, their words alone can't tell them apart.
+_CONFUSED, _MIN_AREA = 0.2, 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +147,13 @@ def suspect_labels(chances: Floats, actual: NDArray[Any]) -> Suspects:
 
 
 def _suspect_classes(chances: Floats, actual: Ints, sure: float) -> Suspects:
-    every = np.arange(len(actual))
+    all_rows = np.arange(len(actual))
     posterior: Floats = chances * share_labelled(chances, actual, sure)[actual]
     total = posterior.sum(axis=1, keepdims=True)
     # Nothing is known of a row that every class finds impossible.
     posterior = np.divide(posterior, total, out=np.zeros_like(chances), where=total > 0)
     best = best_class(posterior)
-    margins = np.where(total[:, 0] > 0, 1 - 2 * posterior[every, actual], -1.0)
+    margins = np.where(total[:, 0] > 0, 1 - 2 * posterior[all_rows, actual], -1.0)
     rows = np.flatnonzero((best != actual) & (total[:, 0] > 0))
     rows = rows[np.argsort(-margins[rows], kind="stable")]
     return Suspects(rows, best[rows], np.ones(len(rows), dtype=np.bool_),
@@ -171,15 +171,15 @@ def share_labelled(chances: Floats, actual: Ints, sure: float = _SURE) -> Floats
     float64 (n_labels, n_classes)
         Its columns sum to 1.
     """
-    every, n = np.arange(len(actual)), chances.shape[1]
-    own, sizes = chances[every, actual], np.bincount(actual, minlength=n)
+    all_rows, n = np.arange(len(actual)), chances.shape[1]
+    own, sizes = chances[all_rows, actual], np.bincount(actual, minlength=n)
     place = np.cumsum(sizes) - sizes + (sure * (sizes - 1)).astype(np.int64)
     thresholds = own[np.lexsort((own, actual))[place]]
     above = np.where(chances >= thresholds, chances, -1.0)
     best = best_class(above)
-    told = above[every, best] >= 0
+    is_confident = above[all_rows, best] >= 0
     joint = np.zeros((n, n))
-    np.add.at(joint, (actual[told], best[told]), 1)
+    np.add.at(joint, (actual[is_confident], best[is_confident]), 1)
     right = np.diag(joint).copy()
     joint += max(joint.sum() - right.sum(), 1) / (n * (n - 1))
     np.fill_diagonal(joint, right + 1)
@@ -191,7 +191,7 @@ def _suspect_lists(chances: Floats, has: NDArray[np.bool_]) -> Suspects:
     margins, none = np.full(len(has), -1.0), np.zeros(0, dtype=np.int64)
     parts = [(none, none, none == 1, none / 1.0)]
     for k in range(has.shape[1]):
-        # A label that all rows have, or none, is no question.
+        # Nothing to separate: all rows have the label, or none has it.
         if has[:, k].any() and not has[:, k].all():
             chance = chances[:, k]
             part = _suspect_classes(np.column_stack([1 - chance, chance]),
@@ -233,7 +233,7 @@ def reasons(left_out: LeftOutRows, suspects: Suspects, names: pl.Series) -> Iter
             f"nearest rows: {', '.join(names.gather(near))}" if len(near) else "")))
 
 
-def nearest_rows(counts: CountMatrix, rows: Ints, most: int = _NEAREST) -> Iterator[Ints]:
+def nearest_rows(counts: CountMatrix, rows: Ints, limit: int = _NEAREST) -> Iterator[Ints]:
     """For each of some rows, the other rows of the greatest cosine of their tf-idf, in order.
 
     Terms of more than a tenth of the rows are left out, if that is more than 1,000.
@@ -253,11 +253,11 @@ def nearest_rows(counts: CountMatrix, rows: Ints, most: int = _NEAREST) -> Itera
         for row, start, end in zip(block, products.indptr, products.indptr[1:], strict=False):
             others, alike = products.indices[start:end], products.data[start:end].copy()
             alike[others == row] = 0.0
-            if len(alike) > most:
+            if len(alike) > limit:
                 # The first rows on a tie, whatever the order of the entries.
-                some = alike >= np.partition(alike, -most)[-most]
+                some = alike >= np.partition(alike, -limit)[-limit]
                 others, alike = others[some], alike[some]
-            best = np.lexsort((others, -alike))[:most]
+            best = np.lexsort((others, -alike))[:limit]
             yield others[best[alike[best] > 0]].astype(np.int64)
 
 
@@ -280,5 +280,5 @@ def inseparable_classes(chances: Floats, actual: Ints) -> Iterator[tuple[int, in
         with np.errstate(invalid="ignore"):
             odds = np.nan_to_num(logs[rows, a] - logs[rows, b])
         area = roc(actual[rows] == a, odds).auc
-        if area < _APART:
+        if area < _MIN_AREA:
             yield a, b, area

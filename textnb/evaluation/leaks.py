@@ -25,7 +25,7 @@ from textnb.bayes.labels import Labels
 from textnb.text.matrix import CountMatrix, merge_tokens
 
 Ints = NDArray[np.int64]
-# The least correlation of a class with a line or with words at one place of the texts, with a term
+# The minimum correlation of a class with a line or words at one place of the texts, with a term
 # anywhere, and with the order of a column. Clean corpora have at most 0.54, 0.94 ("cocoa") and 0.88
 # (the headers of mail, by their first words).
 AT_A_PLACE, ANYWHERE, IN_ORDER = 0.8, 0.98, 0.95
@@ -55,25 +55,25 @@ def leaks(
     sizes, names = labels.sizes, labels.classes.tolist()
     large = (sizes >= MIN_ROWS) & (len(labels) - sizes >= MIN_ROWS)
     for column in others:
-        told = np.where(large, _order(column, has, sizes), 0.0)
-        if len(classes := np.flatnonzero(told >= IN_ORDER)):
-            yield float(told.max()), (
-                f"the column {column.name!r} tells {_listed(names, classes)}: by its order, nearly "
-                "every row has the label of the row before it")
+        autocorrelation = np.where(large, _order(column, has, sizes), 0.0)
+        if len(classes := np.flatnonzero(autocorrelation >= IN_ORDER)):
+            yield float(autocorrelation.max()), (
+                f"the column {column.name!r} tells {_enumerate(names, classes)}: by its order, "
+                "nearly every row has the label of the row before it")
     # Of each class the first place that tells it; terms last, as lines and words have terms too.
     best = dict[int, tuple[float, str]]()
-    for place, features, presence, least in (
+    for place, features, presence, min_phi in (
             *_places(texts), ("the term {}", terms, counts, ANYWHERE)):
-        for k, j, phi, own, rest in _telling(has, sizes, presence, least):
+        for k, j, phi, own, rest in _correlate(has, sizes, presence, min_phi):
             if large[k]:
                 best.setdefault(k, (phi, f"{place.format(repr(features[j]))} is in {own:.1%} of "
                                          f"the rows of {names[k]!r}, and in {rest:.1%} of others"))
     yield from best.values()
 
 
-def _listed(names: Sequence[Any], places: Ints, most: int = 5) -> str:
-    more = f" and {len(places) - most} more" if len(places) > most else ""
-    return ", ".join(repr(names[k]) for k in places[:most].tolist()) + more
+def _enumerate(names: Sequence[Any], places: Ints, limit: int = 5) -> str:
+    more = f" and {len(places) - limit} more" if len(places) > limit else ""
+    return ", ".join(repr(names[k]) for k in places[:limit].tolist()) + more
 
 
 def _order(column: pl.Series, has: CountMatrix, sizes: Ints) -> Floats:
@@ -95,14 +95,14 @@ def _places(texts: pl.Series) -> Iterator[tuple[str, pl.Series, CountMatrix, flo
     """Each kind of place, what stands there in enough rows, and which rows have it."""
     text = pl.col("text").str.to_lowercase()
     frame = pl.DataFrame({"text": texts}).with_row_index("row")
-    found = frame.select(
+    headers = frame.select(
         "row", line=pl.col("text").str.head(_HEAD).str.split("\n").list.head(_LINES)
     ).explode("line").select(
         "row", name=pl.col("line").str.extract(_HEADER, 1).str.to_lowercase(),
         value=pl.col("line").str.extract(_HEADER, 2).str.to_lowercase()).drop_nulls()
     yield _features("the line {}", len(texts), [
-        found.select("row", feature=pl.col("name") + ":"),
-        found.select("row", feature=pl.col("name") + ": " + pl.col("value"))])
+        headers.select("row", feature=pl.col("name") + ":"),
+        headers.select("row", feature=pl.col("name") + ": " + pl.col("value"))])
     for place, part, take in (("the last words {}", text.str.tail(_END), "tail"),
                               ("the first words {}", text.str.head(_END), "head")):
         words = frame.select("row", words=part.str.extract_all(r"\S+"))
@@ -122,8 +122,8 @@ def _features(
     return place, names, presence, AT_A_PLACE
 
 
-def _telling(
-    has: CountMatrix, sizes: Ints, presence: CountMatrix, least: float
+def _correlate(
+    has: CountMatrix, sizes: Ints, presence: CountMatrix, min_phi: float
 ) -> Iterator[tuple[int, int, float, float, float]]:
     """Class, feature, correlation, and the feature's share in the class and in the others.
 
@@ -133,7 +133,7 @@ def _telling(
     # phi² is at most the product of precision and recall, so a feature is about as frequent as its
     # class: few are.
     ordered = np.append(np.sort(sizes), np.iinfo(np.int64).max)
-    near = ordered[np.searchsorted(ordered, frequency * least**2)] <= frequency / least**2
+    near = ordered[np.searchsorted(ordered, frequency * min_phi**2)] <= frequency / min_phi**2
     columns = np.flatnonzero(near & (frequency < n))
     if not len(columns):
         return
@@ -144,7 +144,7 @@ def _telling(
             size * (n - size) * of_feature.astype(np.float64) * (n - of_feature))
     own, rest = both.data / size, (of_feature - both.data) / np.maximum(n - size, 1)
     for cell in np.argsort(-phi, kind="stable"):
-        if not phi[cell] >= least:
+        if not phi[cell] >= min_phi:
             # NaN, of a class that all rows have, is last.
             return
         yield (int(both.row[cell]), int(columns[both.col[cell]]), float(phi[cell]),

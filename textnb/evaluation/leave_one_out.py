@@ -21,7 +21,7 @@ from textnb.models.base import Model
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# The most scores that a check of a new model holds: 256 MiB.
+# The maximum number of scores that a check of a new model holds: 256 MiB.
 _MAX_SCORES = 1 << 25
 # A function that needs the parameters of the fit.
 LEAVING_OUT = "leaving documents out"

@@ -55,7 +55,7 @@ def mistakes(
         Select the rows, too, whose answer is right by less than this ``margin``. Training on these
         is known as a thick threshold: the bias is less than that of mistakes alone.
     terms : int
-        The most terms that are named for a row.
+        Maximum number of terms to name for a row.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
@@ -121,7 +121,7 @@ def select_mistakes(
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
     rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
-    scored = _scored(
+    scored = _score(
         fitted, rows, _margin(within), terms, progress, novelty, selected, on_end)
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
     SchemaError.check_new(added, rows.collect_schema())
@@ -130,7 +130,7 @@ def select_mistakes(
 
 def rows_to_learn(model: Fitted, rows: pl.LazyFrame, within: float | None = None) -> pl.LazyFrame:
     """The texts and labels of the rows that `mistakes` selects, without a warning."""
-    scored = _scored(model, rows, _margin(within), 0, None)
+    scored = _score(model, rows, _margin(within), 0, None)
     label = pl.col(_ACTUAL).alias(model.label)
     return scored.filter(_SELECTED).select(*model.columns, label)
 
@@ -152,7 +152,7 @@ def _answers(fitted: Fitted) -> dict[str, pl.DataType]:
             "probability": pl.Float64(), "margin": pl.Float64(), "terms": pl.List(pl.String)}
 
 
-def _scored(
+def _score(
     fitted: Fitted, rows: pl.LazyFrame, within: float, terms: int, progress: Progress | None,
     novelty: NoveltyCount | None = None, selected: Callable[[int, int], None] | None = None,
     on_end: Callable[[], None] | None = None,
@@ -209,7 +209,7 @@ class _Judged(NamedTuple):
 
 
 def _judge_classes(fitted: Fitted, rows: SparseRows, labels: pl.Series) -> _Judged:
-    scores, every = fitted.form.scores(rows), np.arange(rows.shape[0])
+    scores, all_rows = fitted.form.scores(rows), np.arange(rows.shape[0])
     posterior = calibrate_scores(fitted, rows, scores)
     actual = codes_of(labels, fitted.labels)
     impossible = np.isneginf(scores).all(axis=1)
@@ -222,9 +222,9 @@ def _judge_classes(fitted: Fitted, rows: SparseRows, labels: pl.Series) -> _Judg
         with np.errstate(invalid="ignore"):
             above = np.nan_to_num(odds - label_thresholds(classes, fitted.decision),
                                   nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-        margin = above[every, np.where(answer < 0, best_class(above), answer)]
+        margin = above[all_rows, np.where(answer < 0, best_class(above), answer)]
     with np.errstate(invalid="ignore"):
-        chances = np.exp(log_posterior(posterior))[every, answer]
+        chances = np.exp(log_posterior(posterior))[all_rows, answer]
     # What speaks for another class than the label's, or where that is unknown, for the answer.
     own = np.where(actual < 0, answer, actual)
     other = _best_other(scores, own)
@@ -259,15 +259,15 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
     labels, scores = fitted.labels, fitted.form.scores(rows)
     actual, unknown = known_labels(lists, labels), unknown_labels(lists, labels)
     chosen = choose_labels(scores, labels.to_list(), fitted.decision)
-    wrong, every = chosen != actual, np.arange(len(scores))
+    wrong, all_rows = chosen != actual, np.arange(len(scores))
     with np.errstate(invalid="ignore"):
         far = np.abs(np.nan_to_num(scores - label_thresholds(labels.to_list(), fitted.decision),
                                    nan=0.0, posinf=np.inf, neginf=-np.inf))
     right = ~wrong.any(axis=1) & (unknown.list.len() == 0).to_numpy()
     place = np.where(wrong.any(axis=1), np.where(wrong, far, -np.inf).argmax(axis=1),
                      far.argmin(axis=1))
-    is_chosen = chosen[every, place]
-    chances = np.exp(log_sigmoid(calibrate_scores(fitted, rows, scores)[every, place]))
+    is_chosen = chosen[all_rows, place]
+    chances = np.exp(log_sigmoid(calibrate_scores(fitted, rows, scores)[all_rows, place]))
     none = ~right & ~wrong.any(axis=1)
 
     def lists_of_labels(mask: NDArray[np.bool_]) -> pl.Series:
@@ -275,9 +275,9 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
         return lists_of(row, labels.gather(pl.Series(column)), len(scores))
 
     # A term speaks for a label that is chosen wrongly, and against one that is missed.
-    toward = is_chosen == wrong[every, place]
+    toward = is_chosen == wrong[all_rows, place]
     return _Judged(
-        right, np.where(none, np.nan, far[every, place]),
+        right, np.where(none, np.nan, far[all_rows, place]),
         np.where(none, np.nan, chances),
         np.where(toward & ~none, place, -1), np.where(toward | none, -1, place),
         {"answer": lists_of_labels(chosen),

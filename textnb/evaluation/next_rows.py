@@ -51,7 +51,7 @@ _POOL, _PER_ROW = 4000, 80
 _SHARE, _MIN_PER_ROW = 0.4, 20
 # Rows of this cosine similarity (of tf-idf, without repetitions) or more are near-duplicates.
 _ALIKE = 0.8
-# The most terms of a reason.
+# The maximum number of terms of a reason.
 _NAMED = 3
 
 
@@ -170,7 +170,7 @@ def _pool(
     fitted: Fitted, rows: pl.LazyFrame, n: int, known: pl.DataFrame, progress: Progress | None
 ) -> pl.DataFrame:
     """The rows that are most in doubt: of each class some, then of all classes."""
-    columns, most = fitted.columns, max(_POOL, _PER_ROW * n)
+    columns, max_pool = fitted.columns, max(_POOL, _PER_ROW * n)
 
     def judge(batch: pl.DataFrame) -> pl.DataFrame:
         judged = batch.hstack(_doubts(fitted, batch)).with_columns(_by_text(fitted, batch.schema))
@@ -193,12 +193,12 @@ def _pool(
     for judged in map_in_threads(judge, batches(numbered, columns)):
         parts.append(judged)
         total += judged.height
-        if sum(part.height for part in parts) > 2 * most:
-            parts = [best(parts, most)]
+        if sum(part.height for part in parts) > 2 * max_pool:
+            parts = [best(parts, max_pool)]
     if not parts:
         raise DataError.no_rows("the input", "there is nothing to choose from")
-    size = min(most, max(int(_SHARE * total), _MIN_PER_ROW * n))
-    return best([best(parts, most)], size).sort("margin", "row")
+    size = min(max_pool, max(int(_SHARE * total), _MIN_PER_ROW * n))
+    return best([best(parts, max_pool)], size).sort("margin", "row")
 
 
 def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
@@ -211,11 +211,11 @@ def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
 
 
 def _doubts_of_classes(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
-    scores, every = fitted.form.scores(rows), np.arange(rows.shape[0])
+    scores, all_rows = fitted.form.scores(rows), np.arange(rows.shape[0])
     posterior = calibrate_scores(fitted, rows, scores)
     best, second = best_columns(scores, 2).T
     with np.errstate(invalid="ignore"):
-        margin = posterior[every, best] - posterior[every, second]
+        margin = posterior[all_rows, best] - posterior[all_rows, second]
     answer = np.where(np.isneginf(scores).all(axis=1), -1, best)
     if fitted.decision is not None:
         classes, odds = fitted.classes.tolist(), log_odds(posterior)

@@ -171,9 +171,9 @@ def validate_online(
             labels = labels_of(rows[label])
         rows = rows.select(*names, label)
         if labels.link == "sigmoid":
-            for name, given in (("positive", positive),
+            for name, value in (("positive", positive),
                                 ("max_false_positive_rate", max_false_positive_rate)):
-                if given is not None:
+                if value is not None:
                     raise ParameterError.multilabel("a class of validation in order", name)
         else:
             positive = "spam" if positive is None else positive

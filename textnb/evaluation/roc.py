@@ -172,19 +172,19 @@ def errors_by_threshold(
 
 
 def check_two_classes(classes: Sequence[Any]) -> None:
-    """Raises ParameterError unless there are two classes or more."""
+    """Raise ParameterError unless there are two classes or more."""
     if len(classes) < 2:
         raise ParameterError("the model has one class: there is nothing to decide")
 
 
 def check_class(classes: Sequence[Any], positive: Any) -> None:
-    """Raises ParameterError unless ``positive`` is one of the classes."""
+    """Raise ParameterError unless ``positive`` is one of the classes."""
     if positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, classes)
 
 
 def check_positive(classes: Sequence[Any], positive: Any) -> None:
-    """Raises ParameterError unless ``positive`` is one of two classes or more."""
+    """Raise ParameterError unless ``positive`` is one of two classes or more."""
     check_two_classes(classes)
     check_class(classes, positive)
 

@@ -39,9 +39,9 @@ def rows_in_another_script(texts: pl.Series) -> pl.DataFrame:
     frame = texts.rename("text").to_frame().with_row_index("row")
     counts = _letters(frame.gather_every(-(-frame.height // _SAMPLE)).filter(
         pl.col("text").str.contains(r"\p{L}")))
-    most = counts.select(
+    is_usual = counts.select(
         (pl.col(name) * 2 > pl.col("any")).mean() >= _USUAL for name in _SCRIPTS)
-    usual = "".join(letters for name, letters in _SCRIPTS.items() if most[name].item())
+    usual = "".join(letters for name, letters in _SCRIPTS.items() if is_usual[name].item())
     if not usual:
         return pl.DataFrame(schema={"row": pl.UInt32, "script": pl.String, "share": pl.Float64})
     other = pl.col("text").str.count_matches(rf"[\p{{L}}--[{usual}]]")

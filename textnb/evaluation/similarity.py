@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 # times as many in each later round.
 _FIRST = 8
 _WIDEST = 1 << 16
-# The most pairs, and the most elements of pairs, in memory at a time.
+# The maximum numbers of pairs, and of elements of pairs, in memory at a time.
 _PAIRS, _ELEMENTS = 1 << 20, 1 << 22
 _SLACK = 1e-9
 

@@ -260,7 +260,7 @@ def _why_not_replaced(target: Path, is_archive: bool) -> str:
             return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move "
                     "that elsewhere, or choose another path")
         is_bundle = not names or (not other and _is_bundle(target))
-    return "" if is_bundle else "it is there and is no bundle; remove it or choose another path"
+    return "" if is_bundle else "it is there and is not a bundle; remove it or choose another path"
 
 
 def _has_our_readme(folder: Path) -> bool:

@@ -173,11 +173,11 @@ class Decomposition:
 def decomposition(form: Form) -> Decomposition:
     """Find the tables of a form, as the installed Polars normalises."""
     characters = _characters()[1]
-    apart = cast(Form, form.replace("C", "D"))
-    decomposed = characters.str.normalize(apart)
+    decomposed_form = cast(Form, form.replace("C", "D"))
+    decomposed = characters.str.normalize(decomposed_form)
     changed = (characters != decomposed) & ~characters.is_between(*_HANGUL)
     mapping = dict(zip(characters.filter(changed), decomposed.filter(changed), strict=True))
-    return Decomposition(mapping, _classes(), _pairs() if form != apart else {})
+    return Decomposition(mapping, _classes(), _pairs() if form != decomposed_form else {})
 
 
 @lru_cache(maxsize=1)

@@ -57,7 +57,7 @@ _WRITTEN: tuple[str | None, ...] = (
     "word " * 300 + "x" * 5000,
 )
 # Documents for tokenizers that keep more than words.
-_KEPT = (
+_SYMBOL_TEXTS = (
     "C++ C# F# c++11 A_C++ ÉC++ 𐐀# Ⅷ# ½# 1c#線c++線 c+ +c ++ # c+++ c##",
     "U.S. U.S.A u.s. É.Ü. a.b c. x.y.z. 線.好. 1.2. au.s. A..B. U.S.C++",
     "$5 $5.50 €3,000.00 £1. ¥ $ $x $1,2,3. 10% 1.5% 1,000.5% 5 % 1.% 1..5% 1.5.5%% x5% $5% 5%5%",
@@ -71,7 +71,7 @@ def documents(bundle: Bundle) -> pl.DataFrame:
 
     For a column of tokens, these are what single spaces separate.
     """
-    symbols = _KEPT if bundle.splitter.keep else ()
+    symbols = _SYMBOL_TEXTS if bundle.splitter.keep else ()
     texts = [*_WRITTEN, *symbols, *_documents_of_terms(bundle)]
     # With several columns, each is shifted by one row, so that every field holds every text.
     frame = pl.DataFrame(

@@ -14,7 +14,7 @@ from textnb.text.tokens import Tokenizer
 
 # The first line: by it, an earlier export's README is told from a file of the user.
 MARK = "<!-- Written by textnb with this bundle, and replaced with it. -->\n"
-# The most classes or columns that are named.
+# The maximum number of classes or columns to name.
 _NAMED = 20
 
 
@@ -27,7 +27,7 @@ def readme(bundle: Bundle, target: Target) -> str:
     parts = [f"""\
 {MARK}# A classifier for {target.name}
 
-It has {len(bundle.labels):,} {kind} ({_named(bundle.labels)}) and
+It has {len(bundle.labels):,} {kind} ({_enumerate(bundle.labels)}) and
 {quantity(len(bundle.terms), row)}. textnb {__version__} wrote it.
 
 ## Input
@@ -70,13 +70,13 @@ def code(value: Any) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def _named(values: list[Any]) -> str:
+def _enumerate(values: list[Any]) -> str:
     more = len(values) - _NAMED
     return ", ".join(map(code, values[:_NAMED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _input(bundle: Bundle) -> str:
-    columns = _named(list(bundle.columns))
+    columns = _enumerate(list(bundle.columns))
     lists = [] if bundle.tokenizer is None else bundle.token_columns
     origin = origin_of_tokens(bundle.splitter, lists) if lists else ""
     origin = origin and f" {origin[0].upper()}{origin[1:]}."
@@ -100,7 +100,7 @@ def _kinds(bundle: Bundle) -> str:
     lists = bundle.token_columns
     if len(lists) == len(bundle.columns):
         return "lists of tokens"
-    return f"texts, and lists of tokens in {_named(lists)}" if lists else "texts"
+    return f"texts, and lists of tokens in {_enumerate(lists)}" if lists else "texts"
 
 
 def origin_of_tokens(tokenizer: Tokenizer, columns: Sequence[str]) -> str:

@@ -35,10 +35,10 @@ from textnb.files.require import reading_errors, require
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
-from textnb.runtime.gone import TARGETS as GONE
-from textnb.runtime.gone import removal_message
+from textnb.runtime.removed import TARGETS as REMOVED
+from textnb.runtime.removed import removal_message
 
-# Of probabilities.
+# The largest difference of a probability that is not an error.
 _TOLERANCE = 1e-9
 
 
@@ -136,9 +136,9 @@ def verify_export(
                           "bundle, or export again")
     with archive.open_bundle(bundle_file, max_bytes) as folder:
         bundle, form = archive.read(folder, str(path), max_bytes)
-        if form["target"] in GONE:
+        if form["target"] in REMOVED:
             name = form["target"]
-            raise ExportError(removal_message(f"the target {name}", GONE[name]))
+            raise ExportError(removal_message(f"the target {name}", REMOVED[name]))
         if form["target"] not in TARGETS:
             raise ModelFileError.damaged(
                 str(path), f"its target {form['target']!r} is unknown", "bundle")
@@ -165,7 +165,7 @@ def verify_export(
 def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats]:
-    """Read the golden rows and their stored scores; other stored answers must follow from these."""
+    """Read the golden rows and their scores; check that other stored answers agree with them."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
@@ -191,18 +191,18 @@ def read_golden(
 
 
 def _agree(stored: pl.Series, derived: pl.Series) -> bool:
-    """Whether stored answers are those that follow; null agrees with all."""
+    """Whether stored answers equal those derived from the scores; null equals anything."""
     if derived.dtype == pl.List(pl.Float64):
         numbers = np.array(derived.to_list())
         theirs = np.array(stored.to_list(), dtype=np.float64)
         return theirs.shape == numbers.shape and bool(
             (np.abs(numbers - theirs) <= _TOLERANCE).all())
-    return all(one is None or other is None or one == other
-               for one, other in zip(stored.to_list(), derived.to_list(), strict=True))
+    return all(left is None or right is None or left == right
+               for left, right in zip(stored.to_list(), derived.to_list(), strict=True))
 
 
 def prepare(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
-    """Rows of the caller's, with the scores that a target must give."""
+    """Read the caller's rows, and compute the scores that a target must give."""
     frame = _open_rows(bundle, rows).collect()
     inputs = (TargetRows(frame.cast(pl.Float64).to_numpy()) if bundle.reads == "features"
               else golden.rows_of(bundle, frame))
@@ -250,7 +250,7 @@ def compare(
     wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
     labels = bundle.decide(answers.scores) if answers.labels is None else answers.labels
     expected = bundle.expected_labels(scores, rows.values, target.tolerance)
-    errors, decided = np.zeros((len(scores), 1)), []
+    errors, wrong_decisions = np.zeros((len(scores), 1)), []
     if "probability" in bundle.answers:
         chances = golden.probabilities(bundle, scores, rows.values)
         if answers.probabilities is None or answers.probabilities.shape != chances.shape:
@@ -258,13 +258,14 @@ def compare(
         errors = np.abs(answers.probabilities - chances)
     if bundle.gives_decisions:
         expected_decisions = golden.decisions(bundle, scores, rows.values, target.tolerance)
-        decided = _differing(target, "decision", expected_decisions, answers.decisions or [])
+        wrong_decisions = _differing(
+            target, "decision", expected_decisions, answers.decisions or [])
     return Verified(
         target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
         target.tolerance, _rows_of(wrong),
         _differing(target, "label", expected, labels), bundle.answers,
         float(errors.max(initial=0.0)),
-        _rows_of(~(errors <= max(_TOLERANCE, target.tolerance))), decided)
+        _rows_of(~(errors <= max(_TOLERANCE, target.tolerance))), wrong_decisions)
 
 
 def _rows_of(wrong: NDArray[np.bool_]) -> list[int]:
@@ -280,8 +281,8 @@ def _differing(
         raise ExportError(f"{target.name}: the engine answered {quantity(len(answers), kind)} of "
                           f"{quantity(len(expected), 'row')}")
     pairs = enumerate(zip(expected, answers, strict=True))
-    return [(row, want, answer) for row, (want, answer) in pairs
-            if want is not None and _with_type(want) != _with_type(answer)]
+    return [(row, expected_answer, answer) for row, (expected_answer, answer) in pairs
+            if expected_answer is not None and _with_type(expected_answer) != _with_type(answer)]
 
 
 def _with_type(answer: Any) -> Any:

@@ -157,7 +157,7 @@ def _export(
         check_target(bundle_path(path))
         if path.exists() and not bundle_path(path).exists():
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
-                              "it, so it is no export; remove it or choose another path")
+                              "it, so it is not an export; remove it or choose another path")
     whole = give_answers(whole, target, answers)
     bundle, rounding = round_weights(whole, precision)
     bundle, pruned = (bundle, None) if top is None else keep_top(bundle, top)

@@ -113,7 +113,7 @@ def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]
 class Blocks:
     """A file that `write_blocks` wrote, read in blocks that are checked one by one.
 
-    Files are read with `os.pread`, never mapped: a mapping of a file that is cut ends the process.
+    Files are read with `os.pread`, never mapped: truncating a mapped file ends the process.
 
     Parameters
     ----------
@@ -239,8 +239,8 @@ def _check_version(comment: bytes, name: str) -> None:
         return
     # A later version may have more digits: its comment begins before these bytes.
     match comment[:-64].split(b" "):
-        case [_, found, b"sha256:"] if found.isdigit() and int(found) > VERSION:
-            raise ModelFileError.from_the_future(name, int(found), VERSION)
+        case [_, version, b"sha256:"] if version.isdigit() and int(version) > VERSION:
+            raise ModelFileError.from_the_future(name, int(version), VERSION)
     raise ModelFileError.damaged(name, "its end, which holds the checksum, is missing")
 
 

@@ -122,11 +122,11 @@ def forget(
     before = {key: ledger.learned_label(key) for key in places}
     labels = {place: own[place] if before[key] is None else before[key]
               for key, place in places.items()}
-    taken = [place for place, one in labels.items() if one is not None]
-    changed = change(fitted, rows[taken], [labels[place] for place in taken], [None] * len(taken),
-                     progress=progress)
-    return Changes(changed, {keys[place]: None for place in taken}, forgotten=len(taken),
-                   known=rows.height - len(places), unknown=len(places) - len(taken))
+    to_forget = [place for place, one in labels.items() if one is not None]
+    changed = change(fitted, rows[to_forget], [labels[place] for place in to_forget],
+                     [None] * len(to_forget), progress=progress)
+    return Changes(changed, {keys[place]: None for place in to_forget}, forgotten=len(to_forget),
+                   known=rows.height - len(places), unknown=len(places) - len(to_forget))
 
 
 def change(

@@ -24,7 +24,7 @@ _BATCH = 1000
 
 
 def check(model: str) -> None:
-    """Raises TextnbError if a model can't learn message by message."""
+    """Raise TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
     if not fitted.model.counts_beside_weights:
         fitting.counts_that_add(fitted)

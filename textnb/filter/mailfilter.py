@@ -80,7 +80,7 @@ class MailFilter:
         path: str | os.PathLike[str],
         *,
         spam: Any = None,
-        least_learned: int = MIN_LEARNED,
+        min_learned: int = MIN_LEARNED,
         cutoffs: Cutoffs | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> Self:
@@ -93,7 +93,7 @@ class MailFilter:
             The class that is filtered out; by default the class for which the model's decision was
             chosen, else "spam". There is no default if the decision was chosen for another class
             and the model also has a class "spam".
-        least_learned : int
+        min_learned : int
             With fewer messages of spam, or of the rest, every verdict is "unsure".
         cutoffs : (float, float), optional
             Log-odds of spam, base e, in place of the model's decision.
@@ -113,7 +113,7 @@ class MailFilter:
             raise ModelFileError(f"{name} is a model of feature tables, and a filter needs one of "
                                  "texts: name another file, or train one of mail (textnb train)")
         return cls.of_model(name, unpack_text(name, document, arrays, max_bytes), spam=spam,
-                            least_learned=least_learned, cutoffs=cutoffs)
+                            min_learned=min_learned, cutoffs=cutoffs)
 
     @classmethod
     def of_model(cls, name: str, fitted: Fitted, **settings: Any) -> Self:

@@ -29,7 +29,7 @@ class ServedModel:
     ----------
     path : str
     settings : mapping
-        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+        ``spam``, ``min_learned`` and ``cutoffs``, as of `MailFilter.load`.
     note : callable
         Called with the name of an event and its facts.
 
@@ -132,7 +132,7 @@ class ServedModel:
         """Open the file. What was open is given up only then."""
         quick, whole = None, None
         try:
-            quick = QuickFilter(self.path, remembered=REMEMBERED, **self._settings)
+            quick = QuickFilter(self.path, max_remembered=REMEMBERED, **self._settings)
         except Unsupported:
             whole = self._load_whole()
         if self._quick is not None:

@@ -19,7 +19,7 @@ from textnb.filter.headers import with_headers
 from textnb.filter.marks import Mark, headers_of
 from textnb.runtime.values import Value
 
-# The most bytes of a line and lines before a message, as in spamd.
+# The maximum numbers of bytes of a line, and of lines before a message, as in spamd.
 MAX_LINE, MAX_HEADERS = 8192, 255
 JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")

@@ -32,10 +32,10 @@ class QuickFilter:
     ----------
     path : str
         A model file. Close the filter, or use it as a context manager.
-    remembered : int
-        How many terms' weights it keeps in memory for the messages that follow.
+    max_remembered : int
+        Number of terms whose weights stay in memory for later messages.
     **judging
-        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+        ``spam``, ``min_learned`` and ``cutoffs``, as of `MailFilter.load`.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class QuickFilter:
         As `MailFilter.load`.
     """
 
-    def __init__(self, path: str, *, remembered: int = 0, **judging: Any) -> None:
+    def __init__(self, path: str, *, max_remembered: int = 0, **judging: Any) -> None:
         self._remembered: dict[str, Weights | None] = {}
-        self._max_terms = remembered
+        self._max_remembered = max_remembered
         self._reader = reader = TermsReader(path)
         try:
             self.columns, self._plan = reader.columns, reader.plan
@@ -97,8 +97,8 @@ class QuickFilter:
         texts, parsed = message_columns(message, self.columns, self.lists)
         scores, length, largest = self._scores(tokens_of(self._plan, texts))
         if self._calibration is not None:
-            by = self._divisor(length)
-            scores, largest = [score / by for score in scores], largest / by
+            divisor = self._divisor(length)
+            scores, largest = [score / divisor for score in scores], largest / divisor
         return self.judging.verdict(_log_odds(scores), length, tuple(parsed.errors),
                                     _ROUNDING * max(1.0, largest))
 
@@ -134,27 +134,27 @@ class QuickFilter:
         scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
         return scores, length, max(largest, *map(abs, scores))
 
-    def _values(self, counted: Iterable[tuple[int, _T]]) -> list[tuple[float, _T]]:
-        """The values of counts by the model's feature map, each with the item beside its count."""
+    def _values(self, counts: Iterable[tuple[int, _T]]) -> list[tuple[float, _T]]:
+        """Map counts by the model's feature map; the item of each count stays with its value."""
         above = self._reader.above
         if above is not None:
-            weighted = [(1.0, beside) for count, beside in counted if count > above]
+            weighted = [(1.0, item) for count, item in counts if count > above]
         elif self._reader.is_sublinear:
-            weighted = [(1.0 + math.log(count), beside) for count, beside in counted]
+            weighted = [(1.0 + math.log(count), item) for count, item in counts]
         else:
-            weighted = [(float(count), beside) for count, beside in counted]
+            weighted = [(float(count), item) for count, item in counts]
         if not self._reader.has_unit_length or not weighted:
             return weighted
         norm = math.sqrt(math.fsum(value * value for value, _ in weighted))
-        return [(value / norm, beside) for value, beside in weighted]
+        return [(value / norm, item) for value, item in weighted]
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms that the model has, in the order of its columns, and their weights."""
         remembered = self._remembered
-        if len(terms) > self._max_terms:
+        if len(terms) > self._max_remembered:
             return self._reader.weights(terms).items()
         new = [term for term in terms if term not in remembered]
-        if len(remembered) + len(new) > self._max_terms:
+        if len(remembered) + len(new) > self._max_remembered:
             # Forget all at once: that limits memory, and the words of the next messages soon come
             # back.
             remembered.clear()

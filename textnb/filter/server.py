@@ -2,7 +2,7 @@
 
     server ──> worker 1     each takes connections from the same sockets (textnb.filter.worker)
            ──> worker 2
-           ──> learner      now and then, if clients may tell what a message is
+           ──> learner      now and then, if clients may correct verdicts
              <── shared counters: a worker that judges for too long is killed, and replaced
 
 The server itself reads no mail and no model, so nothing that is sent can make it fail.
@@ -36,7 +36,7 @@ _LATER_SECONDS = 2.0
 # A worker that ends sooner than this after its start will end again.
 _SHORT_SECONDS = 1.0
 _START_SECONDS = 120.0
-# -P: a folder in which the server is started must not give its processes modules.
+# -P: processes import no modules from the folder in which the server is started.
 _PYTHON = (sys.executable, "-P", "-m")
 _LEARNER = (*_PYTHON, "textnb.filter.learner")
 
@@ -88,7 +88,7 @@ def _listen_tcp(address: str, host: str, port: str) -> socket.socket:
 def _listen_unix(path: str) -> socket.socket:
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise SourceError(f"can't listen at {path}: there is a file that is no socket")
+            raise SourceError(f"can't listen at {path}: there is a file that is not a socket")
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(path)
@@ -133,9 +133,9 @@ class Server:
         self._leaving: list[subprocess.Popen[bytes]] = []
         self._signals: set[int] = set()
         self._learner: subprocess.Popen[bytes] | None = None
-        # The number of told messages when the last learner began, and its start. -1 at first,
-        # because messages may be pending from an earlier run.
-        self._learned, self._learned_at = -1, -math.inf
+        # How many messages clients had corrected (TELL) when the last learner began, and its start.
+        # -1 at first, because corrections may be pending from an earlier run.
+        self._n_learned, self._learned_at = -1, -math.inf
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
@@ -196,14 +196,14 @@ class Server:
         self._leaving = [worker for worker in self._leaving if worker.poll() is None]
 
     def _learn(self) -> None:
-        """Let the models learn what was told since the last time."""
+        """Start a learner if clients have corrected messages since the last one."""
         if not self._settings.tellers:
             return
         if self._learner is not None and self._learner.poll() is None:
             return
         n_told, now = self._counters.totals()["told"], time.monotonic()
-        if n_told != self._learned and now - self._learned_at >= self._settings.learn_seconds:
-            self._learned, self._learned_at = n_told, now
+        if n_told != self._n_learned and now - self._learned_at >= self._settings.learn_seconds:
+            self._n_learned, self._learned_at = n_told, now
             self._learner = subprocess.Popen(
                 [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, start_new_session=True)
@@ -244,11 +244,11 @@ class Server:
 
 
 def _check_learning(models: Sequence[str]) -> None:
-    done = subprocess.run([*_LEARNER, "check", *models], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        raise SourceError(done.stdout.decode("utf-8", "replace")
-                          or f"the models could not be read (code {done.returncode})")
+    result = subprocess.run([*_LEARNER, "check", *models], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, check=False)
+    if result.returncode:
+        raise SourceError(result.stdout.decode("utf-8", "replace")
+                          or f"the models could not be read (code {result.returncode})")
 
 
 def _wait_for(worker: subprocess.Popen[bytes]) -> None:

@@ -31,7 +31,7 @@ class Settings(Value):
     users : mapping of str to str
         Model files of single users; mail of all others is classified by ``model``.
     judging : mapping
-        Arguments of `MailFilter.load`: ``spam``, ``least_learned`` and ``cutoffs``.
+        Arguments of `MailFilter.load`: ``spam``, ``min_learned`` and ``cutoffs``.
     workers : int
         Processes that classify messages.
     max_bytes : int

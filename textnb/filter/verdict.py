@@ -95,7 +95,7 @@ class Judging(Value):
     learned : mapping of label to int
         Messages learned per class, in the order of the scores.
     spam : label
-    least_learned : int
+    min_learned : int
         With fewer messages of spam, or of the rest, the answer is "unsure".
     cutoffs : (float, float) or None
         Log-odds, base e: ham up to the first, spam from the second on. They take the place of the
@@ -111,7 +111,7 @@ class Judging(Value):
 
     learned: Mapping[Any, int]
     spam: Any
-    least_learned: int = MIN_LEARNED
+    min_learned: int = MIN_LEARNED
     cutoffs: Cutoffs | None = None
     thresholds: Mapping[Any, float] | None = None
     calibrated: bool = False
@@ -167,9 +167,9 @@ class Judging(Value):
         """The reason to answer "unsure"; empty if there is none."""
         learned = self.learned[self.spam]
         rest = sum(self.learned.values()) - learned
-        if min(learned, rest) < self.least_learned:
+        if min(learned, rest) < self.min_learned:
             return (f"too little was learned to judge: {learned:,} {self.spam} and {rest:,} "
-                    f"others, and {self.least_learned:,} of each are needed")
+                    f"others, and {self.min_learned:,} of each are needed")
         if math.isnan(odds):
             return "the message is impossible under every class (l = 0)"
         return "" if length else "no word of the message was learned"
@@ -203,7 +203,7 @@ class Judging(Value):
 def judging_of(
     name: str, learned: Mapping[Any, int], calibration: Any, decision: Any, *,
     are_log_probabilities: bool, since_fit: int, spam: Any = None,
-    least_learned: int = MIN_LEARNED, cutoffs: Cutoffs | None = None,
+    min_learned: int = MIN_LEARNED, cutoffs: Cutoffs | None = None,
 ) -> Judging:
     """How the scores of a model become verdicts.
 
@@ -219,7 +219,7 @@ def judging_of(
     since_fit : int
     spam : label, optional
         By default what `default_spam` says.
-    least_learned, cutoffs
+    min_learned, cutoffs
         As in `Judging`.
 
     Raises
@@ -227,8 +227,8 @@ def judging_of(
     ParameterError
         If the model has no such class, or it is not clear which of its classes is spam.
     """
-    if type(least_learned) is not int or least_learned < 0:
-        raise ParameterError.out_of_range("least_learned", "a count", least_learned)
+    if type(min_learned) is not int or min_learned < 0:
+        raise ParameterError.out_of_range("min_learned", "a count", min_learned)
     positive = None if decision is None else decision.positive
     spam_label = spam if spam is not None else default_spam(learned, positive)
     if spam_label is None:
@@ -244,7 +244,7 @@ def judging_of(
     calibrated = calibration is not None
     chosen = {"calibration": calibration, "decision": decision}
     return Judging(
-        learned, spam_label, least_learned, cutoffs,
+        learned, spam_label, min_learned, cutoffs,
         None if decision is None else decision.thresholds, calibrated,
         "log-odds" if calibrated or are_log_probabilities else "margin", since_fit,
         {part: one.stale for part, one in chosen.items() if one is not None and one.stale})

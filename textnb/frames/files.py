@@ -106,9 +106,9 @@ def _match_glob(pattern: str) -> list[str]:
     # A match that is neither file nor folder fails when it is read.
     files = [path for path in matches if not os.path.isdir(path)]
     # A folder that is named like a file holds parts, which a ** has already matched.
-    apart = [path for path in matches if os.path.isdir(path)
-             and not any(file.startswith(os.path.join(path, "")) for file in files)]
-    return sorted(files + apart)
+    folders = [path for path in matches if os.path.isdir(path)
+               and not any(file.startswith(os.path.join(path, "")) for file in files)]
+    return sorted(files + folders)
 
 
 def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFrame:

@@ -29,7 +29,7 @@ class Indicator:
     is_sparse: bool = False
 
     def check_same(self, other: Indicator) -> None:
-        """Raises DataError unless the columns are the same."""
+        """Raise DataError unless the columns are the same."""
         if self.labels != other.labels:
             raise DataError(
                 f"y has {quantity(len(other.labels), 'column')} of labels, and the model has "
@@ -92,9 +92,9 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
     order = np.lexsort((column[is_set], row[is_set]))
     pairs = pl.DataFrame({"row": row[is_set][order].astype(np.int64), "label": pl.Series(
         labels).gather(pl.Series(column[is_set][order].astype(np.int64)))})
-    every = pl.DataFrame({"row": np.arange(y.shape[0], dtype=np.int64)})
-    lists = every.join(pairs.group_by("row").agg("label"), on="row", how="left",
-                       maintain_order="left")["label"]
+    all_rows = pl.DataFrame({"row": np.arange(y.shape[0], dtype=np.int64)})
+    lists = all_rows.join(pairs.group_by("row").agg("label"), on="row", how="left",
+                          maintain_order="left")["label"]
     return lists.fill_null(pl.Series([[]], dtype=lists.dtype)), Indicator(labels, is_sparse)
 
 

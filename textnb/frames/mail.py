@@ -135,8 +135,8 @@ def scan_mail(
 def scan_with_texts(source: str, options: Reading) -> pl.LazyFrame:
     """Scan mail with the columns that are read as texts.
 
-    Names that are not columns of mail are headers, but ``text``, which is subject and body, and
-    ``tokens``.
+    ``text`` is subject and body, and ``tokens`` the tokens. Other names that are not columns of
+    mail are headers.
     """
     headers = check_headers(
         [name for name in options.text if name not in (*COLUMNS, TOKENS, "text")], "text")
@@ -199,7 +199,7 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
     """Paths of a source, with their names: existing paths, and what matches a glob."""
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     roots: dict[str, str] = {}
-    for path in [os.fspath(one) for one in sources]:
+    for path in [os.fspath(path) for path in sources]:
         if path == "-":
             roots[spool_stdin()[0]] = "-"
         elif "://" in path:
@@ -279,7 +279,7 @@ def _unparsed_row(item: RawMessage) -> dict[str, Any]:
 
 def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
     message, structure = read_message(item.raw, headers)
-    # A message that could not be read is not empty.
+    # Do not report an unreadable message as an empty one.
     unread = not item.raw and item.errors
     return {**vars(message), **_unparsed_row(item), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),

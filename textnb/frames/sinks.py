@@ -24,12 +24,12 @@ FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 # What spreadsheets take for the beginning of a formula: OWASP, "CSV injection".
-_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
-_ROWS = 8192
-# Rows of a row group, which the engine holds until it is whole: eight times as many by default,
-# which are gigabytes of long texts.
-_GROUP = 1 << 15
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_BATCH_ROWS = 8192
+# Rows of a Parquet row group, which the engine holds in memory. Its default is eight times as many:
+# gigabytes of long texts.
+_GROUP_ROWS = 1 << 15
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PROBE = 1 << 16
 
 
@@ -44,7 +44,7 @@ def write(
     Raises
     ------
     ParameterError
-        If the format can't be told or is not known.
+        If the format is not known.
     SchemaError
         If the format can't hold a column of the frame.
     """
@@ -64,7 +64,7 @@ def write(
         return
     with replace_file(path) as file, _report_full_disk(path, file):
         if chosen == "parquet":
-            frame.sink_parquet(file, row_group_size=_GROUP)
+            frame.sink_parquet(file, row_group_size=_GROUP_ROWS)
         elif chosen == "ipc":
             frame.sink_ipc(file)
         elif chosen == "ndjson":
@@ -78,10 +78,11 @@ def write(
 def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
     """The frame with an apostrophe before each text that a spreadsheet could take for a formula."""
     texts = cs.string() | cs.categorical() | cs.enum()
-    names = {name: f"'{name}" for name in frame.collect_schema() if name.startswith(_OF_FORMULAS)}
+    names = {name: f"'{name}" for name in frame.collect_schema()
+             if name.startswith(_FORMULA_STARTS)}
     text = texts.cast(pl.String)
     return frame.with_columns(
-        pl.when(text.str.contains(f"^[{re.escape(''.join(_OF_FORMULAS))}]"))
+        pl.when(text.str.contains(f"^[{re.escape(''.join(_FORMULA_STARTS))}]"))
         .then("'" + text).otherwise(text).name.keep()).rename(names)
 
 
@@ -91,7 +92,7 @@ def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        full = next((code for code in _FULL
+        full = next((code for code in _DISK_FULL
                      if getattr(error, "errno", None) == code or f"os error {code})" in str(error)),
                     None) or _no_room(file)
         if full is None:
@@ -107,7 +108,7 @@ def _no_room(file: IO[bytes] | None) -> int | None:
             if os.pwrite(file.fileno(), b"\0" * _PROBE, end) < _PROBE:
                 return errno.ENOSPC
     except OSError as error:
-        return error.errno if error.errno in _FULL else None
+        return error.errno if error.errno in _DISK_FULL else None
     return None
 
 
@@ -121,7 +122,7 @@ def output_format(
     Raises
     ------
     ParameterError
-        If it can't be told, is not known, can't be written there, or ``safe_csv`` is for another.
+        If it is not known, can't be written there, or is not CSV or TSV with ``safe_csv``.
     """
     chosen = _output_format(path, format, advice)
     if safe_csv and chosen not in SEPARATORS:
@@ -134,9 +135,9 @@ def _output_format(path: str, format: str | None, advice: str) -> str:
     if is_url(path):
         # If the input fails, the engine completes the upload with the rows that it has: half a
         # table would replace the old one, and look whole.
-        raise ParameterError(f"can't write {hide_secrets(path)}: an upload that fails amid the "
-                             "rows would leave part of them there. Write a file, and copy it when "
-                             "it is whole")
+        raise ParameterError(f"can't write {hide_secrets(path)}: an upload that fails "
+                             "halfway would leave part of the rows there. Write a file, and copy "
+                             "it when it is complete")
     if format is not None and format not in FORMATS:
         raise ParameterError.unknown_choice("--output-format", format, FORMATS)
     if path == "-":
@@ -153,7 +154,7 @@ def _output_format(path: str, format: str | None, advice: str) -> str:
 
 
 def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
-    batches = frame.collect_batches(chunk_size=_ROWS, maintain_order=True, lazy=True)
+    batches = frame.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True, lazy=True)
     # Without rows, at least a header is written.
     first = next(batches, None)
     if first is None:
@@ -161,7 +162,7 @@ def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
     for place, batch in enumerate(chain([first], batches)):
         text = batch.write_ndjson() if format == "ndjson" else batch.write_csv(
             separator=SEPARATORS[format], include_header=place == 0)
-        # An interrupt may come within it.
+        # From here on, an interrupt says how many rows were written.
         count_written(0)
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()

@@ -203,7 +203,7 @@ def as_int64(labels: pl.Series) -> pl.Series:
     if not labels.dtype.is_integer() or labels.dtype == pl.Int64:
         return labels
     narrow = labels.cast(pl.Int64, strict=False)
-    lost = narrow.is_null() & labels.is_not_null()
-    if lost.any():
-        raise DataError.label_beyond_int64(labels.filter(lost)[0])
+    beyond_int64 = narrow.is_null() & labels.is_not_null()
+    if beyond_int64.any():
+        raise DataError.label_beyond_int64(labels.filter(beyond_int64)[0])
     return narrow

@@ -13,7 +13,7 @@ from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
 # The name of the column for weights that come as an array: no table has it.
-BESIDE = "\0weight"
+ARRAY_COLUMN = "\0weight"
 
 
 def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
@@ -45,7 +45,7 @@ def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
     if is_table(X) and not in_memory(X):
         raise ParameterError("an array of weights goes with texts or a table in memory; a "
                              "LazyFrame or a file holds them in a column: sample_weight='weight'")
-    return BESIDE
+    return ARRAY_COLUMN
 
 
 def with_weights(
@@ -62,13 +62,13 @@ def with_weights(
     """
     if column is None:
         return frame
-    if column != BESIDE:
+    if column != ARRAY_COLUMN:
         names = frame.lazy().collect_schema().names()
         if column not in names:
             raise SchemaError.missing_column(column, names, "sample_weight")
         return frame
     rows = frame.lazy().collect()
-    weights = pl.Series(BESIDE, np.asarray(sample_weight))
+    weights = pl.Series(ARRAY_COLUMN, np.asarray(sample_weight))
     if weights.dtype.is_nested() or len(weights) != rows.height:
         raise DataError(f"{quantity(rows.height, 'document')} and weights of shape "
                         f"{np.shape(sample_weight)}: there must be one weight per document")
@@ -83,13 +83,14 @@ def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     DataError
         If one is missing, not a number, infinite or below 0; its row is named.
     """
-    name = "sample_weight" if weights.name == BESIDE else f"the weight column {weights.name!r}"
+    name = "sample_weight" if weights.name == ARRAY_COLUMN else (
+        f"the weight column {weights.name!r}")
     if weights.dtype == pl.Boolean:
         raise DataError(f"{name} holds truth values: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)
-    wrong = ~(numbers.is_finite() & (numbers >= 0.0)).fill_null(False)
-    if wrong.any():
-        at = int(wrong.arg_true()[0])
+    is_invalid = ~(numbers.is_finite() & (numbers >= 0.0)).fill_null(False)
+    if is_invalid.any():
+        at = int(is_invalid.arg_true()[0])
         raise DataError(f"{name} is {weights[at]!r} in row {first_row + at} (counted from 0): "
                         "weights are finite numbers >= 0")
     return numbers.to_numpy()

@@ -38,8 +38,8 @@ def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = Fals
         counts = fitted.counts + more
         since = replace(since, learned=since.learned + of_documents.documents)
     if not counts.class_count.all():
-        raise DataError("every document of a class would be forgotten, and the weights would know "
-                        "it still: fit again without it; the model is unchanged")
+        raise DataError("every document of a class would be forgotten, but the weights would keep "
+                        "the class: fit again without it; the model is unchanged")
     return replace(fitted, learned=replace(fitted.learned, counts=counts), since_fit=since)
 
 

@@ -52,7 +52,7 @@ class DocumentTermMatrix:
 
 
 def count_documents(documents: LabelledBatches) -> Counts:
-    """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
+    """Counts per class of all terms, in bounded memory unless there are sample weights."""
     if documents.weight is None:
         return count_by_label(documents.frames, documents.spec)
     spec = documents.spec
@@ -65,10 +65,10 @@ def counts_of_matrix(
     spec: CountSpec, counts: CountMatrix, terms: pl.Series, labels: Labels,
     weights: NDArray[np.float64] | None = None,
 ) -> Counts:
-    """Counts of documents that are counted already, as `count_by_label` counts their texts.
+    """Counts per class of the rows of a matrix, the same as those of `count_by_label`.
 
-    With sample weights, the counts of classes are weighted; documents and occurrences, which limit
-    terms, are counted.
+    Sample weights weigh the counts of classes, but not the numbers of documents and of occurrences,
+    which limit terms.
     """
     above = spec.presence_above
     frequency = np.bincount(counts.indices, minlength=len(terms)).astype(np.int64)
@@ -164,8 +164,7 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
 
 
 def check_nulls(column: pl.Series, first_row: int = 0) -> None:
-    """DataError for a null label, or a list of labels that is null or holds one; its row is named.
-    """
+    """Raise DataError, with the row, for a null label, or a list that is null or holds one."""
     each, rows = each_label(column)
     if each.null_count():
         check_labels(each, rows, column.name, first_row)
@@ -203,7 +202,7 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
 
 
 def check_known(labels: list[Any], known: list[Any]) -> None:
-    """DataError for labels that are not known, or of another type than those that are."""
+    """Raise DataError for labels that are not known, or of another type than the known ones."""
     types = {type(label).__name__ for label in [*labels, *known]}
     if len(types) > 1:
         came, expected = (", ".join(sorted({type(label).__name__ for label in values}))

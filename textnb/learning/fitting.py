@@ -85,8 +85,8 @@ def fit(
     start : Fitted, optional
         A model from whose weights the solver begins.
     left_out : bool
-        Keep the scores of all documents by models of others, if the model
-        `scores_left_out`: ``learned.left_out``.
+        Keep out-of-fold scores of all documents in ``learned.left_out``, if the model
+        `scores_left_out`.
     keep_sample : int, optional
         Keep this number of rows, from which weights are refitted: see `textnb.learning.refitting`.
     unlabelled : table, path, or sequence of str, optional
@@ -105,7 +105,7 @@ def fit(
         check_start(settings, start)
     read = [*settings.columns, *([] if y is not None else [settings.label])]
     X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
-    fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
+    fitted, tokens, documents = _learn_by_column_types(settings, lambda settings: (
         _fit_by_counting(settings, X, y, sample_weight, progress, blank)
         if settings.model.from_counts else
         _fit_from_rows(settings, X, y, sample_weight, progress, blank, start, left_out,
@@ -146,7 +146,7 @@ def learn_more(
             settings, X, y, sample_weight=sample_weight, progress=progress, blank=blank)
 
     if fitted is None:
-        settings, more = _by_types_of_columns(settings, count_more)
+        settings, more = _learn_by_column_types(settings, count_more)
     else:
         _, more = count_more(settings)
     total = more
@@ -209,20 +209,20 @@ def fit_from_counts(
     settings: TextSettings, statistics: Counts, *, l: float | None = None,
     before: Fitted | None = None, has_separate_labels: bool = False,
 ) -> Fitted:
-    """The model of counts: the vocabulary is chosen from them, and the form derived.
+    """Fit a model to counts: choose the vocabulary, and derive the weights.
 
-    Of counts of lists of labels, it is the model of each label against its rest.
+    If the counts are of lists of labels, each label is learned against its rest.
 
     Parameters
     ----------
     settings : TextSettings
     statistics : Counts
     l : float, optional
-        What was chosen, if the model's ``l`` is "auto".
+        The smoothing that was chosen, if the model's ``l`` is "auto".
     before : Fitted, optional
         The model before it learned more, or forgot: its choices are kept, and marked stale.
     has_separate_labels : bool
-        Whether the labels of a first fit came beside a table.
+        Whether the labels of a first fit were passed as ``y``, with a table.
     """
     size = len(statistics.classes), statistics.n_features
     with clear_memory_errors(lambda: size):
@@ -249,7 +249,7 @@ def fit_from_counts(
 def fit_from_file(
     settings: TextSettings, learned: Counts, l: float | None
 ) -> Fitted:
-    """The model of counts from a file.
+    """Fit a model to the counts of a file.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def fit_from_file(
 
 
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
-    """The model of weights that were learned from rows."""
+    """Make a model of weights that were learned from rows."""
     return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned,
                   calibration=learned.calibration, decision=learned.decision)
 
@@ -308,12 +308,12 @@ def labelled_rows(
     return with_labels(frame, y, label)
 
 
-def _by_types_of_columns(
+def _learn_by_column_types(
     settings: TextSettings, learn: Callable[[TextSettings], Result]
 ) -> Result:
-    """Learn, with columns of lists as tokens if no setting says which columns are.
+    """Learn; if a text column holds lists of tokens, set ``token_columns`` and learn again.
 
-    Types are checked before any row is read, so that no work is done twice.
+    Types of columns are checked before any row is read, so no work is done twice.
     """
     try:
         return learn(settings)
@@ -329,10 +329,10 @@ def _fit_by_counting(
     progress: Progress | None, blank: BlankTexts | None,
 ) -> tuple[Fitted, int, int]:
     """The model, and the tokens and documents that were counted."""
-    beside = labels_are_separate(X, y)
+    has_separate_labels = labels_are_separate(X, y)
     learned = _count(settings, X, y, sample_weight, progress, blank)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
-    fitted = fit_from_counts(settings, learned, l=l, has_separate_labels=beside)
+    fitted = fit_from_counts(settings, learned, l=l, has_separate_labels=has_separate_labels)
     return fitted, int(learned.all_counts.sum()), learned.documents
 
 
@@ -341,7 +341,7 @@ def _fit_from_rows(
     progress: Progress | None, blank: BlankTexts | None, start: Fitted | None, left_out: bool,
     keep_sample: int | None, unlabelled: Any,
 ) -> tuple[Fitted, int, int]:
-    beside = labels_are_separate(X, y)
+    has_separate_labels = labels_are_separate(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
@@ -357,7 +357,8 @@ def _fit_from_rows(
         if sharing is not None:
             learn = partial(learn, sharing=sharing)
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
-    fitted = replace(fit_from_weights(settings, rows.terms, learned), has_separate_labels=beside)
+    fitted = replace(fit_from_weights(settings, rows.terms, learned),
+                     has_separate_labels=has_separate_labels)
     if keep_sample is not None:
         fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.values.sum()), len(rows.labels)

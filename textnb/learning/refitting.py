@@ -71,7 +71,8 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     Terms that are new get weights too, unless the terms are given or have limits.
     """
     sample = _sample(fitted)
-    more, terms, codes, counted = _rows(fitted, documents, grows=_grows(fitted.settings))
+    more, terms, codes, counted = _rows(
+        fitted, documents, learns_new_terms=_learns_new_terms(fitted.settings))
     place = _places(fitted.terms, terms)
     statistics = fitted.counts.widened(place, len(terms)) + counted
     known = sample.moved(place, len(terms)).rows
@@ -87,13 +88,13 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     """The model without documents: their counts are removed, and the weights refitted.
 
-    Documents that the sample does not hold leave the weights as they were, and are noted.
+    Documents that are not in the sample do not change the weights, and are counted.
     """
-    rows, _, codes, counted = _rows(fitted, documents, grows=False)
+    rows, _, codes, counted = _rows(fitted, documents, learns_new_terms=False)
     statistics = fitted.counts - counted
     if not statistics.class_count.all():
-        raise DataError("every document of a class would be forgotten, and the weights would know "
-                        "it still: fit again without it; the model is unchanged")
+        raise DataError("every document of a class would be forgotten, but the weights would keep "
+                        "the class: fit again without it; the model is unchanged")
     rest, missing = _sample(fitted).without(rows, codes)
     if len(np.unique(rest.codes)) < len(fitted.classes):
         raise DataError("the sample would hold no document of a class, from which weights could "
@@ -102,7 +103,7 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     if missing:
         fitted = replace(fitted, since_fit=replace(since, forgotten=since.forgotten + missing))
     keep: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
-    if _grows(fitted.settings):
+    if _learns_new_terms(fitted.settings):
         keep = statistics.all_counts > 0
         keep[rest.rows.indices] = True
     rest = rest.moved(np.cumsum(keep) - 1, int(keep.sum()))
@@ -130,29 +131,29 @@ def _sample(fitted: Fitted) -> RowSample:
     return fitted.sample
 
 
-def _grows(settings: TextSettings) -> bool:
+def _learns_new_terms(settings: TextSettings) -> bool:
     """Whether every term of a learned document gets a weight."""
     return settings.vocabulary is None and settings.limits == Limits()
 
 
 def _rows(
-    fitted: Fitted, documents: LabelledBatches, grows: bool
+    fitted: Fitted, documents: LabelledBatches, learns_new_terms: bool
 ) -> tuple[SparseRows, pl.Series, NDArray[np.int64], Counts]:
-    """Documents among the model's terms and, where it grows, new ones; and their statistics."""
+    """Documents over the model's terms, and new terms if it learns any; and their statistics."""
     # It imports SciPy.
     from textnb.bayes.ratio import document_statistics
 
     documents = replace(documents, frames=list(documents.frames), spec=replace(
         documents.spec, limits=Limits()))
     try:
-        matrix = document_term_matrix(documents, None if grows else fitted.terms)
+        matrix = document_term_matrix(documents, None if learns_new_terms else fitted.terms)
     except VocabularyError:
         # None of the documents has a token.
         matrix = document_term_matrix(documents, fitted.terms)
     labels = matrix.labels
     check_known(labels.classes.tolist(), fitted.classes.tolist())
     terms = fitted.terms
-    if grows:
+    if learns_new_terms:
         terms = pl.concat([terms, matrix.terms]).unique().sort().alias(terms.name)
     place = _places(matrix.terms, terms)
     statistics = document_statistics(matrix.counts, labels).widened(place, len(terms))

@@ -45,9 +45,9 @@ class RowSample:
         """
         if len(codes) <= max_rows:
             return cls(max_rows, codes, rows)
-        scores, every = form.scores(rows), np.arange(len(codes))
-        own = scores[every, codes].copy()
-        scores[every, codes] = -np.inf
+        scores, all_rows = form.scores(rows), np.arange(len(codes))
+        own = scores[all_rows, codes].copy()
+        scores[all_rows, codes] = -np.inf
         order = np.argsort(own - scores.max(axis=1), kind="stable")
         share, is_kept = max_rows // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
         for k in range(len(form.classes)):

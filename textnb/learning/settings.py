@@ -34,7 +34,7 @@ _PARTS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {LONGEST_PART}",
 
 # Vectors that are known by their name: of a package, and those learned from unlabelled texts.
 WORDLLAMA, UNLABELLED = "wordllama", "unlabelled"
-# The most words that labelled rows lack.
+# The default maximum number of new words, which labelled rows lack.
 MAX_WORDS = 20_000
 _LEXICON = Range(f"an integer from 0 to {MAX_WORDS}", lambda v: is_whole(v) and 0 <= v <= MAX_WORDS)
 
@@ -76,8 +76,8 @@ class LimitSettings:
         None, "How much the vectors weigh beside words: 0 to 2; the default is chosen by the rows.",
         under="set", range=between(0, 2))
     lexicon: int | None = setting(
-        None, "Most words that get a weight by vectors or parts alone, the first of the vectors or "
-              f"those of --unlabelled; the default is {MAX_WORDS:,}.", range=_LEXICON)
+        None, "Maximum number of words that get a weight by vectors or parts alone: the first of "
+              f"the vectors, or those of --unlabelled; by default {MAX_WORDS:,}.", range=_LEXICON)
 
 
 # The default settings for mail: of all models, this one made the fewest errors on tokens of mail.

@@ -142,12 +142,12 @@ def _with_source(
             # Folds, and models of files, are learned without.
             return settings if source is None else settings.without_own_vectors(), None
         weight = settings.parameters["vector_weight"]
-        found = vectors_of_texts(settings, texts) if source or weight != 0 else None
-        if found is None and weight:
+        vectors = vectors_of_texts(settings, texts) if source or weight != 0 else None
+        if vectors is None and weight:
             raise ParameterError.naming(
                 "{unlabelled} texts are too few to learn vectors from: give 20 or more, or no "
                 "{vector_weight}")
-        return (settings, None) if found is None else (settings.with_own_vectors(), found)
+        return (settings, None) if vectors is None else (settings.with_own_vectors(), vectors)
     if _is_named(source, TABLE):
         raise ParameterError("the vectors of this model came from a table, which its file does "
                              "not hold: set vectors to the table again, to fit it")
@@ -224,8 +224,8 @@ def _with_terms(
         parts = subwords(words, *lengths)
         is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
         shares |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
-    if (most := settings.limits.max_features) is not None:
-        room = max(0, min(room, most - len(rows.terms)))
+    if (limit := settings.limits.max_features) is not None:
+        room = max(0, min(room, limit - len(rows.terms)))
     terms = pl.concat([rows.terms, new.filter(pl.Series(shares)).head(room)]).sort()
     place = terms.search_sorted(rows.terms).to_numpy().astype(np.int32)
     return replace(rows, terms=terms, counts=choose_columns(rows.counts, place, len(terms)))

@@ -171,7 +171,7 @@ class TextSettings:
 
     @property
     def max_new_words(self) -> int:
-        """The most words that labelled rows lack, and that get a weight by what they share."""
+        """The maximum number of words that get a weight only by what they share with others."""
         lexicon = self.parameters["lexicon"]
         return MAX_WORDS if lexicon is None else int(lexicon)
 
@@ -255,7 +255,7 @@ def columns_of(text: Any, label: Any) -> list[str]:
     """
     columns = text_names(text)
     if not isinstance(label, str) or label in columns:
-        raise ParameterError.out_of_range("label", "a column that is no text column", label)
+        raise ParameterError.out_of_range("label", "a column that is not a text column", label)
     return columns
 
 

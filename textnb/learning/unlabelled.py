@@ -100,14 +100,14 @@ def words_of(settings: TextSettings, texts: pl.LazyFrame) -> pl.Series:
         If the texts have no word.
     """
     of_texts = texts.select(term=_unique_words(settings))
-    found, n_texts = pl.collect_all([
+    frequencies, n_texts = pl.collect_all([
         of_texts.explode("term").drop_nulls().group_by("term").len().sort(
             "len", "term", descending=[True, False]), of_texts.select(pl.len())],
         engine="streaming")
-    if found.is_empty():
+    if frequencies.is_empty():
         raise DataError("the unlabelled texts have no word")
-    least, most = settings.limits.bounds(n_texts.item())
-    return found.filter(pl.col("len").is_between(least, most))["term"]
+    minimum, maximum = settings.limits.bounds(n_texts.item())
+    return frequencies.filter(pl.col("len").is_between(minimum, maximum))["term"]
 
 
 def as_terms(settings: TextSettings, words: pl.Series) -> pl.Series:

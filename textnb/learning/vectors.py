@@ -1,4 +1,4 @@
-"""Word vectors from tables, text files, and models of parts of words: those of some words.
+"""Read the vectors of some words: from tables, text files, and models of parts of words.
 
     table         term, vector            Parquet and other files, or a table in memory
     text file     word number number ...  of word2vec, GloVe and fastText
@@ -30,8 +30,9 @@ from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
 
-# Texts, words and numbers of vectors that are learned from unlabelled texts.
-_TEXTS, _MIN_TEXTS, _WORDS, _NUMBERS, _TEXTS_OF_A_NUMBER = 10_000, 3, 30_000, 100, 10
+# Vectors that are learned from unlabelled texts: of how many texts and words, and how wide.
+_MAX_TEXTS, _MIN_TEXTS, _MAX_WORDS = 10_000, 3, 30_000
+_MAX_WIDTH_OF_TEXTS, _TEXTS_PER_DIMENSION = 100, 10
 # A column that no table of a user has.
 _KEY = "__textnb_key"
 INSTALL = "pip install 'textnb[vectors]'"
@@ -42,9 +43,9 @@ _WORDLLAMA_FILES = {
     "tokenizers/l2_supercat_tokenizer_config.json":
         "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"}
 _TEXT_FILES = (".txt", ".vec", ".glove")
-_WIDTH, _PARTS = 4096, 1 << 21
-# A word of more parts than this share of its characters is spelled, and not known.
-_SPELLED = 0.5
+_MAX_WIDTH, _MAX_PARTS = 4096, 1 << 21
+# A word is unknown if it splits into more parts per character: nearly into its letters.
+_MAX_PARTS_PER_CHARACTER = 0.5
 
 
 class WordVectors(NamedTuple):
@@ -87,29 +88,29 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
     Examples
     --------
     >>> table = pl.DataFrame({"term": ["The", "cat"], "vector": [[1.0, 0.0], [0.0, 2.0]]})
-    >>> found = read_vectors(table, pl.Series(["the", "dog"]), n_first=2)
-    >>> found.words.to_list(), found.values.tolist()
+    >>> vectors = read_vectors(table, pl.Series(["the", "dog"]), n_first=2)
+    >>> vectors.words.to_list(), vectors.values.tolist()
     (['the', 'The', 'cat'], [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     """
     if not isinstance(source, (str, os.PathLike)):
-        return _of_table(scan(source), "the table of vectors", words, n_first)
+        return _read_table(scan(source), "the table of vectors", words, n_first)
     path = os.fspath(source)
     if path == WORDLLAMA and not os.path.exists(path):
-        return _of_parts(*_wordllama(), words, n_first)
+        return _read_subwords(*_find_wordllama(), words, n_first)
     if os.path.isdir(path) or path.endswith(".safetensors"):
-        return _of_parts(*_files_of_parts(Path(path)), words, n_first)
+        return _read_subwords(*_find_files(Path(path)), words, n_first)
     if path.removesuffix(".gz").endswith(_TEXT_FILES):
-        return _of_lines(path, words, n_first)
+        return _read_text_file(path, words, n_first)
     with reading(path):
-        return _of_table(scan(path), path, words, n_first)
+        return _read_table(scan(path), path, words, n_first)
 
 
 def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors | None:
     """Vectors of words that are in similar texts, by latent semantic analysis [1]_.
 
     They are the right singular vectors of the texts' tf-idf, times the singular values. Of more
-    than 10,000 texts, that many are taken, the same whatever their order. None if the texts are too
-    few for two numbers.
+    than 10,000 texts, that many are used, the same in any order of rows. None if there are too few
+    texts for vectors of two numbers.
 
     References
     ----------
@@ -123,10 +124,10 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
 
     columns = settings.columns
     key = _key(texts.collect_schema(), columns)
-    # Texts by their hash, so that the same are taken in any order; each once.
-    first = texts.select(key).drop_nulls().unique().sort(_KEY).head(_TEXTS).collect(
+    # Choose by hash, so that the same texts are used in any order; each once.
+    first = texts.select(key).drop_nulls().unique().sort(_KEY).head(_MAX_TEXTS).collect(
         engine="streaming")[_KEY]
-    if len(first) < 2 * _TEXTS_OF_A_NUMBER:
+    if len(first) < 2 * _TEXTS_PER_DIMENSION:
         return None
     keys = list[pl.Series]()
     tokenizer = settings.tokenizer.with_params(ngram_range=(1, 1), field_prefix=False)
@@ -134,19 +135,19 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
         pl.col(_KEY) <= first.max()), columns, keys)
     try:
         counts, terms = count_matrix(
-            frames, tokenizer, columns, Limits(min_df=_MIN_TEXTS, max_features=_WORDS))
+            frames, tokenizer, columns, Limits(min_df=_MIN_TEXTS, max_features=_MAX_WORDS))
     except VocabularyError:
         return None
     counts = counts[pl.concat(keys).arg_sort().to_numpy()]
-    n_numbers = min(_NUMBERS, counts.shape[0] // _TEXTS_OF_A_NUMBER, len(terms) - 1)
-    if n_numbers < 2:
+    width = min(_MAX_WIDTH_OF_TEXTS, counts.shape[0] // _TEXTS_PER_DIMENSION, len(terms) - 1)
+    if width < 2:
         return None
     tf_idf = FeatureMap((Sublinear(), Idf.smooth(count_columns(counts), counts.shape[0]), Length()))
-    # One thread, for the same bits whatever there are.
+    # With one thread, the bits do not depend on the number of cores.
     with threadpool_limits(1):
-        _, singular, of_words = randomized_svd(
-            tf_idf.sparse(counts), n_numbers, n_iter=2, random_state=0)
-    values = (of_words * singular[:, None]).T.astype(np.float32)
+        _, singular, components = randomized_svd(
+            tf_idf.sparse(counts), width, n_iter=2, random_state=0)
+    values = (components * singular[:, None]).T.astype(np.float32)
     return WordVectors(terms, values)
 
 
@@ -170,7 +171,7 @@ def _first_of_each(
         yield new.select(columns)
 
 
-def _of_table(
+def _read_table(
     table: pl.LazyFrame, name: str, words: pl.Series, n_first: int
 ) -> WordVectors:
     schema = table.collect_schema()
@@ -192,20 +193,20 @@ def _of_table(
                           f"{widths[0]}: all must have the same width")
     width = int(widths[0]) if rows.height else 0
     values = vectors.explode().fill_null(np.nan).to_numpy().reshape(rows.height, width)
-    return _known(name, rows["term"], values, words, n_first)
+    return _select(name, rows["term"], values, words, n_first)
 
 
-def _of_lines(path: str, words: pl.Series, n_first: int) -> WordVectors:
-    """Of a file with a word and its numbers in each line, after a line with two numbers or none."""
-    wanted, names, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
+def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
+    """Read a file with a word and its numbers in each line, perhaps after a line of two counts."""
+    requested, names, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
     width = None
     for number, line in enumerate(_lines(path)):
         word, _, numbers = line.rstrip(" \r\n").partition(" ")
         if number == 0 and numbers.isdigit() and word.isdigit():
-            # The numbers of words and of columns, in files of word2vec and fastText.
+            # Files of word2vec and fastText begin with the numbers of words and of columns.
             n_first += 1
             continue
-        if number >= n_first and not (word in wanted or word.lower() in wanted):
+        if number >= n_first and not (word in requested or word.lower() in requested):
             continue
         try:
             vector = np.array(numbers.split(" "), dtype=np.float32)
@@ -218,7 +219,7 @@ def _of_lines(path: str, words: pl.Series, n_first: int) -> WordVectors:
         names.append(word)
         vectors.append(vector)
     values = np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
-    return _known(path, pl.Series(names, dtype=pl.String), values, words, n_first)
+    return _select(path, pl.Series(names, dtype=pl.String), values, words, n_first)
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -231,7 +232,7 @@ def _lines(path: str) -> Iterator[str]:
             raise SourceError.unreadable(path, first_line(error)) from error
 
 
-def _wordllama() -> tuple[Path, Path]:
+def _find_wordllama() -> tuple[Path, Path]:
     """The files of vectors and of the tokenizer in the package."""
     spec = find_spec(WORDLLAMA)
     if spec is None or spec.origin is None:
@@ -244,8 +245,8 @@ def _wordllama() -> tuple[Path, Path]:
     return weights, tokenizer
 
 
-def _files_of_parts(path: Path) -> tuple[Path, Path]:
-    """A file of vectors and the tokenizer beside it, of the path of either's folder or the file."""
+def _find_files(path: Path) -> tuple[Path, Path]:
+    """The files of vectors and of the tokenizer: path is the former, or the folder of both."""
     if path.is_dir():
         files = sorted(path.glob("*.safetensors"))
         if len(files) != 1:
@@ -255,8 +256,8 @@ def _files_of_parts(path: Path) -> tuple[Path, Path]:
     return path, path.with_name("tokenizer.json")
 
 
-def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> WordVectors:
-    """The sums of the vectors of words' parts."""
+def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> WordVectors:
+    """Read the vectors of parts of words; a word's vector is the sum of those of its parts."""
     try:
         from safetensors import SafetensorError
         from tokenizers import Tokenizer
@@ -270,32 +271,32 @@ def _of_parts(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> Wo
     with reading(tokenizer):
         text = tokenizer.read_text(encoding="utf-8")
     try:
-        parts_of = Tokenizer.from_str(text)
-        parts_of.no_truncation()
-        parts_of.no_padding()
-        first = _whole_words(parts_of, n_first)
-        n_first, found = len(first), pl.concat([first, words]).unique(maintain_order=True)
-        ids = [encoding.ids for encoding in parts_of.encode_batch(
-            found.to_list(), add_special_tokens=False)]
+        splitter = Tokenizer.from_str(text)
+        splitter.no_truncation()
+        splitter.no_padding()
+        first = _whole_words(splitter, n_first)
+        n_first, candidates = len(first), pl.concat([first, words]).unique(maintain_order=True)
+        ids = [encoding.ids for encoding in splitter.encode_batch(
+            candidates.to_list(), add_special_tokens=False)]
     except BaseException as error:
-        # A panic of its engine is no Exception.
+        # A panic in Rust is a BaseException, but not an Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise SourceError.unreadable(str(tokenizer), first_line(error)) from error
     sizes = np.array([len(each) for each in ids], dtype=np.int64)
-    characters = found.str.len_chars().to_numpy()
+    characters = candidates.str.len_chars().to_numpy()
     flat = np.array([part for each in ids for part in each], dtype=np.int64)
     if flat.max(initial=0) >= len(table):
         raise SourceError(f"{tokenizer} has parts that {path.name} has no vector of: they are not "
                           "of one model")
-    spelled = sizes > np.maximum(_SPELLED * characters, 1)
-    known = ~spelled & (sizes > 0)
-    values = np.zeros((len(found), table.shape[1]), dtype=np.float32)
-    for size in np.unique(sizes[known]):
-        places = np.flatnonzero(known & (sizes == size))
+    is_split = sizes > np.maximum(_MAX_PARTS_PER_CHARACTER * characters, 1)
+    is_known = ~is_split & (sizes > 0)
+    values = np.zeros((len(candidates), table.shape[1]), dtype=np.float32)
+    for size in np.unique(sizes[is_known]):
+        places = np.flatnonzero(is_known & (sizes == size))
         begins = np.cumsum(sizes)[places] - size
         values[places] = table[flat[begins[:, None] + np.arange(size)]].sum(axis=1)
-    return _known(str(path), found, values, words, n_first)
+    return _select(str(path), candidates, values, words, n_first)
 
 
 def _matrix(path: Path) -> NDArray[np.float32]:
@@ -303,7 +304,7 @@ def _matrix(path: Path) -> NDArray[np.float32]:
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        # The file is no mapping: it has no iterator.
+        # The file object can't be iterated over.
         names = file.keys()
         shapes = {name: file.get_slice(name).get_shape() for name in names}
         matrices = [name for name, shape in shapes.items() if len(shape) == 2]
@@ -311,9 +312,9 @@ def _matrix(path: Path) -> NDArray[np.float32]:
             raise SourceError(f"{path} must hold one matrix, a row for each part of words; it "
                               f"holds {shapes}")
         n_parts, width = shapes[matrices[0]]
-        if not (0 < n_parts <= _PARTS and 0 < width <= _WIDTH):
+        if not (0 < n_parts <= _MAX_PARTS and 0 < width <= _MAX_WIDTH):
             raise SourceError(f"{path}: a matrix of {n_parts:,} x {width:,} is more than "
-                              f"{_PARTS:,} x {_WIDTH:,}, or empty")
+                              f"{_MAX_PARTS:,} x {_MAX_WIDTH:,}, or empty")
         try:
             matrix: NDArray[np.float32] = file.get_tensor(matrices[0]).astype(np.float32)
         except (TypeError, AttributeError, ValueError) as error:
@@ -331,17 +332,17 @@ def _whole_words(tokenizer: Any, n_first: int) -> pl.Series:
                      dtype=pl.String).unique(maintain_order=True).head(n_first)
 
 
-def _known(
-    name: str, found: pl.Series, values: NDArray[Any], words: pl.Series, n_first: int
+def _select(
+    name: str, names: pl.Series, values: NDArray[Any], words: pl.Series, n_first: int
 ) -> WordVectors:
-    """The vectors of words, and of the first ones found, without those that are zero."""
+    """Select the vectors of words and of the first names, without zeros; check all for NaN."""
     values = values.astype(np.float32)
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any():
-        raise SourceError(f"{name}: the vector of {found[int(np.argmax(bad))]!r} holds NaN or "
+    is_bad = ~np.isfinite(values).all(axis=1)
+    if is_bad.any():
+        raise SourceError(f"{name}: the vector of {names[int(np.argmax(is_bad))]!r} holds NaN or "
                           "infinity")
-    words = pl.concat([words, found.head(n_first).str.to_lowercase()]).unique(maintain_order=True)
-    rows = pl.DataFrame({"word": found}).with_row_index("place").filter(
+    words = pl.concat([words, names.head(n_first).str.to_lowercase()]).unique(maintain_order=True)
+    rows = pl.DataFrame({"word": names}).with_row_index("place").filter(
         pl.Series(values.any(axis=1), dtype=pl.Boolean))
     exact = rows.unique("word", keep="first", maintain_order=True)
     lower = rows.with_columns(pl.col("word").str.to_lowercase()).filter(

@@ -1,10 +1,10 @@
 """Charsets by the names that mail gives them, as codecs of Python.
 
-    name  ->  codecs, the first of which decodes a sound text; others are supersets of it
+    name  ->  codecs: the first is the usual one, the others are supersets of it
 
 Python knows most names. The WHATWG's Encoding Standard lists others that browsers know, and mail
-has some of its own. A charset is often declared as the smaller one of a pair that was confused for
-decades, so it is read as the larger one, as browsers do (WHATWG, Encoding Standard, section 4.2).
+has some of its own. Mail often declares a charset whose superset it uses (ISO-8859-1 for
+windows-1252), so the superset is read, as by browsers (WHATWG, Encoding Standard, section 4.2).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _NAMES = {
     "cp28603": "iso8859-13", "cp28605": "iso8859-15", "iso-ir-149": "cp949",
     "ks-c-5601-1989": "cp949", "ksc-5601": "cp949", "cp51949": "cp949",
 }
-_LARGER = {
+_SUPERSETS = {
     "iso8859-1": ("cp1252",), "iso8859-9": ("cp1254",), "iso8859-11": ("cp874",),
     "tis-620": ("cp874",), "gb2312": ("gb18030",), "gbk": ("gb18030",), "euc_kr": ("cp949",),
     "shift_jis": ("cp932",), "big5": ("big5", "cp950", "big5hkscs"),
     "euc_jp": ("euc_jp", "euc_jis_2004"),
 }
 # Codecs of Python that are not charsets of mail: slow (quadratic), or for programs' own texts.
-_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined",
-                          "mbcs", "oem"})
+_EXCLUDED = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined",
+                       "mbcs", "oem"})
 # Names that say that nobody knows the charset (RFC 1428).
 _UNKNOWN = frozenset({"unknown-8bit", "unknown"})
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9._:+-]{0,39}", re.A)
@@ -77,7 +77,7 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
         codec = _python_codec(_NAMES.get(name, name))
     if codec is None:
         return None
-    return () if codec == "ascii" else _LARGER.get(codec, (codec,))
+    return () if codec == "ascii" else _SUPERSETS.get(codec, (codec,))
 
 
 def _python_codec(name: str) -> str | None:
@@ -90,4 +90,4 @@ def _python_codec(name: str) -> str | None:
     except UnicodeError:
         # A single space is not a complete character of this charset.
         pass
-    return None if codec in _NO_CHARSETS else codec
+    return None if codec in _EXCLUDED else codec

@@ -33,10 +33,10 @@ _WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:\?(?!=)[^?]*+){0,8})
 
 def note(notes: Notes, kind: str, detail: object = "") -> None:
     """Add a note of something wrong, unless it is there already."""
-    shown = replace_surrogates(" ".join(str(detail).split()))[:_MAX_DETAIL]
-    what = f"{kind}: {shown}" if shown else kind
-    if what not in notes and len(notes) < _MAX_NOTES:
-        notes.append(what)
+    shortened = replace_surrogates(" ".join(str(detail).split()))[:_MAX_DETAIL]
+    text = f"{kind}: {shortened}" if shortened else kind
+    if text not in notes and len(notes) < _MAX_NOTES:
+        notes.append(text)
 
 
 def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
@@ -50,7 +50,7 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
         text = decode_strictly(raw, codec)
         if text is not None:
             return text
-    text, mostly_sound = decode_replacing(raw, names[0])
+    text, mostly_valid = decode_replacing(raw, names[0])
     kind = "charset not as declared"
     if not raw.isascii():
         # Text that is valid UTF-8 as a whole is hardly ever anything else.
@@ -58,7 +58,7 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
         if read is not None:
             note(notes, kind, f"{charset}, read as utf-8")
             return read
-    if raw.isascii() or mostly_sound:
+    if raw.isascii() or mostly_valid:
         note(notes, "undecodable bytes replaced", charset)
         return text
     guessed = guess.read(raw)
@@ -87,8 +87,8 @@ def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
         if text is not None:
             note(notes, f"{kind}: read as utf-16")
             return text
-    text, mostly_sound = decode_replacing(raw, "utf-8")
-    if mostly_sound:
+    text, mostly_valid = decode_replacing(raw, "utf-8")
+    if mostly_valid:
         note(notes, "undecodable bytes replaced: utf-8")
         return text
     guessed = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")

@@ -53,7 +53,7 @@ _IGNORED = re.compile(r"[\t\r\n]+")
 _ODD_TARGETS = re.compile(rf"<(?:{'|'.join(_TARGETS)})[\s/]", re.I)
 # Noncharacters (Unicode, section 23.7): no text has them.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
-_MARKED = re.compile(f"{_OPEN}([{_LINK}{_IMAGE}])([^{_OPEN}{_CLOSE}]*+){_CLOSE}")
+_MARKED_URL = re.compile(f"{_OPEN}([{_LINK}{_IMAGE}])([^{_OPEN}{_CLOSE}]*+){_CLOSE}")
 _MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
 # Browsers take no longer addresses, and nobody reads a page of more targets.
 MAX_TARGETS, MAX_TARGET = 2000, 2048
@@ -94,9 +94,9 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
         text = _text_of_tree(reduced)
     shown: list[tuple[str, str]] = []
     if _OPEN in text or _CLOSE in text:
-        shown = _MARKED.findall(text)
+        shown = _MARKED_URL.findall(text)
         # The remaining marks were written as entities, or were cut out with a part of their tag.
-        text = _MARKS.sub("", _MARKED.sub("", text))
+        text = _MARKS.sub("", _MARKED_URL.sub("", text))
     if len(shown) > targets:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
         del shown[targets:]

@@ -54,7 +54,7 @@ class Model(LinearMixin, ClassWeighted):
     starts_warm: ClassVar[bool] = False
     # Whether weights can be shared among terms: `learn_rows` takes ``sharing``.
     learns_shared: ClassVar[bool] = False
-    # Whether learning from rows can also score each row by a model of others.
+    # Whether learning from rows can also give out-of-fold scores of these rows.
     scores_left_out: ClassVar[bool] = False
     # What `Learned.n_iter` counts.
     iterations: ClassVar[str] = "passes"

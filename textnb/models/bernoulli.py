@@ -34,7 +34,7 @@ class BernoulliNB(CountModel):
     l : float, array (n_features,) or "auto"
         Smoothing; "auto" as in `MultinomialNB`.
     binarize : float or None
-        A value above it (>= 0) is presence. With None, X must hold only 0 and 1.
+        A value above this threshold (>= 0) is presence. With None, X must hold only 0 and 1.
     fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
 

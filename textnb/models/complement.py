@@ -59,7 +59,7 @@ class ComplementNB(CountModel):
     kind = "complement"
     learns_labels = True
     without_terms = "nothing: all classes score the same, and the first of them is answered"
-    # Weights of the other classes' terms, not of a model of the text.
+    # Scores say how badly the other classes explain a text, not how likely the class makes it.
     scores_are_log_probabilities = False
     leaves_out = True
 
@@ -106,8 +106,8 @@ class ComplementNB(CountModel):
         return ("counts", "norms") if self.norm else ("counts",)
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
-        of_term, every = sum(counts.values()), sum(sums.counts)
-        logs = [complement(counts.get(k, 0), of_term, every - total, sums.l,
+        term_count, all_counts = sum(counts.values()), sum(sums.counts)
+        logs = [complement(counts.get(k, 0), term_count, all_counts - total, sums.l,
                            sums.l * sums.n_terms, log_ratio)
                 for k, total in enumerate(sums.counts)]
         return [log / norm for log, norm in zip(logs, sums.norms, strict=True)] if self.norm else [

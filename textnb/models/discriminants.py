@@ -143,7 +143,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
                               choices=("full", "diagonal", "spherical"), is_option=False)
     divisor: str = setting("n", "What the covariance is divided by.", choices=("n", "n-K"),
                            is_option=False)
-    n_components: int | None = setting(None, "Most components of transformed rows.",
+    n_components: int | None = setting(None, "Maximum number of components of transformed rows.",
                                        is_option=False)
 
     def check(self, n_features: int, n_classes: int) -> None:

@@ -194,10 +194,10 @@ def unfitted(estimator: T) -> T:
     """
     own: Any = estimator
     copies = {name: _copy_of(value) for name, value in own.get_params(deep=False).items()}
-    made = type(own)(**copies)
+    copy = type(own)(**copies)
     if hasattr(own, "_metadata_request"):
-        made._metadata_request = own._metadata_request
-    return made  # type: ignore[no-any-return]  # of the estimator's own class
+        copy._metadata_request = own._metadata_request
+    return copy  # type: ignore[no-any-return]  # of the estimator's own class
 
 
 def _copy_of(value: Any) -> Any:
@@ -214,7 +214,7 @@ def _names(kind: type) -> list[str]:
 
 
 def check_fitted(estimator: Any) -> None:
-    """Raises scikit-learn's NotFittedError for an estimator that is not fitted."""
+    """Raise scikit-learn's NotFittedError for an estimator that is not fitted."""
     if not estimator.__sklearn_is_fitted__():
         from sklearn.utils.validation import check_is_fitted
 

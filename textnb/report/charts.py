@@ -25,7 +25,7 @@ _SHAPES = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
 
 
 def check_installed() -> None:
-    """Raises ParameterError if libraries for a report are missing."""
+    """Raise ParameterError if libraries for a report are missing."""
     missing = [name for name in ("altair", "jinja2", "vl_convert") if find_spec(name) is None]
     if missing:
         raise ParameterError(f"a report needs {', '.join(missing)}: {INSTALL}")
@@ -34,7 +34,7 @@ def check_installed() -> None:
         import jinja2
         import vl_convert
     except ImportError as error:
-        # One that a library needs itself.
+        # A dependency of one of these is missing.
         raise ParameterError(f"a report needs {error.name or 'more libraries'}: {INSTALL}"
                              ) from error
     del altair, jinja2, vl_convert
@@ -54,7 +54,7 @@ def draw(chart: Any) -> str:
     import vl_convert
 
     specification = chart.to_dict()
-    # The ground is the page's, which may be dark.
+    # The page's background shows through, which may be dark.
     specification["config"]["background"] = "transparent"
     # The data are in the specification, so no address may be loaded.
     return clean(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))
@@ -87,7 +87,7 @@ def _prune(element: ElementTree.Element) -> None:
         raise ValueError(f"a chart has no element {name!r}")
     element.attrib = {key: value for key, value in element.attrib.items() if key in _ATTRIBUTES}
     for child in list(element):
-        if _invisible(child):
+        if _is_invisible(child):
             element.remove(child)
             continue
         _prune(child)
@@ -95,7 +95,7 @@ def _prune(element: ElementTree.Element) -> None:
             element.remove(child)
 
 
-def _invisible(element: ElementTree.Element) -> bool:
+def _is_invisible(element: ElementTree.Element) -> bool:
     hidden = element.get("display") == "none" or element.get("opacity") == "0"
     role = element.get("class", "")
     return hidden or (element.tag in _SHAPES and role in ("background", "foreground"))

@@ -32,12 +32,12 @@ from textnb.scoring.texts import coverage_of
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
-# The most labels that are shown one by one: those with the most documents.
+# The maximum number of labels to show one by one: those with the most documents.
 MAX_LABELS = 1000
 # At most this many classes have curves, those with the most rows: each curve sorts all rows.
 MAX_CURVES = 250
 BINS = 40
-# The most documents with mistakes of one kind that a report shows.
+# The maximum number of mistakes of one kind that a report shows.
 MISTAKES = 12
 UNCALIBRATED = "not calibrated"
 _ROW = "\0row"

@@ -29,7 +29,7 @@ UNBALANCED = 10.0
 MANY = 0.01
 # From this calibration error on, probabilities are said to need calibration.
 MISCALIBRATED = 0.05
-# The most labels that a finding names.
+# The maximum number of labels that a finding names.
 _NAMED = 5
 
 Kind = Literal["warning", "next step", "note"]
@@ -49,10 +49,10 @@ def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
     train : DataFrame, LazyFrame or path, optional
         The rows that the model learned.
     """
-    every = chain(
+    all_findings = chain(
         _learned(scored), _stale(scored), _labels(scored), _never(scored), _texts(scored),
         _sizes(scored), _copies(scored, frame, train), _calibration(scored))
-    return sorted(every, key=lambda finding: get_args(Kind).index(finding[0]))
+    return sorted(all_findings, key=lambda finding: get_args(Kind).index(finding[0]))
 
 
 def _learned(scored: Scored) -> Findings:
@@ -76,12 +76,12 @@ def _labels(scored: Scored) -> Findings:
         counted = "missed" if scored.of_lists else "errors, and in no figure of probabilities"
         yield "warning", (
             f"The model does not know {quantity(len(result.unknown_labels), 'label')} "
-            f"({_listed(result.unknown_labels)}): counted as {counted}. Correct them, or learn "
+            f"({_enumerate(result.unknown_labels)}): counted as {counted}. Correct them, or learn "
             f"{unit}s of them.")
     absent = [label for k, label in enumerate(scored.classes) if not scored.has(k).any()]
     if absent:
         yield "note", (f"{quantity(len(absent), scored.noun)} of the model without a test {unit} "
-                       f"({_listed(absent)}): the figures say nothing about them.")
+                       f"({_enumerate(absent)}): the figures say nothing about them.")
     if held.without_class is not None:
         yield "warning", (f"{quantity(int(held.without_class.sum()), unit)} with labels of which "
                           "the model has learned no row: counted as errors, and in no figure of "
@@ -112,7 +112,7 @@ def _never(scored: Scored) -> Findings:
     are = "is" if len(never) == 1 else "are"
     yield "warning", (
         f"{len(never)} of {quantity(len(right), scored.noun)} {are} never answered rightly "
-        f"({_listed([scored.classes[k] for k in never])}): try "
+        f"({_enumerate([scored.classes[k] for k in never])}): try "
         f"{' or '.join(filter(None, (', '.join(ways[:-1]), ways[-1])))}.")
 
 
@@ -139,7 +139,7 @@ def _sizes(scored: Scored) -> Findings:
     few = [label for label, n in zip(scored.classes, tested, strict=True) if 0 < n < FEW_TESTED]
     if few:
         yield "warning", (f"{quantity(len(few), noun)} with fewer than {FEW_TESTED} test {unit}s "
-                          f"({_listed(few)}): their figures are rough. Test more of them.")
+                          f"({_enumerate(few)}): their figures are rough. Test more of them.")
     if len(present) == 1:
         yield "warning", (f"All {unit}s have one label: the figures do not show how well the "
                           f"{scored.nouns} are told apart.")
@@ -151,7 +151,7 @@ def _sizes(scored: Scored) -> Findings:
             if n < FEW_LEARNED]
     if rare:
         yield "warning", (f"{quantity(len(rare), noun)} learned from fewer than {FEW_LEARNED} "
-                          f"{unit}s ({_listed(rare)}): learn more of them.")
+                          f"{unit}s ({_enumerate(rare)}): learn more of them.")
 
 
 def _copies(scored: Scored, frame: Any, train: Any) -> Findings:
@@ -204,6 +204,6 @@ def _calibration(scored: Scored) -> Findings:
                             "calibrate`) before you rely on them.")
 
 
-def _listed(labels: Sequence[Any]) -> str:
+def _enumerate(labels: Sequence[Any]) -> str:
     more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
     return ", ".join(f"“{name}”" for name in names_of(labels[:_NAMED])) + more

@@ -159,7 +159,7 @@ class Setting:
     under : str
         The option that takes it as KEY=VALUE, such as ``read`` for ``--read``.
     packages : tuple of str
-        Of a place, the names that are no paths, but packages.
+        The values of a path setting that name a package instead of a path.
     """
 
     help: str
@@ -314,10 +314,10 @@ def _check(group: type, values: Mapping[str, Any], types: Mapping[str, Range]) -
                 raise ParameterError.out_of_range(each.name, says, value)
 
 
-def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+def check_smoothing_name(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Raise ParameterError for ``alpha`` if the parameter is called ``l``."""
     known = set(known)
-    if "alpha" not in given or "alpha" in known:
+    if "alpha" not in names or "alpha" in known:
         return
     if "l" in known:
         raise ParameterError(f"{kind} has no parameter alpha: the smoothing parameter is l here, "

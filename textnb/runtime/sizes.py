@@ -23,7 +23,7 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
     Raises
     ------
     ParameterError
-        If it is none, or below ``minimum``.
+        If it is not a size, or below ``minimum``.
 
     Examples
     --------

@@ -238,8 +238,8 @@ def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
     """
     listed = pl.DataFrame({"row": np.asarray(row, dtype=np.int64), "value": values}).group_by(
         "row", maintain_order=True).agg("value")
-    every = pl.DataFrame({"row": np.arange(n_rows, dtype=np.int64)})
-    joined = every.join(listed, on="row", how="left", maintain_order="left")["value"]
+    all_rows = pl.DataFrame({"row": np.arange(n_rows, dtype=np.int64)})
+    joined = all_rows.join(listed, on="row", how="left", maintain_order="left")["value"]
     return joined.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
 
 

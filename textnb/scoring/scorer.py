@@ -169,16 +169,16 @@ def explain_best(
     against : int, optional
         The index of a class that is not the best one, in place of the runner-up.
     """
-    best, every = best_class(scores), np.arange(len(scores))
+    best, all_rows = best_class(scores), np.arange(len(scores))
     intercept, weights = fitted.form.intercept, fitted.form.weights
     values = fitted.form.used(rows)
-    row = np.repeat(every, np.diff(values.indptr))
+    row = np.repeat(all_rows, np.diff(values.indptr))
     contribution = values.data * weights[values.indices, best[row]]
-    base, score = intercept[best], scores[every, best]
+    base, score = intercept[best], scores[all_rows, best]
     runner_up = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
     if len(intercept) > 1:
         others = scores.copy()
-        others[every, best] = -np.inf
+        others[all_rows, best] = -np.inf
         # If all others are impossible, the first of them is the runner-up.
         runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
                           others.argmax(axis=1))
@@ -186,7 +186,7 @@ def explain_best(
             runner = np.full(len(best), against)
         with np.errstate(invalid="ignore"):
             contribution -= values.data * weights[values.indices, runner[row]]
-            base, score = base - intercept[runner], score - scores[every, runner]
+            base, score = base - intercept[runner], score - scores[all_rows, runner]
         runner_up = fitted.labels.gather(pl.Series(runner))
         # If the text lacks a term that the runner-up requires, the contribution is infinite. The
         # term is not in the list of terms of the text, so the intercept gets this infinity.

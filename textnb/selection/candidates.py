@@ -83,7 +83,7 @@ class Candidate:
             if self.subwords is not None:
                 limits["subwords"] = self.subwords
             if self.model.learns_shared and not (tokenizer or self.tokenizer.token_columns):
-                # A tokenizer that is given, as the model has others by default.
+                # Name a setting: without a tokenizer, the model would use its own default.
                 tokenizer = {"ngram_range": self.tokenizer.ngram_range}
         return {"tokenizer": tokenizer, "limits": limits,
                 "model": _changed_fields(self.model, type(self.model)())}
@@ -156,11 +156,11 @@ def mail_candidates() -> list[Candidate]:
             MultinomialNB(l=0.1), ComplementNB(l=0.1), BernoulliNB(l=0.03)))]
 
 
-def for_lists(candidate: Candidate) -> Candidate:
+def adapt_to_lists(candidate: Candidate) -> Candidate:
     """The settings for documents with lists of labels.
 
-    A search chooses the labels' thresholds by itself, so that the fit need not. What is the default
-    stays so.
+    The search chooses the labels' thresholds, so the fit need not. A default candidate stays the
+    default.
     """
     model, changed = candidate.model, replace(candidate, of_lists=True)
     if not isinstance(model, NBLinear):

@@ -101,7 +101,7 @@ class Metric:
         return -value if self.name == "log-loss" else value
 
     def check(self, classes: list[Any]) -> None:
-        """Raises ParameterError if the positive class is not one of the classes."""
+        """Raise ParameterError if the positive class is not one of the classes."""
         if self.positive is not None and self.positive not in classes:
             raise ParameterError.unknown_choice("positive", self.positive, classes)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.linear import PreparedRows
 
-# The most bytes to keep in memory.
+# The maximum number of bytes to keep in memory.
 _MAX_BYTES = 1 << 30
 Item = TypeVar("Item")
 

@@ -51,8 +51,8 @@ from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
     Candidate,
+    adapt_to_lists,
     first_candidates,
-    for_lists,
     is_spaceless,
     mail_candidates,
     neighbours,
@@ -279,7 +279,7 @@ def search(
     first = mail_candidates() if of_mail else first_candidates(
         any(is_spaceless(training[name]) for name in names))
     if of_lists:
-        first = [*{each.key: each for each in map(for_lists, first)}.values()]
+        first = [*{each.key: each for each in map(adapt_to_lists, first)}.values()]
     best, log, default = _run_trials(judge, first, len(names), trials, seconds, seed, progress)
     tried = set(log["settings"])
     line().begin("comparing the best with the defaults")
@@ -441,7 +441,7 @@ def _schedule(
     while True:
         best = max(gains[top], key=gains[top].__getitem__)
         beside = neighbours(best, columns)
-        untried = [each for each in (map(for_lists, beside) if of_lists else beside)
+        untried = [each for each in (map(adapt_to_lists, beside) if of_lists else beside)
                    if each.key not in tried]
         if not untried:
             return

@@ -143,7 +143,7 @@ def _rarest_labels(labels: Labels) -> Ints:
 
 
 def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
-    """Raises ParameterError for settings of `split` that are wrong for any rows."""
+    """Raise ParameterError for settings of `split` that are wrong for any rows."""
     if not is_whole(folds) or folds < 2:
         raise ParameterError.out_of_range("folds", "an int >= 2", folds)
     for name, value in (("groups", groups), ("time", time)):
@@ -254,29 +254,29 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
     if dtype == pl.String:
         numbers = values.cast(pl.Float64, strict=False)
         if numbers.null_count():
-            return _parsed(values, name)
+            return _parse_times(values, name)
     if numbers.dtype.is_float() and not numbers.is_finite().all():
         row = int((~numbers.is_finite()).arg_true()[0])
         shown = "NaN" if numbers.is_nan()[row] else numbers[row]
         raise DataError(f"time column {name!r} is {shown} in row {row} (counted from "
-                        "0), which is no time")
+                        "0), which is not a time")
     if numbers.dtype.is_numeric():
         return numbers
     raise _no_times(name, f"is {dtype}, which holds no times")
 
 
-def _parsed(values: pl.Series, name: str) -> pl.Series:
+def _parse_times(values: pl.Series, name: str) -> pl.Series:
     """Strings of ISO 8601 as numbers. The engine would guess at others: 05/01/2026 has two
     meanings."""
-    odd = values.filter(~values.str.contains(_TIME))
+    unmatched = values.filter(~values.str.contains(_TIME))
     for kind in (pl.Datetime("us"), pl.Date()):
-        times = _strptime(values, kind) if odd.is_empty() else None
+        times = _strptime(values, kind) if unmatched.is_empty() else None
         if times is not None and not times.null_count():
             return times.to_physical()
-        odd = odd if times is None else values.filter(times.is_null())
-    row = int((values == odd[0]).arg_true()[0])
-    raise _no_times(name, f"holds {odd[0]!r:.60} in row {row} (counted from 0), which can't be "
-                    "read as a time")
+        unmatched = unmatched if times is None else values.filter(times.is_null())
+    row = int((values == unmatched[0]).arg_true()[0])
+    raise _no_times(name, f"holds {unmatched[0]!r:.60} in row {row} (counted from 0), which "
+                    "can't be read as a time")
 
 
 def _strptime(values: pl.Series, kind: Any) -> pl.Series:

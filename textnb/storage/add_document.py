@@ -34,7 +34,7 @@ from textnb.storage.arithmetic import (
     narrow,
     stored_arrays,
 )
-from textnb.storage.document import EXACT, OF_WEIGHTS, OPTIONAL, TextDocument
+from textnb.storage.document import EXACT, OPTIONAL, WEIGHT_SETTINGS, TextDocument
 from textnb.storage.layout import TEXT, check_arrays
 from textnb.storage.terms_reader import known_document, tokens_of
 from textnb.text.plan import with_missing
@@ -47,7 +47,7 @@ _WEIGHTS = "weights"
 _OTHERS = {"terms/documents", "terms/kept", "terms/total"}
 # Settings that limit or weight terms, and the values with which they have no effect.
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
-                   **dict.fromkeys(name for name in OPTIONAL if name not in OF_WEIGHTS)}
+                   **dict.fromkeys(name for name in OPTIONAL if name not in WEIGHT_SETTINGS)}
 # Room for the counts of one document below the largest sum.
 _MAX_SUM = EXACT - (1 << 20)
 

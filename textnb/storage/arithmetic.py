@@ -16,7 +16,7 @@ from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
 from textnb.models.base import Model
 from textnb.storage.document import EXACT, sums_of
-from textnb.storage.layout import EVERY, TEXT
+from textnb.storage.layout import INDEX_STEP, TEXT
 from textnb.text.utf8 import begins_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -144,8 +144,8 @@ def stored_arrays(
     document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
     """All arrays of a file, in their order: the given ones, and those that are derived."""
-    every = {**basic, **derived_arrays(document, model, l, basic, within)}
-    return {name: every[name] for name in TEXT if name in every}
+    all_arrays = {**basic, **derived_arrays(document, model, l, basic, within)}
+    return {name: all_arrays[name] for name in TEXT if name in all_arrays}
 
 
 def check_derived(
@@ -233,6 +233,6 @@ class _Sums:
 
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Every 256th term, as an array of bytes and an array of ends, like all terms."""
-    begins = begins_of(ends)[::EVERY]
-    own = np.cumsum(ends[::EVERY] - begins)
-    return text[places_between(begins, ends[::EVERY])], narrow(own)
+    begins = begins_of(ends)[::INDEX_STEP]
+    own = np.cumsum(ends[::INDEX_STEP] - begins)
+    return text[places_between(begins, ends[::INDEX_STEP])], narrow(own)

@@ -18,7 +18,7 @@ from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import check_labels, require
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
-from textnb.runtime.gone import PARAMETERS
+from textnb.runtime.removed import PARAMETERS
 from textnb.runtime.settings import check_json, is_number
 from textnb.storage.layout import CHOICES, MULTILABEL
 from textnb.text.plan import Plan, plan_of, with_missing
@@ -31,10 +31,10 @@ EXACT = 2**53
 # setting, so one that does not know class weights refuses the file.
 CLASS_WEIGHT = "class_weight"
 # Settings of how weights are learned, which no count depends on.
-OF_WEIGHTS = ("subwords", "sharing", "vectors", "vector_weight", "lexicon")
+WEIGHT_SETTINGS = ("subwords", "sharing", "vectors", "vector_weight", "lexicon")
 # Written only if they are set, so that the file of a model without them stays as it was before
 # these settings existed.
-OPTIONAL = ("memory_limit", *OF_WEIGHTS, CLASS_WEIGHT)
+OPTIONAL = ("memory_limit", *WEIGHT_SETTINGS, CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _CLASSES = ("type", "labels", "documents", "rows", "total")
@@ -51,13 +51,13 @@ class TextDocument(NamedTuple):
     l : Any
         The smoothing: the one that was chosen, if it is "auto".
     settings : dict
-        Of the classifier, as JSON has them; those that the file lacks have their defaults.
+        The classifier's settings as JSON values, with defaults for those that the file lacks.
     columns : list of str
         The text columns.
     plan : Plan
         Of the tokenizer.
     facts : set of str
-        The conditions of `textnb.storage.layout.Array.when` that are true of its file.
+        Which conditions of arrays (`textnb.storage.layout.Array.when`) hold for the file.
     sizes : dict of str to int
         The sizes of arrays that the document states.
     calibration : Calibration or None
@@ -88,7 +88,7 @@ def check_text_document(
         The file, for the error.
     document : mapping
     find_model : callable
-        The model of a name.
+        Returns the model class of a name.
 
     Raises
     ------
@@ -127,11 +127,11 @@ def check_text_document(
     require(not has_sample or (model.counts_beside_weights and n_classes > 1 and not is_multilabel
                                and "rows" not in classes and settings["subwords"] is None
                                and settings["vectors"] is None),
-            f"it has a sample of rows, and {model.name} of its kind has none")
+            f"it has a sample of rows, which {model.name} with these settings does not use")
     _check_sample(document.get("sample"))
     for name, known in CHOICES.items():
-        if isinstance(chosen := document.get(name), dict):
-            refuse_unknown(path, f"the value of the {name}", chosen, known)
+        if isinstance(values := document.get(name), dict):
+            refuse_unknown(path, f"the value of the {name}", values, known)
     contents = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
         {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
@@ -143,7 +143,7 @@ def refuse_unknown(
     path: str, kind: str, values: Mapping[str, Any], known: Collection[str]
 ) -> None:
     """Raise ModelFileError for names that only a newer release can have written."""
-    require(isinstance(values, dict), f"what should hold {kind} is no object")
+    require(isinstance(values, dict), f"the place of {kind} does not hold an object")
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ModelFileError.unknown_features(path, [f"{kind} {name!r}" for name in unknown])
@@ -152,7 +152,7 @@ def refuse_unknown(
 def check_parameters(
     path: str, kind: type[Any], parameters: Mapping[str, Any], known: Collection[str] = ()
 ) -> None:
-    """Check the parameters of a model by its fields, and ``known`` ones that its fields don't say.
+    """Check the parameters of a model by its fields; ``known`` are names that are not fields.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...
 
 
 def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
-    """Check labels and their numbers of documents; return whether they are of lists of labels."""
+    """Check labels and documents per class; return whether documents have lists of labels."""
     refuse_unknown(path, "the value of the classes", classes, _CLASSES)
     labels, documents = check_labels(classes), classes["documents"]
     number = float if "rows" in classes else int
@@ -259,19 +259,19 @@ def _check_settings(
     text, vocabulary = settings["text"], settings["vocabulary"]
     columns = [text] if type(text) is str else text
     require(type(columns) is list and 0 < len(columns) == len(set(columns)),
-            "its text columns are no names of different columns")
+            "its text columns are not names of different columns")
     require(settings["label"] not in columns, "its label column is a text column")
     require(vocabulary is None or (type(vocabulary) is list and all(
         type(term) is str for term in vocabulary)), "its vocabulary is not a list of terms")
     return settings, columns, _plan(path, settings["tokenizer"], columns)
 
 
-def _plan(path: str, given: Mapping[str, Any], columns: Collection[str]) -> Plan:
+def _plan(path: str, stored: Mapping[str, Any], columns: Collection[str]) -> Plan:
     defaults = {field.name: field.default for field in fields(TokenSettings)}
-    refuse_unknown(path, "the tokenizer's setting", given, defaults)
-    settings = {**defaults, **with_missing(given)}
+    refuse_unknown(path, "the tokenizer's setting", stored, defaults)
+    settings = {**defaults, **with_missing(stored)}
     try:
-        check_json(TokenSettings, given)
+        check_json(TokenSettings, stored)
         plan = plan_of(settings)
     except ParameterError as error:
         raise ValueError(f"the tokenizer: {error}") from None
@@ -288,13 +288,14 @@ def _check_pruned(pruned: Any) -> None:
             "what was pruned is not counted by integers above 0")
 
 
-def _check_since_fit(since: Any, model: Model) -> None:
-    require(since is None or model.counts_beside_weights,
-            f"counts of {model.name} change its weights, and it says that they do not")
-    require(since is None or (
-        isinstance(since, dict) and set(since) == {"learned", "forgotten"} and any(since.values())
-        and all(type(n) is int and 0 <= n < EXACT for n in since.values())),
-            "the documents that were counted since the fit are no counts")
+def _check_since_fit(counts: Any, model: Model) -> None:
+    require(counts is None or model.counts_beside_weights,
+            f"it has counts since the fit, and weights of {model.name} come from counts alone")
+    require(counts is None or (
+        isinstance(counts, dict) and set(counts) == {"learned", "forgotten"}
+        and any(counts.values())
+        and all(type(n) is int and 0 <= n < EXACT for n in counts.values())),
+            "its counts of documents since the fit are not counts")
 
 
 def _check_sample(sample: Any) -> None:
@@ -306,10 +307,10 @@ def _check_sample(sample: Any) -> None:
 def _choices(
     document: Mapping[str, Any], labels: list[Any], is_multilabel: bool
 ) -> tuple[Calibration | None, Decision | None]:
-    """The calibration and the decision, if they are there and go with the classes."""
-    chosen, decided = document.get("calibration"), document.get("decision")
-    calibration = None if chosen is None else Calibration.from_dict(chosen)
-    decision = None if decided is None else Decision.from_dict(decided)
+    """The calibration and the decision, or None; both must fit the classes."""
+    calibration_values, decision_values = document.get("calibration"), document.get("decision")
+    calibration = None if calibration_values is None else Calibration.from_dict(calibration_values)
+    decision = None if decision_values is None else Decision.from_dict(decision_values)
     if calibration is not None:
         calibration.check_classes(len(labels), is_multilabel)
     if decision is not None:

@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 from textnb.files.require import require
 
 # The terms of the index.
-EVERY = 256
+INDEX_STEP = 256
 # What a file of a model of lists of labels requires of its reader.
 MULTILABEL = "multilabel"
 # A reader that does not know an array with this prefix may ignore it.
 OPTIONAL = "optional/"
-# Types of arrays: bytes; integers; classes; integers, or numbers under sample weights; numbers.
+# Types of arrays, with their codes in `struct`.
 TYPES = {"|u1": "B", "<u2": "H", "<i4": "i", "<i8": "q", "<f8": "d"}
-_BYTES, _WHOLE, _CODES = ("|u1",), ("<i4", "<i8"), ("|u1", "<u2", "<i4")
+_BYTES, _INTEGERS, _CODES = ("|u1",), ("<i4", "<i8"), ("|u1", "<u2", "<i4")
 _COUNTS, _NUMBERS = ("<i4", "<i8", "<f8"), ("<f8",)
 
 
@@ -42,13 +42,13 @@ class Array(NamedTuple):
     ----------
     name : str
     types : tuple of str
-        It has one of them.
+        The types that it may have.
     shape : tuple of str
-        The names of its sizes: the same name is the same number.
+        The names of its sizes; arrays with a size of one name must agree in it.
     when : str
         The condition for a file to have it; "" if all have it.
     may_be_absent, may_be_more : bool
-        Whether a file may lack it although the condition is true, or have it although it is not.
+        Whether a file may lack it if the condition holds, or have it if the condition does not.
     """
 
     name: str
@@ -63,26 +63,26 @@ class Array(NamedTuple):
 # of them.
 TEXT = {array.name: array for array in (
     Array("index/bytes", _BYTES, ("bytes of the index",)),
-    Array("index/ends", _WHOLE, ("entries",)),
+    Array("index/ends", _INTEGERS, ("entries",)),
     Array("totals/counts", ("<i8",), ("classes",), "sums of counts"),
     Array("totals/absent", _NUMBERS, ("classes",), "sums of absent"),
     Array("totals/norms", _NUMBERS, ("classes",), "sums of norms"),
     Array("terms/bytes", _BYTES, ("bytes",)),
-    Array("terms/ends", _WHOLE, ("terms",)),
-    Array("terms/documents", _WHOLE, ("terms",), "limits on documents", may_be_more=True),
-    Array("terms/occurrences", _WHOLE, ("terms",), "presence", may_be_more=True),
+    Array("terms/ends", _INTEGERS, ("terms",)),
+    Array("terms/documents", _INTEGERS, ("terms",), "limits on documents", may_be_more=True),
+    Array("terms/occurrences", _INTEGERS, ("terms",), "presence", may_be_more=True),
     Array("terms/total", _COUNTS, ("terms",), "lists of labels"),
-    Array("counts/ends", _WHOLE, ("1", "terms")),
+    Array("counts/ends", _INTEGERS, ("1", "terms")),
     Array("counts/classes", _CODES, ("counts",)),
     Array("counts/values", _COUNTS, ("counts",)),
     Array("weights", _NUMBERS, ("terms", "classes"), "weights"),
-    Array("weights/ends", _WHOLE, ("terms",), "few weights"),
+    Array("weights/ends", _INTEGERS, ("terms",), "few weights"),
     Array("weights/classes", _CODES, ("weights",), "few weights"),
     Array("weights/values", _NUMBERS, ("weights",), "few weights"),
-    Array("optional/sample/ends", _WHOLE, ("rows",), "sample"),
+    Array("optional/sample/ends", _INTEGERS, ("rows",), "sample"),
     Array("optional/sample/classes", _CODES, ("rows",), "sample"),
-    Array("optional/sample/columns", _WHOLE, ("cells",), "sample"),
-    Array("optional/sample/counts", _WHOLE, ("cells",), "sample", may_be_absent=True),
+    Array("optional/sample/columns", _INTEGERS, ("cells",), "sample"),
+    Array("optional/sample/counts", _INTEGERS, ("cells",), "sample", may_be_absent=True),
     Array("terms/kept", _BYTES, ("bytes of bits",), "limits", may_be_absent=True),
 )}
 TABLE = {array.name: array for array in (
@@ -96,12 +96,12 @@ DOCUMENT = frozenset((
     "format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
     "requires", "arrays", "intercept", "calibration", "decision", "l", "pruned", "since_fit",
     "sample"))
-_OF_CALIBRATION = frozenset((
+_CALIBRATION_FIELDS = frozenset((
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids"))
-_OF_DECISION = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
-CHOICES = {"calibration": _OF_CALIBRATION, "decision": _OF_DECISION}
-# Sizes that follow from the number of terms: one for each group of this many terms.
-_OF_TERMS = {"entries": EVERY, "bytes of bits": 8}
+_DECISION_FIELDS = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
+CHOICES = {"calibration": _CALIBRATION_FIELDS, "decision": _DECISION_FIELDS}
+# Sizes that follow from the number of terms: the number of terms that share an item.
+_TERMS_PER_ITEM = {"entries": INDEX_STEP, "bytes of bits": 8}
 
 
 def check_arrays(
@@ -117,7 +117,7 @@ def check_arrays(
     known : mapping of str to Array
         `TEXT` or `TABLE`.
     facts : collection of str
-        The conditions of `Array.when` that are true of the file.
+        The conditions (`Array.when`) that hold for the file.
     sizes : mapping of str to int
         The sizes that the document states.
 
@@ -135,17 +135,18 @@ def check_arrays(
         require(name in known or name.startswith(OPTIONAL), f"it has no array {name!r}")
     size_of = {"1": 1, **sizes}
     for name, array in known.items():
-        is_due = not array.when or array.when in facts
+        is_required = not array.when or array.when in facts
         if name not in declared:
-            require(not is_due or array.may_be_absent, f"it has no array {name!r}, and needs one")
+            require(not is_required or array.may_be_absent,
+                    f"it has no array {name!r}, and needs one")
             continue
-        require(is_due or array.may_be_more, f"it has an array {name!r}, which is not one of its "
-                                             "model")
+        require(is_required or array.may_be_more,
+                f"it has an array {name!r}, which is not one of its model")
         type_, shape = declared[name][:2]
         require(type_ in array.types and len(shape) == len(array.shape) and all(
             size_of.setdefault(size, n) == n for size, n in zip(array.shape, shape, strict=True)),
             f"the array {name!r} is not of its type and shape")
-    for size, each in _OF_TERMS.items():
+    for size, each in _TERMS_PER_ITEM.items():
         require(size not in size_of or size_of[size] == -(-size_of["terms"] // each),
                 f"it does not have as many {size} as its terms have")
     return size_of

@@ -23,7 +23,7 @@ from textnb.errors import ParameterError, first_line
 from textnb.files.require import Unsupported, reading_errors, require
 from textnb.models.base import Model
 from textnb.storage.document import CLASS_WEIGHT, EXACT, TextDocument, check_text_document
-from textnb.storage.layout import DOCUMENT, EVERY, TEXT, check_arrays
+from textnb.storage.layout import DOCUMENT, INDEX_STEP, TEXT, check_arrays
 from textnb.storage.version2 import ArraySlices, ModelFile
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Plan
@@ -122,7 +122,8 @@ class TermsReader(ExitStack):
         self._arrays = {name: self._file.slices(name) for name in self._file.arrays}
         self._read_index()
         self._weights = (
-            self._of_counts(contents) if model.from_counts else self._of_weights(contents))
+            self._reader_of_counts(contents) if model.from_counts
+            else self._reader_of_weights(contents))
 
     def _read_index(self) -> None:
         index_ends, n_terms = self._arrays["index/ends"], self._sizes["terms"]
@@ -152,18 +153,18 @@ class TermsReader(ExitStack):
                 count, ends, text = self._group(at)
                 require(term_at(0) == self._index[at], "its index is not that of its terms")
             inside = bisect_right(range(count), term, key=term_at) - 1
-            column = at * EVERY + inside
+            column = at * INDEX_STEP + inside
             if inside >= 0 and term_at(inside) == term and (
                     self._within is None or self._within[column >> 3] >> (column & 7) & 1):
                 yield term, column
 
     def _group(self, place: int) -> tuple[int, list[int], bytes]:
         """The terms from one entry of the index to the next: number, ends and bytes."""
-        first, last = place * EVERY, min((place + 1) * EVERY, self._sizes["terms"])
+        first, last = place * INDEX_STEP, min((place + 1) * INDEX_STEP, self._sizes["terms"])
         ends = _bounds(self._arrays["terms/ends"], first, last, self._sizes["bytes"])
         return last - first, ends, bytes(self._arrays["terms/bytes"].slice(ends[0], ends[-1]))
 
-    def _by_class(self, name: str, column: int) -> dict[int, float]:
+    def _read_column(self, name: str, column: int) -> dict[int, float]:
         """The values of a term that are stored, by class."""
         ends, classes, values = (
             self._arrays[f"{name}/{part}"] for part in ("ends", "classes", "values"))
@@ -177,7 +178,7 @@ class TermsReader(ExitStack):
 
     # Weights
 
-    def _of_weights(self, contents: TextDocument) -> Callable[[int], Weights]:
+    def _reader_of_weights(self, contents: TextDocument) -> Callable[[int], Weights]:
         """A function that gives the weights of a column, which are stored."""
         if type(contents.l) is list:
             raise Unsupported("smoothing per term")
@@ -189,13 +190,13 @@ class TermsReader(ExitStack):
             weights = self._arrays["weights"]
             return lambda column: _finite(weights.slice(column * n, (column + 1) * n))
 
-        def stored(column: int) -> Weights:
-            own = self._by_class("weights", column)
+        def read_weights(column: int) -> Weights:
+            own = self._read_column("weights", column)
             return _finite(own.get(k, 0.0) for k in range(n))
 
-        return stored
+        return read_weights
 
-    def _of_counts(self, contents: TextDocument) -> Callable[[int], Weights]:
+    def _reader_of_counts(self, contents: TextDocument) -> Callable[[int], Weights]:
         """A function that gives the weights of a column, from counts."""
         model: Any = contents.model
         if "sums of counts" not in contents.facts:
@@ -215,7 +216,7 @@ class TermsReader(ExitStack):
         counts_presence = self.above is not None
 
         def weigh(column: int) -> Weights:
-            counts = self._by_class("counts", column)
+            counts = self._read_column("counts", column)
             require(all(0 < count <= sums.counts[k] for k, count in counts.items()),
                     "a count is beyond the sum of its class")
             require(not counts_presence or all(

@@ -137,7 +137,7 @@ def read_model(
     name = os.fspath(path)
     with reading_errors(name):
         kind = document["kind"]
-        require(type(kind) is str, "its kind is no name")
+        require(type(kind) is str, "its kind is not a name")
         if kind not in KINDS:
             raise ModelFileError.unknown_features(name, [f"the kind of classifier {kind!r}"])
     return document, arrays

@@ -5,7 +5,7 @@
 Memory depends on the terms and one batch. Terms and labels are sorted at the end, so that the order
 of their codes, which depends on threads, has no effect.
 
-Where documents have lists of labels, each counts in its labels, and once in the counts of all.
+A document with a list of labels is counted for each label, and once for all documents.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LabelCounter:
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
         self._counting: Counting | None = None
-        # Of lists of labels, codes begin at 1: 0 is that of all documents.
+        # With lists of labels, code 0 counts all documents, and labels have codes from 1 on.
         self._of_lists = False
         self.rows = self._first_row = first_row
 
@@ -108,13 +108,13 @@ class LabelCounter:
             else:
                 codes = np.append(0, codes)
                 places = np.arange(len(codes))
-                counted = self._counting.counts(places, codes, self._class_count[codes])
-                # The first class is that of all documents.
-                of_all = counted.codes == 0
+                raw = self._counting.counts(places, codes, self._class_count[codes])
+                # The first class counts all documents.
+                is_of_all = raw.codes == 0
                 counts = replace(
-                    counted.without(places[:1]), classes=classes,
-                    rows=int(counted.class_count[0]), total=spread(
-                        counted.values[of_all], counted.columns[of_all], counted.n_features))
+                    raw.without(places[:1]), classes=classes,
+                    rows=int(raw.class_count[0]), total=spread(
+                        raw.values[is_of_all], raw.columns[is_of_all], raw.n_features))
         del self._counting
         return counts
 
@@ -127,9 +127,9 @@ class LabelCounter:
 
 
 def each_label(labels: pl.Series) -> tuple[pl.Series, Ints | None]:
-    """The labels of lists, one after the other, and the row of each; a null list is a null.
+    """All labels of a column of lists, and the row of each; a null list is a null label.
 
-    Of a column of one label per row, the column, and no rows.
+    For a column of one label per row, the column itself, and None.
     """
     if not isinstance(labels.dtype, pl.List):
         return labels, None

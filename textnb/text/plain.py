@@ -98,7 +98,7 @@ def plain_tokens(
         if isinstance(text, str) == holds_tokens:
             expected = "a list of tokens" if holds_tokens else "a text"
             raise ParameterError(f"column {name!r} must hold {expected}; it holds {text!r:.60}")
-        known = _known(text if isinstance(text, str) else "".join(filter(None, text)))
+        known = _is_supported(text if isinstance(text, str) else "".join(filter(None, text)))
         # An unknown step is refused for every text.
         tokens = (_run(plan.steps, text if known else "", prefix) if isinstance(text, str)
                   else _run_tokens(plan, text if known else [], prefix))
@@ -117,7 +117,7 @@ def clean(plan: Plan, text: str) -> str | None:
     >>> clean(Plan((Lowercase(), Runs("[a-z]+", "a-z", 1))), "A B")
     'a b'
     """
-    if not _known(text):
+    if not _is_supported(text):
         return None
     try:
         return reduce(lambda text, step: _clean(step, text), plan.cleaning, text)
@@ -138,7 +138,7 @@ def _clean(step: Step, text: str) -> str:
         case StripAccents(kind="ascii"):
             return "".join(c for c in normalize("NFKD", text) if c.isascii())
         case StripAccents(kind="unicode" | "marks"):
-            dropped = _dropped(tatweel=step.kind == "unicode")
+            dropped = _marks_to_drop(tatweel=step.kind == "unicode")
             return normalize("NFKD", text).translate(dropped)
         case SingleSpaces():
             return re.sub(r"\s\s+", " ", text)
@@ -204,7 +204,7 @@ def _run_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[s
     tokens = [cleaned for token in column if token and (cleaned := clean(token))]
     step = plan.find(StopWords)
     if step is not None:
-        if not all(map(_known, step.texts)):
+        if not all(map(_is_supported, step.texts)):
             return None
         stops = {clean(text) for text in step.texts}
         tokens = [token for token in tokens if token not in stops]
@@ -218,14 +218,14 @@ def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str
     """The tokens of several texts; None if one has a character that Python does not know."""
     words: set[str] = set()
     for text in texts:
-        tokens = _run(steps, text, "") if _known(text) else None
+        tokens = _run(steps, text, "") if _is_supported(text) else None
         if tokens is None:
             return None
         words.update(tokens)
     return frozenset(words)
 
 
-def _known(text: str) -> bool:
+def _is_supported(text: str) -> bool:
     """Whether Python and Polars read every character of the text in the same way."""
     if text.isascii():
         return True
@@ -398,7 +398,7 @@ def _in_word(c: str) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _dropped(*, tatweel: bool) -> dict[int, None]:
+def _marks_to_drop(*, tatweel: bool) -> dict[int, None]:
     """Combining marks, and tatweel."""
     codes: dict[int, None] = {}
     for item in [*COMBINING_RANGES.split(), *([TATWEEL] if tatweel else [])]:

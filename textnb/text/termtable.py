@@ -64,8 +64,8 @@ class TermTable:
         self._add_strings(self._stops)
         # The codes of words: a word with its column's prefix is a pair of two strings' codes.
         self._depth = 2 if self._compiled.prefixed else 1
-        # Escaped words are not in the order of their bytes.
-        self._odd_order = bool(self._compiled.escaped)
+        # Whether the order of codes' bytes may differ from that of terms, as with escaped words.
+        self._is_unordered = bool(self._compiled.escaped)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -109,11 +109,11 @@ class TermTable:
 
     def absorb(self, other: TermTable) -> Codes:
         """Add the other table's terms; return the code here of each code there."""
-        self._odd_order = self._odd_order or other._odd_order
+        self._is_unordered = self._is_unordered or other._is_unordered
         starts, pool, heads, tails = other._arrays()
-        own = np.flatnonzero(heads < 0)
+        is_string = np.flatnonzero(heads < 0)
         codes = np.empty(len(other), dtype=np.int32)
-        codes[own] = self._add_spans(pool, starts[own], starts[own + 1])
+        codes[is_string] = self._add_spans(pool, starts[is_string], starts[is_string + 1])
         depth = self._word_numbers(heads)
         for level in range(2, int(depth.max(initial=1)) + 1):
             of_level = np.flatnonzero(depth == level)
@@ -131,12 +131,12 @@ class TermTable:
 
     def sort(self, codes: Codes) -> Codes:
         """These codes in the order of their terms."""
-        if self._odd_order:
+        if self._is_unordered:
             in_order: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
             return in_order
         starts, pool, heads, tails = self._arrays()
-        named = np.flatnonzero(heads < 0).astype(np.int32)
-        order: Codes = named[byte_order(pool, starts[named], starts[named + 1])]
+        singles = np.flatnonzero(heads < 0).astype(np.int32)
+        order: Codes = singles[byte_order(pool, starts[singles], starts[singles + 1])]
         rank = np.zeros(len(self), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         of_word, depth = rank.copy(), self._word_numbers(heads)
@@ -208,9 +208,9 @@ class TermTable:
             stored = plain
             plain = stored.str.replace_all(r"(?s)\\(.)", "${1}")
             # A term that no text can hold gets a prefix that no column has.
-            sound = _escaped(plain, self._compiled.escaped) == stored
-            prefixes = prefixes.zip_with(sound, words)
-            plain = plain.zip_with(sound, pl.Series([""]))
+            is_valid = _escaped(plain, self._compiled.escaped) == stored
+            prefixes = prefixes.zip_with(is_valid, words)
+            plain = plain.zip_with(is_valid, pl.Series([""]))
         codes = self._add_strings(plain)
         self._table.pairs(self._add_strings(prefixes), codes, True, codes)
         return codes
@@ -245,10 +245,10 @@ class TermTable:
         if not self._finds_words:
             return self._encode_lists(frame, text, add)
         columns = cleaned_exprs(self._plan, text)
-        stretches = frame.select(columns[0] if len(columns) == 1
-                                 else pl.concat_list(columns).explode()).to_series()
+        texts = frame.select(columns[0] if len(columns) == 1
+                             else pl.concat_list(columns).explode()).to_series()
         prefixes = self._plan.prefixes([text] if isinstance(text, str) else text)
-        codes, ends = self._terms_of(*bytes_of(stretches), add, prefixes)
+        codes, ends = self._terms_of(*bytes_of(texts), add, prefixes)
         # No n-gram crosses from one text column into the next, but a row has the terms of all.
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
@@ -266,7 +266,7 @@ class TermTable:
                 np.arange(len(lists) * frame.height).reshape(len(lists), -1).T.reshape(-1))
         source, word_ends = bytes_of(rows.explode(empty_as_null=False, keep_nulls=False))
         # Such a character sorts before the space of n-grams.
-        self._odd_order |= add and max_n > 1 and bool((source < ord(" ")).any())
+        self._is_unordered |= add and max_n > 1 and bool((source < ord(" ")).any())
         codes = np.empty(len(word_ends), dtype=np.int32)
         self._table.strings(source, begins_of(word_ends), word_ends, add, codes)
         ends = np.cumsum(rows.list.len().to_numpy(), dtype=np.int64)
@@ -277,7 +277,7 @@ class TermTable:
     def _terms_of(
         self, source: NDArray[np.uint8], ends: Ints, add: bool, prefixes: Sequence[str] = ()
     ) -> tuple[Codes, Ints]:
-        """Codes of the terms of each stretch of bytes, and the stretches' ends."""
+        """Codes of the terms of each text, given as bytes, and where each text's codes end."""
         codes, ends = self._encode_words(source, ends, add)
         if len(self._stops):
             codes = codes[:self._kernel.rows.without_first(codes, ends, len(self._stops))]
@@ -294,7 +294,8 @@ class TermTable:
         """Replace the codes of words by those with the prefixes of the columns, row by row."""
         # Words without a prefix come between, and a column's name may have a character that sorts
         # before the space of n-grams.
-        self._odd_order |= add and any(prefix[:1] < "!" or min(prefix) < " " for prefix in prefixes)
+        self._is_unordered |= add and any(
+            prefix[:1] < "!" or min(prefix) < " " for prefix in prefixes)
         text, ends = bytes_of(pl.Series(prefixes))
         heads = np.empty(len(ends), dtype=np.int32)
         self._table.strings(text, begins_of(ends), ends, add, heads)
@@ -303,7 +304,7 @@ class TermTable:
     def _encode_grams(
         self, codes: Codes, ends: Ints, min_n: int, max_n: int, add: bool
     ) -> tuple[Codes, Ints]:
-        """Codes of the n-grams of each stretch of words, and the stretches' ends."""
+        """Codes of the n-grams of each text's words, and where each text's codes end."""
         lengths = np.diff(ends, prepend=0)
         grams = sum(np.maximum(0, lengths - n + 1) for n in range(min_n, max_n + 1))
         gram_codes = np.empty(int(grams.sum()), dtype=np.int32)
@@ -357,7 +358,7 @@ class TermTable:
     def _padded_words(
         self, source: NDArray[np.uint8], ends: Ints, white: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint8], Ints, Ints]:
-        """The words of all stretches, each between two spaces; their ends; their number so far."""
+        """The words of all texts, each between two spaces; their ends; their number so far."""
         padded = np.empty(2 * len(source) + len(ends) + 2, dtype=np.uint8)
         word_ends = np.empty(len(source) // 2 + len(ends) + 1, dtype=np.int64)
         counts = np.empty(len(ends), dtype=np.int64)

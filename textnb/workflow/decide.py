@@ -54,7 +54,7 @@ def scores_of(
         fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
 
 
-def scored_to_calibrate(fitted: Fitted) -> str:
+def choose_scoring(fitted: Fitted) -> str:
     """How to score training rows: by folds if the model can't leave out a row by its counts."""
     return "leave-one-out" if fitted.model.from_counts else "folds"
 
@@ -77,9 +77,9 @@ class Calibrated:
                 for name in ("log_loss", "brier", "expected_calibration_error")}
 
     def to_dict(self) -> dict[str, Any]:
-        judged = {} if self.held.link == "sigmoid" else {
+        evidence = {} if self.held.link == "sigmoid" else {
             "not_judged": self.held.not_judged, **evidence_of(self.held.novelty)}
-        return {"calibration": self.calibration.to_dict(), **self.figures, **judged}
+        return {"calibration": self.calibration.to_dict(), **self.figures, **evidence}
 
 
 def calibrate(fitted: Fitted, held: Any, options: CalibrateOptions) -> Calibrated:
@@ -90,13 +90,13 @@ def calibrate(fitted: Fitted, held: Any, options: CalibrateOptions) -> Calibrate
 
 
 def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
-    """Raises ParameterError for options that don't suit the kind of labels."""
+    """Raise ParameterError for options that don't suit the kind of labels."""
     if not options.length_aware:
         check_one_label(fitted, "a calibration without lengths", "length_aware")
 
 
 def check_decision(fitted: Fitted, options: DecideOptions) -> None:
-    """Raises ParameterError for an impossible goal, before rows are scored."""
+    """Raise ParameterError for an impossible goal, before rows are scored."""
     options.check_labels(is_multilabel=fitted.is_multilabel)
     if options.min_probability is not None:
         check_share("min_probability", options.min_probability)
@@ -130,8 +130,8 @@ def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
 
 
 def _goal(options: DecideOptions) -> Goal:
-    named: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Goal)}
-    return Goal(**named | {"at_least": options.at_least or 0})
+    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Goal)}
+    return Goal(**values | {"at_least": options.at_least or 0})
 
 
 def _positive(fitted: Fitted, options: DecideOptions) -> Any:

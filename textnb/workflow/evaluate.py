@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Measures:
     """Measures on labelled rows.
 
     Attributes
@@ -72,7 +72,7 @@ def evaluate_model(
     model: AnyModel, frame: pl.LazyFrame, options: TestOptions, *, learned: Any = None,
     title: str | None = None, date: datetime.date | None = None,
     with_probabilities: bool = False, progress: Progress | None = None, audit: Any = None,
-) -> Tested:
+) -> Measures:
     """Score labelled rows, and write the report if there is to be one.
 
     Parameters
@@ -88,8 +88,8 @@ def evaluate_model(
 
     Notes
     -----
-    For a class or probabilities, rows are read once more if they have lists of labels, or if there
-    is a report.
+    To measure a class or probabilities, rows are read twice if documents have lists of labels, or
+    if there is a report.
     """
     positive = check_test(model, options)
     needs_scores, scores = positive is not None or with_probabilities, list[HeldOut]()
@@ -103,12 +103,12 @@ def evaluate_model(
             _for_report(model), frame, options.report, train=learned, positive=positive,
             title=title, date=date, progress=progress, audit=audit)
     if not needs_scores:
-        return Tested(result)
+        return Measures(result)
     held = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
     calibration = model.calibration if isinstance(model, Fitted) else None
     held = held.calibrated(calibration)
-    return Tested(result, positive, None if positive is None else held.roc(positive).auc,
-                  _probabilities(model, held) if with_probabilities else {})
+    return Measures(result, positive, None if positive is None else held.roc(positive).auc,
+                    _probabilities(model, held) if with_probabilities else {})
 
 
 def mistakes(
@@ -126,27 +126,27 @@ def mistakes(
     from textnb.evaluation.mistakes import select_mistakes
     from textnb.frames import sinks
 
-    novelty, judged, written, wrong = NoveltyCount(model), 0, 0, 0
+    novelty, n_judged, n_written, n_mistakes = NoveltyCount(model), 0, 0, 0
 
-    def advance(rows: int) -> None:
-        nonlocal judged
-        judged += rows
+    def advance(n_rows: int) -> None:
+        nonlocal n_judged
+        n_judged += n_rows
         if progress is not None:
-            progress(rows)
+            progress(n_rows)
 
     def check_rows() -> None:
-        if not judged:
+        if not n_judged:
             raise DataError.no_rows("the input", "there is nothing to judge")
 
     def add(selected: int, mistakes: int) -> None:
-        nonlocal written, wrong
-        written, wrong = written + selected, wrong + mistakes
+        nonlocal n_written, n_mistakes
+        n_written, n_mistakes = n_written + selected, n_mistakes + mistakes
 
     rows = select_mistakes(
         model, frame, options.within, options.terms, advance, novelty, add, check_rows)
     sinks.write(rows, output, format, safe_csv=safe_csv)
     novelty.result.warn()
-    return written, wrong, novelty.result
+    return n_written, n_mistakes, novelty.result
 
 
 def drift(

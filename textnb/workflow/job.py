@@ -132,7 +132,7 @@ class Terms(TermsOptions):
         return ENDINGS[Path(self.file).suffix.lower()]
 
     def check(self) -> None:
-        """Raises ParameterError if the file is not for spreadsheets, and ``safe_csv`` is set."""
+        """Raise ParameterError if the file is not for spreadsheets, and ``safe_csv`` is set."""
         _check_safe_csv(self.safe_csv, self.file_format)
 
 
@@ -148,7 +148,7 @@ class Predictions(PredictOptions):
     safe_csv: bool = _safe_csv()
 
     def check(self) -> None:
-        """Raises ParameterError if the file can't hold the answers."""
+        """Raise ParameterError if the file can't hold the answers."""
         format = ENDINGS[Path(self.file).suffix.lower()]
         _check_safe_csv(self.safe_csv, format)
         self.check_format(format)
@@ -162,7 +162,7 @@ class Export(ExportOptions):
     verify: bool = setting(True, "Run the golden rows through the real engine, and compare.")
 
     def check(self) -> None:
-        """Raises ParameterError if there is no such system."""
+        """Raise ParameterError if there is no such system."""
         if self.to is None:
             target_of_path(self.file)
         else:
@@ -229,7 +229,7 @@ class _Output:
     output: Place
 
     def check(self) -> None:
-        """Raises ParameterError for a URL, which is not shown, as it may hold a password."""
+        """Raise ParameterError for a URL, which is not shown, as it may hold a password."""
         if "://" in self.output:
             raise ParameterError.naming("{output} must be a folder on this machine, not a URL")
 
@@ -305,9 +305,9 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
         return None
     for name in values:
         table.check((*key, name), partial(check_belongs, kind, name))
-    apart = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
+    excluded = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
     settings = table.read_settings(
-        {name: value for name, value in values.items() if name not in apart},
+        {name: value for name, value in values.items() if name not in excluded},
         key, *OF_TRAINING, model)
     tokens = table.read_settings(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
     if settings is None or tokens is None or input is None or table.faults:

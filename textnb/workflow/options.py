@@ -111,7 +111,7 @@ class LabelledOptions(ReadOptions):
         return self.label_separator is not None or self.label_columns is not None
 
     def check(self) -> None:
-        """Raises ParameterError for options that exclude each other."""
+        """Raise ParameterError for options that exclude each other."""
         if self.label_columns is not None and self.label_separator is not None:
             raise does_not_go("label_columns", "label_separator")
         if self.classes is not None and not CLASSES.holds(self.classes):
@@ -205,14 +205,14 @@ class UpdateOptions:
     new_class: list[str] | None = setting(
         None, "A label that the model does not know yet; repeat it for several.", metavar="CLASS")
     on_error: bool = setting(
-        False, "Learn only the rows that the model misjudges. Then its counts are no sample of the "
-        "rows: priors and probabilities lean towards the hard ones.")
+        False, "Learn only the rows that the model misjudges. Then its counts are not a sample of "
+        "the rows: priors and probabilities lean towards the hard ones.")
     within: float | None = setting(
         None, "With --on-error: learn rows, too, that are judged rightly by less than this "
-        "log-odds above the least that the answer needs.", metavar="MARGIN")
+        "log-odds above the minimum for the answer.", metavar="MARGIN")
 
     def check(self, *, has_ledger: bool = False) -> None:
-        """Raises ParameterError for options that would have no effect."""
+        """Raise ParameterError for options that would have no effect."""
         if self.within is not None and not self.on_error:
             raise ParameterError.naming("{within} goes with {on_error}")
         if self.within is not None and has_ledger:
@@ -261,7 +261,7 @@ class ValidateOptions(FoldOptions, OneClassOptions):
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
     def check(self) -> None:
-        """Raises ParameterError for options that would have no effect."""
+        """Raise ParameterError for options that would have no effect."""
         changed = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
         of_folds = ("folds", "groups", "time", "seed")
         for method, others in (("smoothing", (*of_folds, "positive", "online", "leave_one_out")),
@@ -323,13 +323,13 @@ class DecideOptions:
         None, "Instead: what a false positive and a false negative cost, such as 10,1; of lists "
         "of labels, a label that is wrong and one that is missed.", metavar="N,N", range=COSTS)
     method: str | None = setting(
-        None, "With costs: empirical (least cost on these rows, the default) or theoretical (by "
+        None, "With costs: empirical (lowest cost on these rows, the default) or theoretical (by "
         "the probabilities alone).", choices=("empirical", "theoretical"), is_option=False)
     min_precision: float | None = setting(
-        None, "Instead: for every class, the least share of its answers that is right.",
+        None, "Instead: for every class, the minimum share of its answers that is right.",
         range=SHARE)
     min_probability: float | None = setting(
-        None, "Instead: for every class, the least probability of an answer.", range=SHARE)
+        None, "Instead: for every class, the minimum probability of an answer.", range=SHARE)
     by: str | None = setting(
         None, "Instead, of lists of labels: the best F1 of each label (f1), or of all pairs of a "
         "row and a label (micro-f1).", choices=("f1", "micro-f1"))
@@ -356,7 +356,7 @@ class DecideOptions:
         return self.min_probability is None
 
     def check(self) -> None:
-        """Raises ParameterError unless they name one goal, and only options that belong to it."""
+        """Raise ParameterError unless they name one goal, and only options that belong to it."""
         ranks = {"at_least", "at_most"}
         of_goals = {
             "max_false_positive_rate": {"positive", "max_false_negative_rate"},
@@ -379,7 +379,7 @@ class DecideOptions:
                 "{goal} needs {positive}: the class whose errors are counted", goal=Mention(goal))
 
     def check_labels(self, *, is_multilabel: bool) -> None:
-        """Raises ParameterError for options that are for the other kind of labels."""
+        """Raise ParameterError for options that are for the other kind of labels."""
         of_one = ("positive", "max_false_positive_rate", "max_false_negative_rate",
                   "min_probability")
         for name in of_one if is_multilabel else ("by", "at_least", "at_most"):
@@ -402,14 +402,14 @@ class AuditOptions:
         "multinomial, leaves out one row at a time.  [default: nblinear on words, C = 0.1]",
         metavar="KIND")
     near: float = setting(
-        0.8, "Least share of three-word runs that near-duplicates have in common; 1 is quickest.",
+        0.8, "Minimum share of word trigrams that near-duplicates have in common; 1 is quickest.",
         range=_NEAR)
     fail_on: list[str] | None = setting(
         None, f"Exit with code 1 on such a finding; repeat it for several. Of "
         f"{', '.join(FINDINGS)}.", metavar="FINDING", range=STRINGS)
 
     def check(self) -> None:
-        """Raises ParameterError for a model, or a finding, that there is not."""
+        """Raise ParameterError for a model, or a finding, that there is not."""
         if self.model is not None and self.model not in text_models():
             raise ParameterError.unknown_choice("model", self.model, [*text_models()])
         for kind in self.fail_on or ():
@@ -448,7 +448,7 @@ class PredictOptions:
         metavar="NAME,...", range=STRINGS)
 
     def check_format(self, format: str) -> None:
-        """Raises ParameterError if a format can't hold the lists of an answer that is written."""
+        """Raise ParameterError if a format can't hold the lists of an answer that is written."""
         chosen = None if self.columns is None else ",".join(self.columns).split(",")
         for name, column in (("scores", "scores"), ("explain", "explanation"), ("top", "top")):
             if format in ("csv", "tsv") and getattr(self, name) and (

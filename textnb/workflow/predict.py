@@ -39,7 +39,7 @@ class Predicted:
 
 
 def check_answers(model: AnyModel, options: PredictOptions) -> None:
-    """Raises ParameterError for answers that a model of feature tables does not have."""
+    """Raise ParameterError for answers that a model of feature tables does not have."""
     for name in ("explain", "top", "known_terms"):
         if text_columns(model) is None and getattr(options, name):
             raise ParameterError.naming(

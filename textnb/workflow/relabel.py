@@ -51,7 +51,7 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     SchemaError
         If a column is missing.
     DataError
-        If a row or a label is null, is no row, or has two labels.
+        If a row or a label is null, a row does not exist, or a row has two labels.
 
     Examples
     --------
@@ -97,13 +97,13 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     changes = changes.with_columns(old=rows[label].gather(changes["row"])).filter(
         pl.col("new").ne_missing(pl.col("old"))).sort("row")
     before = rows[changes["row"]]
-    every = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
+    all_rows = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
         changes, on="row", how="left", maintain_order="left")
     names, names_before = (
         {*(each.explode() if isinstance(dtype, pl.List) else each).drop_nulls().to_list()}
         for each in (changes["new"], rows[label]))
     return Relabelled(
-        rows.with_columns(every["new"].alias(label).fill_null(rows[label])), before,
+        rows.with_columns(all_rows["new"].alias(label).fill_null(rows[label])), before,
         before.with_columns(changes["new"].alias(label)), sorted(names - names_before))
 
 

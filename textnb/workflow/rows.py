@@ -132,7 +132,7 @@ class Rows:
         return empty_choice(self.frame, self._where, self._option, self.source)
 
     def refuse_unreadable(self) -> None:
-        """Raises SourceError for an unreadable message: it must not be learned as an empty text.
+        """Raise SourceError for an unreadable message: it must not be learned as an empty text.
 
         Call it after the rows were read.
         """
@@ -226,7 +226,7 @@ def _named(
 
 
 def check_storage(options: ReadOptions, *sources: str | None) -> None:
-    """Raises ParameterError for storage options if no source is a URL."""
+    """Raise ParameterError for storage options if no source is a URL."""
     if options.storage_options and not any(source and is_url(source) for source in sources):
         raise ParameterError.naming("{storage_options} is for URLs, such as s3://bucket/key; none "
                                     "is given")

@@ -28,11 +28,11 @@ from textnb.workflow.decide import (
     Calibrated,
     calibrate,
     check_decision,
+    choose_scoring,
     decide,
-    scored_to_calibrate,
     scores_of,
 )
-from textnb.workflow.evaluate import Tested, evaluate_model
+from textnb.workflow.evaluate import Measures, evaluate_model
 from textnb.workflow.job import Audit, Job, Predictions, Terms, settings_of
 from textnb.workflow.models import AnyModel, save_model
 from textnb.workflow.options import (
@@ -224,7 +224,7 @@ def _validate(work: _Work, options: ValidateOptions, advance: Progress) -> Any:
 
 
 def _calibrate(work: _Work, options: CalibrateOptions, advance: Progress) -> Calibrated:
-    held = work.scores(scored_to_calibrate(work.model), advance)
+    held = work.scores(choose_scoring(work.model), advance)
     calibration = calibrate(work.model, held, options)
     work.model = work.model.with_calibration(calibration.calibration)
     return calibration
@@ -238,7 +238,7 @@ def _decide(work: _Work, options: DecideOptions, advance: Progress) -> Fitted:
     return fitted
 
 
-def _test(work: _Work, options: TestOptions, advance: Progress) -> Tested:
+def _test(work: _Work, options: TestOptions, advance: Progress) -> Measures:
     save_model(work.model, work.folder / "model.textnb")
     report = None if options.report is None else str(work.folder / options.report)
     learned = work.train if isinstance(work.model, Fitted) and report is not None else None

@@ -1,8 +1,8 @@
 """Small generated samples, so that everything runs without a download.
 
-The same arguments give the same rows, and a longer sample begins with the shorter one. Every class
-occurs in each run of as many rows as there are classes (ham counts thrice), so small samples do
-for training too. Words are shared between classes: no model is perfect.
+The same arguments give the same rows, and a longer sample begins with the shorter one. Classes
+take turns (three of ham, one of spam), so that small samples do for training too. Words are shared
+between classes: no model is perfect.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def spam_messages(n: int, seed: int = 0) -> pl.DataFrame:
         templates = (_SPAM, _HAM) if label == "spam" else (_HAM, _SPAM)
         # One in twenty-five reads like the other class.
         chosen = source.choices(templates, (24, 1))[0]
-        rows.append((label, _filled(source, source.choice(chosen))))
+        rows.append((label, _fill_template(source, source.choice(chosen))))
     return pl.DataFrame(rows, schema={"label": pl.String, "text": pl.String}, orient="row")
 
 
@@ -148,7 +148,7 @@ def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
     start = datetime(2025, 1, 6, 8, tzinfo=UTC)
     messages: dict[str, list[bytes]] = {"ham": [], "spam": []}
     for number, label in enumerate(_labels(source, ("ham", "ham", "ham", "spam"), n)):
-        text = _filled(source, source.choice(_SPAM if label == "spam" else _HAM))
+        text = _fill_template(source, source.choice(_SPAM if label == "spam" else _HAM))
         message = EmailMessage(policy=SMTP.clone(linesep="\n"))
         words = text.split()
         at = "friends.example" if label == "ham" else source.choice(("offers.example", "x.example"))
@@ -337,7 +337,7 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
                 with replace_file(root / name) as file:
                     file.write(content)
                 new.callback((root / name).unlink)
-        # They stay: all are written.
+        # All files are written: do not remove them.
         new.pop_all()
     return [*files]
 
@@ -406,7 +406,7 @@ def _labels(source: random.Random, cycle: Sequence[str], n: int) -> Iterator[str
         yield pending.pop()
 
 
-def _filled(source: random.Random, template: str) -> str:
+def _fill_template(source: random.Random, template: str) -> str:
     return template.format_map(_Choices(source))
 
 
@@ -423,7 +423,7 @@ class _Choices(dict[str, str]):
 
 def _words(source: random.Random, label: str | None, count: int) -> list[str]:
     """Draw words: three in ten of the topic (of None, shared), five shared, two of any topic."""
-    every = [word for words in _TOPIC_WORDS.values() for word in words]
-    own = _SHARED_WORDS if label is None else _TOPIC_WORDS[label]
-    urns = source.choices((own, _SHARED_WORDS, every), (3, 5, 2), k=count)
+    all_words = [word for words in _TOPIC_WORDS.values() for word in words]
+    class_words = _SHARED_WORDS if label is None else _TOPIC_WORDS[label]
+    urns = source.choices((class_words, _SHARED_WORDS, all_words), (3, 5, 2), k=count)
     return [source.choice(urn) for urn in urns]

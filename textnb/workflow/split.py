@@ -284,7 +284,7 @@ def _classes_named(job: Job) -> dict[str, Any]:
 
 
 def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
-    """Raises ParameterError for keys that are not for lists of labels, or for nothing else."""
+    """Raise ParameterError for keys that are not for lists of labels, or for nothing else."""
     try:
         (job.decision or DecideOptions()).check_labels(is_multilabel=is_multilabel)
     except ParameterError as error:
@@ -305,7 +305,7 @@ def _check_answer_names(job: Job, rows: RowFiles) -> None:
 
 
 def check_report(job: Job) -> None:
-    """Raises EngineError if libraries for the job's report are missing."""
+    """Raise EngineError if libraries for the job's report are missing."""
     if job.test.report is None:
         return
     from textnb.report.charts import check_installed
@@ -318,7 +318,7 @@ def check_report(job: Job) -> None:
 
 
 def check_columns(job: Job, schema: Mapping[str, Any]) -> None:
-    """Raises SchemaError if the rows to learn from lack a column that a key names."""
+    """Raise SchemaError if the rows to learn from lack a column that a key names."""
     validation = job.validation or ValidateOptions()
     for key, name, role in (("model.weight", job.model.learning.weight, "weight"),
                             ("validation.groups", validation.groups, "groups"),

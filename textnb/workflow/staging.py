@@ -43,7 +43,7 @@ def check_output(target: Path) -> None:
     there = next((folder for folder in target.parents if folder.exists()), target)
     if not there.is_dir():
         raise SourceError.unwritable(
-            target, f"{str(there)!r} is no folder; choose another output")
+            target, f"{str(there)!r} is not a folder; choose another output")
     if there != target.parent and not os.access(there, os.W_OK | os.X_OK):
         raise SourceError.unwritable(
             target, f"no folder can be made in {str(there)!r}; make it, or choose another output")

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
-from textnb.runtime.gone import KEYS, SETTINGS, removal_message
+from textnb.runtime.removed import KEYS, SETTINGS, removal_message
 from textnb.runtime.settings import Setting, check_json, declared, type_of
 
 T = TypeVar("T")
@@ -77,9 +77,9 @@ class Table:
     folder : Path, optional
         The folder to which paths are relative.
     tables : dict of str to list of str
-        By key, the tables that may have it.
+        For each key, the tables that may have it.
     faults : list of (tuple of str, str)
-        Keys with the words on each.
+        Keys, and what is wrong with each.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Table:
         return None
 
     def refuse(self) -> None:
-        """Raises ParameterError with all faults, if there is one."""
+        """Raise ParameterError with all faults, if there are any."""
         if self.faults:
             lines = [f"{self._place(key)}{_in_words(key)}: {words}" for key, words in self.faults]
             name = f"{self.name}: " if self.name else ""
@@ -173,10 +173,10 @@ class Table:
                             for word in facts.names]
                 for group in groups for each, facts in declared(group)})
             far = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
-            meant = " or ".join([*map(repr, near), *(
+            suggestion = " or ".join([*map(repr, near), *(
                 f"{each!r} of {' or '.join(self.tables[each])}" for each in far)])
-            self.fault(key, f"no such key{f' - did you mean {meant}?' if meant else ''}; the keys "
-                            f"there are {', '.join(known)}")
+            self.fault(key, f"no such key{f' - did you mean {suggestion}?' if suggestion else ''}; "
+                            f"the keys there are {', '.join(known)}")
 
 
 # Values of TOML in words.
@@ -199,7 +199,7 @@ def _in_words(key: Key) -> str:
 def _value(
     group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None
 ) -> Any:
-    """A setting's value in Python; raises ValueError or ParameterError for any other value."""
+    """A TOML value as the setting's Python value; raise ValueError or ParameterError if wrong."""
     kind = type_of(each).removesuffix(" | None")
     read = _READ.get(kind)
     if read is not None:
@@ -298,7 +298,7 @@ def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
 
 
 def _lines_of(text: str) -> dict[Key, int]:
-    """The lines of the keys of a file, as far as each has its own line."""
+    """The line of each key that begins a line."""
     lines: dict[Key, int] = {}
     table: Key = ()
     entries: dict[str, int] = {}
@@ -341,7 +341,7 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
         if text.strip()[:1] == '"' == text.strip()[-1:]:
             raise ParameterError(f"{option} {key}: a backslash begins an escape of TOML within "
                                  "double quotes: write single quotes, or none") from None
-        # As Python writes them, and so do errors of settings.
+        # Accept Python's spelling, which errors of settings use.
         value = {"True": True, "False": False}.get(text.strip(), text)
     except (ValueError, RecursionError) as error:
         raise ParameterError(f"{option} {key}: {first_line(error)}") from None

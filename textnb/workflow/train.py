@@ -108,7 +108,7 @@ def known_kind(kind: Any) -> type[Any]:
 
 
 def check_belongs(kind: str, name: str) -> None:
-    """Raises ParameterError for a setting that only models of other kinds have."""
+    """Raise ParameterError for a setting that only models of other kinds have."""
     models = all_models()
     others = [other for other, group in models.items()
               if name in {each.name for each, _ in declared(group)}]
@@ -147,7 +147,7 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def check_training(options: TrainOptions) -> None:
-    """Raises ParameterError for impossible options, before rows are read."""
+    """Raise ParameterError for impossible options, before rows are read."""
     model, columns = model_of(options.kind, options.parameters), options.columns
     names = options.text_columns if model.of_terms else list(options.learning.features or ())
     if model.of_terms and (not names or len(set(names)) < len(names)):

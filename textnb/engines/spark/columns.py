@@ -37,7 +37,7 @@ _TYPES: dict[str, Any] = {
 
 
 def check_frame(frame: Any) -> None:
-    """Raises ParameterError unless it is a frame of a running session; checks the workers too."""
+    """Raise ParameterError unless it is a frame of a running session; checks the workers too."""
     missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
     if missing:
         raise ParameterError(f"Spark needs {', '.join(missing)}: {INSTALL}")
@@ -65,7 +65,7 @@ def check_frame(frame: Any) -> None:
 def check_columns(
     frame: DataFrame, text: Sequence[str], label: str | None = None, lists: bool = False
 ) -> None:
-    """Raises SchemaError if a text or label column is missing, repeated, or of another type.
+    """Raise SchemaError if a text or label column is missing, repeated, or of another type.
 
     ``lists`` is whether the label column may hold arrays of labels.
     """
@@ -93,7 +93,7 @@ def _label_type(frame: DataFrame, label: str) -> DataType:
 
 
 def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
-    """Raises ParameterError if text columns hold lists of tokens."""
+    """Raise ParameterError if text columns hold lists of tokens."""
     if tokenizer.segmenter is not None:
         raise ParameterError("Spark's workers read a model file, which holds no segmenter; split "
                              "the texts first, join their tokens with single spaces, and use "
@@ -148,7 +148,7 @@ def unsupported_types(frame: DataFrame) -> SchemaError:
 
 
 def check_single(frame: DataFrame, columns: Sequence[str]) -> None:
-    """Raises SchemaError if several columns of the frame have one of these names."""
+    """Raise SchemaError if several columns of the frame have one of these names."""
     for column in columns:
         if frame.columns.count(column) > 1:
             raise SchemaError(f"{frame.columns.count(column)} columns are called {column!r}: "

@@ -173,7 +173,7 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
 
 
 def _check_collected(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
-    """Raises VocabularyError if there are terms, and the limits leave none of them."""
+    """Raise VocabularyError if there are terms, and the limits leave none of them."""
     # Rows with neither label nor term are errors or null labels, for which `_assemble` raises.
     whole = collected.filter(pl.col("whole"))
     if collected["term"].count() or collected["label"].null_count() > whole.height:

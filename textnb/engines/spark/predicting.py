@@ -165,7 +165,7 @@ def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) ->
 
 
 def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None:
-    """Raises ParameterError if a class can't be the name of a field of ``scores``."""
+    """Raise ParameterError if a class can't be the name of a field of ``scores``."""
     for label in model.classes_.tolist() if scores else []:
         if "\0" in str(label):
             raise ParameterError(f"scores=True makes a field for each class, and no field of Spark "

@@ -44,8 +44,8 @@ def check_workers(session: SparkSession) -> None:
         import platform
         import sys
 
-        lacks = [name for name in needed if importlib.util.find_spec(name) is None]
-        return f"{','.join(lacks)} {platform.python_version()} {sys.executable}"
+        missing = [name for name in needed if importlib.util.find_spec(name) is None]
+        return f"{','.join(missing)} {platform.python_version()} {sys.executable}"
 
     program = getattr(context, "pythonExec", "python3")
     tasks = max(1, min(context.defaultParallelism, _TASKS))
@@ -58,11 +58,11 @@ def check_workers(session: SparkSession) -> None:
             f"Spark's Python workers ({program}) can't work: {_reason(error)}. {_ADVICE}"
         ) from error
     for answer, in answers:
-        lacks, version, executable = answer.split(" ", 2)
-        if lacks:
+        missing, version, executable = answer.split(" ", 2)
+        if missing:
             raise ParameterError(
                 f"Spark's Python workers ({program}: Python {version} at {executable}) lack "
-                f"{lacks.replace(',', ', ')}. {_ADVICE}")
+                f"{missing.replace(',', ', ')}. {_ADVICE}")
     _CHECKED.add(context.applicationId)
 
 

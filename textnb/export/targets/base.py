@@ -20,7 +20,7 @@ from textnb.text.matrix import CountMatrix
 from textnb.text.tokens import Tokenizer
 
 # All steps of feature maps.
-EVERY: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
+ALL_STEPS: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
 # The decisions of a target: one class, or the labels above their thresholds.
 ONE: tuple[str, ...] = ("class",)
 LISTS: tuple[str, ...] = (*ONE, "labels")
@@ -165,13 +165,13 @@ class Program(Target):
     """A target that splits texts, executes every step, and gives every answer."""
 
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    steps: ClassVar[tuple[type[Step], ...]] = ALL_STEPS
     decides: ClassVar[tuple[str, ...]] = RANKS
     answers: ClassVar[tuple[str, ...]] = ANSWERS
 
 
 def check_target_knows(target: Target, bundle: Bundle) -> None:
-    """Raises ExportError if a target lacks a step of the feature map, or an answer."""
+    """Raise ExportError if a target lacks a step of the feature map, or an answer."""
     if bundle.is_multilabel and "labels" not in target.decides:
         raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
                           "labels; export to another target, such as json")

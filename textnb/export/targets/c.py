@@ -2,10 +2,14 @@
 
 The data are one block of bytes, in ``model.c`` or in ``model.bin``.
 
-All numbers are little-endian. The header is ``textnbC2``, the size of the whole (8 bytes), then
-numbers of 4 bytes (see `pack`) and the CRC-32 of all but these first parts of the header (8 bytes
-at 64), from byte 72 on the place and size of each part (8 bytes each), in
-the order of the C program's list. Parts begin at multiples of 8.
+All numbers are little-endian:
+
+    byte 0     ``textnbC2``
+    byte 8     the size of the block (8 bytes)
+    byte 16    twelve numbers of 4 bytes, see `pack`
+    byte 64    the CRC-32 of the numbers and of all bytes from 72 on (8 bytes)
+    byte 72    the place and size of each part (8 bytes each), in the order of the C program's list
+    then       the parts, each from a multiple of 8 on
 
 Weights are a row of numbers for each term, or the `Cells` of each: see `_weights`.
 """
@@ -42,31 +46,35 @@ from textnb.text.characters import TURKIC
 
 # Larger data are in a file: of 4 MB, gcc takes 1.3 s and 155 MB of memory, clang 0.5 s and 200 MB.
 _EMBEDDED = 4 << 20
-_HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
+_HEADER_SIZE = 72
+# Of a bundle that reads no texts: the shortest word, the range of n-grams, and flags.
+_NO_WORDS = (1, 1, 1, 0)
 # The fields of `Words` that the template executes.
 _EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
              "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
              "escaped")
 _READS = {"text": 0, "terms": 1, "features": 2}
 _STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
+# Flags that the C program tests, by setting.
 _LOWERCASE, _TURKIC = 1, 2
 _PREFIXES, _ESCAPES = 64, 512
-_STRETCHES = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
+_TOKEN_SIZES = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
 _ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
-_KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
+_TOKEN_KINDS = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
 # Bits that say the kind of a character.
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
     1 << bit for bit in range(8))
-_ODD, _FOLD = 0x9E3779B97F4A7C15, 0x9E3779B1
+_HASH_FACTOR, _FOLD_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 _32_BITS, _64_BITS = 2**32 - 1, 2**64 - 1
 _MAX_ITEMS, _MAX_WORDS = 2**31 - 2, 2**16 - 1
-_SMALLER = 0.75
+# Cells take more steps than rows of weights: they must take at most this share of the bytes.
+_MAX_CELL_SHARE = 0.75
 
 
 class C(Program):
     """Functions in C99 that read one block of bytes and allocate nothing.
 
-    The block is in ``model.c``, or in ``model.bin`` if it is larger than a compiler likes.
+    The block is in ``model.c``, or in ``model.bin`` if it is too large to compile quickly.
     """
 
     name = "c"
@@ -116,8 +124,8 @@ def read_answers(bundle: Bundle, output: bytes) -> NDArray[Any]:
 def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O1",)) -> Path:
     """Compile a ``model.c`` with the program of `C.run`.
 
-    By default in half the time of ``-O3``, which is longer than most rows take. The bits are the
-    same, as C99 adds in the order that is written.
+    By default with ``-O1``, in half the time of ``-O3``: to compile takes longer than to score most
+    rows. The results have the same bits, as C99 adds in the order of the source.
 
     Raises
     ------
@@ -177,16 +185,16 @@ def pack(bundle: Bundle) -> bytes:
     labels = [_string(label) for label in bundle.labels]
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
     texts = bundle.reads == "text"
-    words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
+    words, (stop, stop_mask) = _NO_WORDS, ([b""] * 3, 0)
     characters, changes = [b""] * 4, [b""] * 9
-    terms, terms_homes = [b""] * 3, 0
+    terms, terms_mask = [b""] * 3, 0
     own = bundle.words(_EXECUTES) if texts else None
     if bundle.reads != "features":
-        terms, terms_homes = _table([term.encode() for term in bundle.terms], own)
+        terms, terms_mask = _table([term.encode() for term in bundle.terms], own)
     if own is not None:
         sizes = own.ngram_range if own.analyzer == "word" else (1, 1)
         words = (own.min_length, *sizes, _flags(own))
-        stop, stop_homes = _table([word.encode() for word in own.stop_words])
+        stop, stop_mask = _table([word.encode() for word in own.stop_words])
         characters, changes = _characters(own), _changes(own)
     weights, bits = _weights(bundle)
     parts = [
@@ -196,12 +204,12 @@ def pack(bundle: Bundle) -> bytes:
         _doubles(bundle.thresholds) if bundle.is_multilabel else b"", *changes, *_answers(bundle)]
     numbers = struct.pack(
         "<12I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
-        *words, terms_homes, stop_homes, bits)
+        *words, terms_mask, stop_mask, bits)
     return _join(numbers, parts)
 
 
 def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
-    place = _HEAD + 16 * len(parts)
+    place = _HEADER_SIZE + 16 * len(parts)
     places, bodies = [], []
     for part in parts:
         places.append(struct.pack("<2Q", place, len(part)))
@@ -216,10 +224,11 @@ def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
 def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
     """All weights term by term, or three parts that take fewer bytes; and the bits of an output.
 
-    The parts are the weight of each output that most terms have and then a table of others; where
-    the cells of each term end; and the cells, of four bytes: the low bits are the output, the
-    others the place in the table. A term of many has one cell, with the number of outputs and the
-    place of a row of weights, which is read in fewer steps.
+    The first part has the most frequent weight of each output, then a table of other weights. The
+    second says where the cells of each term end. The third has the cells, of four bytes: the low
+    bits are an output, the others a place in the table. A term whose weights differ from the most
+    frequent ones in most outputs has a single cell: the number of outputs, and the place of a whole
+    row of weights in the table, which is read in fewer steps.
     """
     weights = bundle.weights
     outputs = weights.shape[1]
@@ -241,8 +250,7 @@ def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
         if len(listed) <= _MAX_ITEMS and listed.max(initial=0) <= _32_BITS:
             parts = [_doubles(np.concatenate([cells.default, table, weights[whole].ravel()])),
                      ends.astype("<u4").tobytes(), listed.astype("<u4").tobytes()]
-            # Cells take more steps than a row of weights.
-            if sum(map(len, parts)) < _SMALLER * weights.nbytes:
+            if sum(map(len, parts)) < _MAX_CELL_SHARE * weights.nbytes:
                 return parts, bits
     return [_doubles(weights), b"", b""], 0
 
@@ -291,57 +299,58 @@ def _ends(strings: Sequence[bytes]) -> bytes:
 
 
 def _table(strings: Sequence[bytes], words: Words | None = None) -> tuple[list[bytes], int]:
-    """Slots of hashes, ends and bytes of strings, and the mask of a hash's first slot.
+    """A hash table (its slots, the ends and bytes of its strings), and the mask of hashes.
 
-    A string is in the first free slot from that of its hash on; there are slots behind the last, so
-    that none goes round. The low bits of a slot are the string's row + 1, the others the hash's.
+    A hash under the mask is the first slot to try, and a string is in the first free slot from
+    there on. There are more slots after the last hash, so that no search wraps around. The low bits
+    of a slot are the string's row + 1, the others those of the hash.
     """
     ends = _ends(strings)
     if not strings:
         return [b""] * 3, 0
     hashes = _hashes(strings, words)
-    homes = (1 << (3 * len(strings) // 2).bit_length()) - 1
-    home = (hashes & np.uint32(homes)).astype(np.int64)
+    mask = (1 << (3 * len(strings) // 2).bit_length()) - 1
+    home = (hashes & np.uint32(mask)).astype(np.int64)
     order = np.argsort(home, kind="stable")
     rank = np.arange(len(order))
     place = rank + np.maximum.accumulate(home[order] - rank)
     rows = np.uint32((1 << len(strings).bit_length()) - 1)
-    slots = np.zeros(max(homes, int(place[-1])) + 2, "<u4")
+    slots = np.zeros(max(mask, int(place[-1])) + 2, "<u4")
     slots[place] = (hashes[order] & ~rows) | (order + 1).astype(np.uint32)
-    return [slots.tobytes(), ends, b"".join(strings)], homes
+    return [slots.tobytes(), ends, b"".join(strings)], mask
 
 
 def _hash(word: bytes) -> int:
-    """The hash of a word: of eight bytes after eight, the last with zeros behind it."""
+    """The hash of a word, eight bytes at a time; the last eight are padded with zeros."""
     value = len(word)
     for at in range(0, len(word), 8):
-        value = (value ^ int.from_bytes(word[at:at + 8], "little")) * _ODD & _64_BITS
+        value = (value ^ int.from_bytes(word[at:at + 8], "little")) * _HASH_FACTOR & _64_BITS
         value ^= value >> 32
     return value & _32_BITS
 
 
 def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]:
-    """The hashes of strings: those of the words that single spaces separate, folded.
+    """The hash of each string: the hashes of its words, split at single spaces, folded into one.
 
-    With field prefixes, the hash of a word is those of the prefix and of the rest. N-grams of
-    characters are one word.
+    With field prefixes, the hash of a word folds those of the prefix and of the rest. An n-gram of
+    characters is one word.
     """
     prefixed = words is not None and any(words.prefixes)
     whole = words is not None and words.analyzer != "word"
-    of_string = cache(_hash)
+    hash_string = cache(_hash)
 
     @cache
-    def of_word(word: bytes) -> int:
+    def hash_word(word: bytes) -> int:
         end = word.find(b":") + 1
         if not prefixed or not end or b"\\" in word[:end]:
-            return of_string(word)
-        return (of_string(word[:end]) * _FOLD + of_string(word[end:])) & _32_BITS
+            return hash_string(word)
+        return (hash_string(word[:end]) * _FOLD_FACTOR + hash_string(word[end:])) & _32_BITS
 
     hashes = np.zeros(len(strings), np.uint32)
     for number, string in enumerate(strings):
         value = 0
         for word in [string] if whole else string.split(b" "):
-            value = (value * _FOLD + of_word(word)) & _32_BITS
+            value = (value * _FOLD_FACTOR + hash_word(word)) & _32_BITS
         hashes[number] = value
     return hashes
 
@@ -350,20 +359,20 @@ def _flags(words: Words) -> int:
     if words.ngram_range[1] > _MAX_WORDS:
         raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: a program holds "
                                         f"{_MAX_WORDS:,} words of an n-gram at most")
-    unknown = set(words.kinds) - set(_KEPT)
+    unknown = set(words.kinds) - set(_TOKEN_KINDS)
     if unknown or words.replacements not in ((), TURKIC):
-        what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
-        raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
+        problem = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
+        raise ExportError.for_tokenizer(f"it {problem}, which the C program does not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
             + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
-            + _ESCAPES * bool(words.escaped) + _STRETCHES[words.sizes]
-            + sum(_KEPT[kind] for kind in words.kinds))
+            + _ESCAPES * bool(words.escaped) + _TOKEN_SIZES[words.sizes]
+            + sum(_TOKEN_KINDS[kind] for kind in words.kinds))
 
 
 def _changes(words: Words) -> list[bytes]:
-    """Options, prefixes, and the tables by which characters are decomposed and composed.
+    """Options, prefixes, and the tables that decompose and compose characters.
 
-    Empty for a text that is split as it is, or in lower case.
+    Empty if texts are split unchanged, or in lower case.
     """
     normal, stripping = words.normalizing, words.stripping
     chars = words.analyzer != "word"
@@ -396,9 +405,10 @@ def _changes(words: Words) -> list[bytes]:
 
 
 def _characters(words: Words) -> list[bytes]:
-    """The page of each 256 characters, the kinds of each page's, lower case, and bytes.
+    """Four tables: pages, kinds of characters, lower case, and bytes.
 
-    Of a byte, the last is 0 if it is a member of words in ASCII, else 1.
+    The first has the page of each block of 256 characters, the second the kinds of the characters
+    of each page. The last has a 0 for each byte that is an ASCII character of words, else a 1.
     """
     lower = words.lower
     mapping = {} if lower is None else lower.mapping
@@ -424,7 +434,7 @@ def _characters(words: Words) -> list[bytes]:
     blocks = [block.tobytes() for block in kinds.reshape(-1, 256)]
     pages = sorted(set(blocks))
     number = {page: at for at, page in enumerate(pages)}
-    apart = np.ones(256, np.uint8)
-    apart[:128] = (kinds[:128] & _MEMBER) == 0
+    is_no_member = np.ones(256, np.uint8)
+    is_no_member[:128] = (kinds[:128] & _MEMBER) == 0
     return [np.array([number[block] for block in blocks], "<u2").tobytes(), b"".join(pages),
-            np.array(rows, "<u4").tobytes(), apart.tobytes()]
+            np.array(rows, "<u4").tobytes(), is_no_member.tobytes()]

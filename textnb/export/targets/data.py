@@ -29,7 +29,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import (
-    EVERY,
+    ALL_STEPS,
     LISTS,
     RANKS,
     Target,
@@ -38,7 +38,7 @@ from textnb.export.targets.base import (
 )
 from textnb.files.parquet import decode
 
-# The most characters of an array of strings, which are padded to the longest: 64 MiB.
+# The maximum size of an array of strings, which are padded to the longest: 64 MiB.
 _MAX_PADDED = 1 << 24
 
 
@@ -68,7 +68,7 @@ class Json(_Weights):
 
     name = "json"
     suffix = ".json"
-    steps = EVERY
+    steps = ALL_STEPS
     needs = "a JSON reader"
     places = ("`weights` are in the order of `terms`; `intercept` has the intercepts",
               "`features` has the steps between counts and weights")
@@ -103,7 +103,7 @@ class Csv(_Weights):
 
     name = "csv"
     suffix = ".csv"
-    steps = EVERY
+    steps = ALL_STEPS
     needs = "a CSV reader"
     places = ("a row of the kind `weight` has a name and its weights; that of the kind `intercept` "
               "has the intercepts",
@@ -161,7 +161,7 @@ class Npz(_Weights):
 
     name = "npz"
     suffix = ".npz"
-    steps = EVERY
+    steps = ALL_STEPS
     needs = "NumPy"
     places = ("`weights` are in the order of `names` (UTF-8 bytes, each up to its place in "
               "`names_ends`); `intercept` has the intercepts",
@@ -204,7 +204,7 @@ class Parquet(_Weights):
 
     name = "parquet"
     suffix = ""
-    steps = EVERY
+    steps = ALL_STEPS
     decides = RANKS
     needs = "a Parquet reader"
     places = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "
@@ -245,7 +245,7 @@ def value_steps(bundle: Bundle) -> list[str]:
             case Center():
                 pass  # The intercepts are those of numbers that are not centered.
             case _:
-                raise unknown_step(step, "a description", EVERY)
+                raise unknown_step(step, "a description", ALL_STEPS)
     return steps
 
 

@@ -19,8 +19,8 @@ from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
-from textnb.runtime.gone import TARGETS as GONE
-from textnb.runtime.gone import removal_message
+from textnb.runtime.removed import TARGETS as REMOVED
+from textnb.runtime.removed import removal_message
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
@@ -71,9 +71,9 @@ def register_target(target: Target) -> None:
 
 def target_of(name: str) -> Target:
     """The target with a name; ParameterError lists the targets if there is none."""
-    if name not in TARGETS and name in GONE:
-        raise ParameterError.naming("{setting}: {gone}", setting=Mention("to"),
-                                    gone=removal_message(f"the target {name}", GONE[name]))
+    if name not in TARGETS and name in REMOVED:
+        raise ParameterError.naming("{setting}: {reason}", setting=Mention("to"),
+                                    reason=removal_message(f"the target {name}", REMOVED[name]))
     if name not in TARGETS:
         raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]

@@ -27,7 +27,7 @@ from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, Mention
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, EngineMissing, Target, TargetAnswers, TargetRows
+from textnb.export.targets.base import ALL_STEPS, EngineMissing, Target, TargetAnswers, TargetRows
 from textnb.export.targets.data import numbered, value_steps
 from textnb.export.targets.program import run_program
 
@@ -55,7 +55,7 @@ class Liblinear(Target):
     name = "liblinear"
     suffix = ".model"
     reads = ("terms", "features")
-    steps = EVERY
+    steps = ALL_STEPS
     needs = f"{PROGRAM} (Debian: apt-get install liblinear-tools)"
 
     def write(self, bundle: Bundle, path: Path) -> None:

@@ -26,7 +26,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import (
-    EVERY,
+    ALL_STEPS,
     EngineMissing,
     Program,
     TargetAnswers,
@@ -155,10 +155,10 @@ class _Graph:
             if bundle.gives_decisions:
                 add_decision(self.nodes, bundle, posterior)
                 outputs.append(declare("decision", types.INT64, ["N"]))
-        given = declare(bundle.reads, types.DOUBLE if numeric else types.STRING,
-                        ["N", len(bundle.terms)] if numeric else ["N"])
+        source = declare(bundle.reads, types.DOUBLE if numeric else types.STRING,
+                         ["N", len(bundle.terms)] if numeric else ["N"])
         model = helper.make_model(
-            helper.make_graph(self.nodes.nodes, "textnb", [given], outputs, self.nodes.constants),
+            helper.make_graph(self.nodes.nodes, "textnb", [source], outputs, self.nodes.constants),
             ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
             opset_imports=[helper.make_opsetid("", OPSET),
                            helper.make_opsetid("ai.onnx.ml", ML_OPSET)])
@@ -194,16 +194,17 @@ class _Graph:
         weights = self.find_weights(body, np.vstack([bundle.weights, np.zeros((1, n_outputs))]))
         body.add("MatMul", value, weights, to=["sum"])
         body.add("Identity", "going", to=["still_going"])
-        made = [declare("still_going", types.BOOL, []), declare("sum", types.DOUBLE, [n_outputs])]
+        results = [declare("still_going", types.BOOL, []),
+                   declare("sum", types.DOUBLE, [n_outputs])]
         outputs = ["sums"]
         if bundle.needs_length:
             # Without the unknown tokens. One number for each document is a column of them.
             body.add("ReduceSum", per_term(body, value, np.ones(n_terms)), to=["counted_here"])
-            made.append(declare("counted_here", types.DOUBLE, [1]))
+            results.append(declare("counted_here", types.DOUBLE, [1]))
             outputs.append("counted")
         loop = self.onnx.helper.make_graph(
             body.nodes, "document",
-            [declare("row", types.INT64, []), declare("going", types.BOOL, [])], made)
+            [declare("row", types.INT64, []), declare("going", types.BOOL, [])], results)
         self.nodes.add("Loop", self.nodes.add("Size", bundle.reads), True, to=outputs, body=loop)
         self.nodes.add("Add", "sums", bundle.intercept, to=["scores"])
         return "counted" if bundle.needs_length else ""
@@ -240,7 +241,7 @@ class _Graph:
                     root = nodes.add("Sqrt", nodes.add("MatMul", name, name))
                     name = nodes.add("Div", name, nodes.add("Max", root, 1e-300))
                 case _:
-                    raise unknown_step(step, "ONNX", EVERY)
+                    raise unknown_step(step, "ONNX", ALL_STEPS)
         return name
 
     # Tokens
@@ -261,9 +262,9 @@ class _Graph:
         words = nodes.add("Compress", words, nodes.cast(is_term, "BOOL"), axis=0)
         between, grams = nodes.strings([self.separator or ""]), [words]
         for n in range(1, max_n):
-            begun = nodes.add("StringConcat", nodes.add("Slice", grams[-1], [0], [-1]), between)
+            prefix = nodes.add("StringConcat", nodes.add("Slice", grams[-1], [0], [-1]), between)
             grams.append(nodes.add(
-                "StringConcat", begun, nodes.add("Slice", words, [n], [2**62])))
+                "StringConcat", prefix, nodes.add("Slice", words, [n], [2**62])))
         return nodes.add("Concat", *grams[min_n - 1:], axis=0)
 
     def keys(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.portable import Words
 from textnb.export.targets import sql_texts
-from textnb.export.targets.base import EVERY, Program, TargetRows
+from textnb.export.targets.base import ALL_STEPS, Program, TargetRows
 from textnb.export.targets.packed import CELLS_PER_VALUE, most_frequent
 from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
 from textnb.export.targets.sql_texts import chunks, number
@@ -200,7 +200,7 @@ class Sql(Program, sql_texts.Dialect):
         yield f"CREATE VIEW textnb_terms AS {grams}{short};"
 
     def check(self, bundle: Bundle) -> None:
-        """Raises ExportError if the engine can't hold the bundle, or split its texts."""
+        """Raise ExportError if the engine can't hold the bundle, or split its texts."""
         outputs = bundle.weights.shape[1]
         if outputs > self.max_columns:
             raise ExportError.naming(
@@ -223,7 +223,7 @@ class Sql(Program, sql_texts.Dialect):
         return words
 
     def check_features(self, bundle: Bundle) -> None:
-        """Raises ExportError if features can't be the columns of a table."""
+        """Raise ExportError if features can't be the columns of a table."""
         if len(bundle.terms) > self.max_columns:
             raise ExportError.naming(
                 "{features} features, but a table of {engine} holds {most} of them; use "
@@ -232,7 +232,7 @@ class Sql(Program, sql_texts.Dialect):
         self.check_names("feature", bundle.terms)
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
-        """Raises ExportError if names can't be those of columns beside ``id``."""
+        """Raise ExportError if names can't be those of columns beside ``id``."""
         names_by_key = {"id": "id"}
         for name in names:
             if not name or any(character < " " or character == "\x7f" for character in name):
@@ -361,7 +361,7 @@ def map_counts(bundle: Bundle) -> tuple[str, str]:
             case Length():
                 division = " / coalesce(nullif(sqrt(sum(x * x)), 0e0), 1e0)"
             case _:
-                raise unknown_step(step, "SQL", EVERY)
+                raise unknown_step(step, "SQL", ALL_STEPS)
     return value, division
 
 

@@ -133,9 +133,9 @@ class Re2Sql(PatternSql):
             pattern, is_word = self.kinds_or_word(words), "word <> ''"
         if words.stop_words:
             is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
-        given = replace_strings(words, self.present_text(words))
+        replaced = replace_strings(words, self.present_text(words))
         source = (f"(SELECT {keys}, {self.lower_text(words)} AS text FROM (\n"
-                  f"SELECT {keys}, {given} AS text FROM {source}) r) l")
+                  f"SELECT {keys}, {replaced} AS text FROM {source}) r) l")
         rows = self.find_all(keys, source, pattern, ("word", "position"), text)
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, position, word FROM (\n"
                f"{rows}) w\nWHERE {is_word};")

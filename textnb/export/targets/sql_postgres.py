@@ -246,10 +246,10 @@ def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
     if "term" not in frame.columns or bundle.reads != "terms":
         return frame
     nul = frame["term"].str.contains("\0", literal=True)
-    lost = set(frame.filter(nul)["term"]) & set(bundle.terms)
-    if lost:
-        raise ExportError(f"documents hold the term {min(lost)!r}, but no text of PostgreSQL holds "
-                          "the character NUL; leave the term out of the vocabulary")
+    unstorable = set(frame.filter(nul)["term"]) & set(bundle.terms)
+    if unstorable:
+        raise ExportError(f"documents hold the term {min(unstorable)!r}, but no text of PostgreSQL "
+                          "holds the character NUL; leave the term out of the vocabulary")
     return frame.filter(~nul)
 
 

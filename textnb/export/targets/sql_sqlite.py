@@ -262,7 +262,7 @@ def _pairs() -> str:
     """Write the text with spaces between words, and a bar before pairs and single characters.
 
     With spaces, a character without a neighbour is `[c |c]`, and a run is `[a |ab |b]`, where the
-    first part and the last one are no words. With characters they are `[c |c |c]` and
+    first part and the last one are not words. With characters they are `[c |c |c]` and
     `[a |a |ab |b |b]`.
     """
     spaced = f"replace(done, {_CLOSE} || {_OPEN}, '')"

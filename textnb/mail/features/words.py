@@ -16,14 +16,14 @@ _LONGEST_TEXT = 200_000
 # Words have no colon inside, so they differ from the tokens of other kinds.
 _PIECE = re.compile(r"[^\s:]+:?|:+")
 _PUNCTUATION = "!\"#&'()*+,-./:;<=>?@[\\]^_`{|}~«»‘’‚“”„…–—•·¡¿"
-_ODD = re.compile(r"[^\w\s]{3,}")
+_PUNCTUATION_RUN = re.compile(r"[^\w\s]{3,}")
 # Scripts without spaces between words: Thai, Lao, Khmer, Myanmar, kana, ideographs.
 _UNSPACED = re.compile(
     "([\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]+)")
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
 _LATIN = re.compile("[A-Za-z]")
-# Cyrillic and Greek letters that look like Latin ones; each line of letters stands above its own.
+# Cyrillic and Greek letters that look like Latin ones: the first line, and below it the Latin ones.
 _HOMOGLYPHS = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅ" "αικνορυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxijshdqwABEKMHOPCTYXIJS" "aikvopuABEZHIKMNOPTYX")
@@ -47,8 +47,8 @@ def plain_words(text: str) -> Iterator[str]:
                 yield word if len(word) <= LONGEST else _shorten(word)
         return
     for piece in text.split():
-        shown = piece if piece.isascii() else _undo_hiding(piece)
-        for part in shown.lower().replace(":", " ").split():
+        visible = piece if piece.isascii() else _undo_hiding(piece)
+        for part in visible.lower().replace(":", " ").split():
             if word := part.strip(_PUNCTUATION):
                 if _UNSPACED.search(word):
                     yield from _pairs_of(word)
@@ -75,14 +75,14 @@ def style_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[
     """Runs of punctuation, the share of capitals, and how much text there is, in powers of two."""
     # Blank lines at the end depend on how the message was stored.
     text = message.body[:_LONGEST_TEXT].rstrip()
-    for run in _ODD.findall(text):
+    for run in _PUNCTUATION_RUN.findall(text):
         yield f"run:{run}" if len(run) <= 6 else f"run:{run[:3]}..."
     letters = sum(map(str.isalpha, text))
     if letters:
         capitals = 10 * sum(map(str.isupper, text)) // letters
         yield f"capitals:{min(capitals, 5)}0%"
-    yield f"characters:{_power(len(text))}"
-    yield f"lines:{_power(text.count(chr(10)) + 1)}"
+    yield f"characters:{_round_to_power(len(text))}"
+    yield f"lines:{_round_to_power(text.count(chr(10)) + 1)}"
     if not text.isascii() and _INVISIBLE.search(text):
         yield "hidden:no-width"
 
@@ -92,8 +92,8 @@ def _text(message: MailMessage, structure: MessageStructure) -> str:
 
 
 def _undo_hiding(piece: str) -> str:
-    shown = _INVISIBLE.sub("", normalize("NFKC", piece))
-    return shown.translate(_HOMOGLYPHS) if _LATIN.search(shown) else shown
+    visible = _INVISIBLE.sub("", normalize("NFKC", piece))
+    return visible.translate(_HOMOGLYPHS) if _LATIN.search(visible) else visible
 
 
 def _pairs_of(word: str) -> Iterator[str]:
@@ -105,9 +105,9 @@ def _pairs_of(word: str) -> Iterator[str]:
 
 
 def _shorten(word: str) -> str:
-    return f"{word[:8]}...{_power(len(word))}"
+    return f"{word[:8]}...{_round_to_power(len(word))}"
 
 
-def _power(count: int) -> int:
+def _round_to_power(count: int) -> int:
     """The power of two that is not above a count; 0 for 0."""
     return 1 << count.bit_length() - 1 if count else 0
