@@ -10,6 +10,7 @@ import hashlib
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -22,19 +23,37 @@ except ImportError:
     atheris = None
 # One of so many mutations is libFuzzer's own, which knows what the package compared bytes with.
 _OF_LIBFUZZER = 5
+# Inputs after which the process is asked for its memory.
+_OF_MEMORY = 100
 
 
 def main(name: str, folder: Path, options: list[str]) -> None:
+    warnings.simplefilter("ignore")
     if atheris is None:
         target = harness.load(name)
     else:
-        with atheris.instrument_imports(include=["textnb"]):
+        # What the target imports is instrumented, so it says itself what that is to be.
+        with atheris.instrument_imports(include=harness.within(name)):
             target = harness.load(name)
             seeds = target.seeds()
     judge = harness.Judge(target.check)
 
+    recent, top = list[bytes](), 0
+
     def check(data: bytes) -> None:
-        if (problem := judge.problem(data)) is not None:
+        nonlocal top
+        note(data, judge.problem(data))
+        recent.append(data)
+        if len(recent) == _OF_MEMORY:
+            # Asking for each would take as long as some checks.
+            if (now := harness.peak()) > top + harness.LITTLE:
+                top = now
+                for each in recent:
+                    note(each, judge.memory_problem(each))
+            recent.clear()
+
+    def note(data: bytes, problem: harness.Problem | None) -> None:
+        if problem is not None:
             digest = hashlib.sha256(problem.what.encode()).hexdigest()[:12]
             path = folder / "findings" / digest
             if not path.exists() or path.stat().st_size > len(data):

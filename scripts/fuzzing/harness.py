@@ -9,6 +9,7 @@ The engine is a process of its own, as it may die. Its standard error is that of
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import pkgutil
@@ -20,10 +21,11 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fuzzing import targets
 from textnb.errors import TextnbError
@@ -35,9 +37,9 @@ _HANGS, _QUICK = 20.0, 0.05
 # An input takes too much if it takes this many times what others of its size take.
 _TIMES = 50
 # Bytes of an input.
-LONGEST = 200_000
+_LONGEST = 200_000
 # Bytes of memory that are too few to compare.
-_LITTLE = 64 << 20
+LITTLE = 64 << 20
 _STATUS = re.compile(r"#(\d+)\s+(?:\w+\s+)+cov: (\d+) .*?(?:rss: (\d+)Mb|$)")
 
 
@@ -62,8 +64,9 @@ class Target(Protocol):
 
     ``build(folder)`` compiles into a folder and returns the command, to which libFuzzer's options
     and the folder ``corpus`` are added. ``check`` returns the number of bytes that it worked on, if
-    that is not the input's size. ``pieces(data)``, if there is one, cuts an input into parts that
-    can be left out.
+    that is not the input's size. ``WITHIN`` names the packages whose edges count, and
+    ``LONGEST`` is the size of the largest input. ``pieces(data)``, if there is one, cuts an input
+    into parts that can be left out.
     """
 
     ABOUT: str
@@ -93,9 +96,32 @@ class Run(NamedTuple):
     findings: dict[str, str]
 
 
+class Chance:
+    """Whether checks that take long run for some inputs only; those of a finding run for each."""
+
+    is_sampling = True
+
+
+def one_in(number: int, random: Random) -> bool:
+    """True for one of so many inputs."""
+    return not Chance.is_sampling or not random.randrange(number)
+
+
+def longest(target: Any) -> int:
+    """The bytes of an input at most."""
+    return getattr(target, "LONGEST", _LONGEST)
+
+
 def names() -> list[str]:
     """The names of all targets."""
     return sorted(module.name for module in pkgutil.iter_modules(targets.__path__))
+
+
+def within(name: str) -> list[str]:
+    """The packages whose edges guide a target: its list ``WITHIN``, read without an import."""
+    source = Path(targets.__path__[0], f"{name}.py").read_text("utf-8")
+    found = re.search(r"^WITHIN = (\[.*\])$", source, re.MULTILINE)
+    return ast.literal_eval(found[1]) if found else ["textnb"]
 
 
 def load(name: str) -> Any:
@@ -104,7 +130,7 @@ def load(name: str) -> Any:
 
 
 class Judge:
-    """Checks inputs of a target, with limits of time and memory.
+    """Checks inputs of a target, with a limit of time; and of memory, if it is asked.
 
     Parameters
     ----------
@@ -115,11 +141,13 @@ class Judge:
         self._check = check
         # By the number of bits of a size: CPU seconds of an input, and inputs so far.
         self._usual: dict[int, tuple[float, int]] = {}
-        signal.signal(signal.SIGPROF, _raise_hang)
+        # Whether an input is checked now, and when the alarm was set: that takes as long as some
+        # checks, so it is not set for each.
+        self._is_checking, self._set_at = False, -_HANGS
+        signal.signal(signal.SIGPROF, self._end_hang)
 
     def problem(self, data: bytes) -> Problem | None:
         """What is wrong with an input."""
-        before = peak()
         found, seconds, size = self._run(data)
         bits = size.bit_length()
         usual, n = self._usual.get(bits, (0.0, 0))
@@ -129,17 +157,23 @@ class Judge:
             if seconds > max(_QUICK, _TIMES * usual):
                 found = Problem("slow", f"{seconds:.3f} s of CPU time, and {usual:.5f} s is usual "
                                         f"for {size} bytes")
-        if found is None and peak() > before + _LITTLE:
-            start = _resident(reset=True)
-            self._run(data)
-            if (taken := _resident() - start) > _LITTLE + _TIMES * size:
-                found = Problem("memory", f"{taken >> 20} MB for {size} bytes")
         self._usual[bits] = usual + (seconds - usual) / min(n + 1, 1000), n + 1
         return found
 
+    def memory_problem(self, data: bytes) -> Problem | None:
+        """Whether an input takes too much memory."""
+        start = _resident(reset=True)
+        size = self._run(data)[2]
+        if (taken := _resident() - start) > LITTLE + _TIMES * size:
+            return Problem("memory", f"{taken >> 20} MB for {size} bytes")
+        return None
+
     def _run(self, data: bytes) -> tuple[Problem | None, float, int]:
         found, size, began = None, None, time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, _HANGS)
+        if began - self._set_at > _HANGS / 10:
+            self._set_at = began
+            signal.setitimer(signal.ITIMER_PROF, _HANGS)
+        self._is_checking = True
         try:
             size = self._check(data)
         except TextnbError:
@@ -150,8 +184,12 @@ class Judge:
             # A panic of Polars is not an Exception.
             found = Problem(_what(error), "".join(traceback.format_exception(error)))
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            self._is_checking = False
         return found, time.process_time() - began, len(data) if size is None else size
+
+    def _end_hang(self, number: int, frame: object) -> None:
+        if self._is_checking:
+            raise Finding("hangs", f"{_HANGS} s of CPU time")
 
 
 def run(name: str, seconds: float, seed: int) -> Run:
@@ -166,7 +204,7 @@ def run(name: str, seconds: float, seed: int) -> Run:
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
         process = subprocess.Popen(
             [*command, f"-artifact_prefix={folder}/findings/", f"-max_total_time={int(seconds)}",
-             f"-seed={seed}", "-rss_limit_mb=4096", "-timeout=300", f"-max_len={LONGEST}",
+             f"-seed={seed}", "-rss_limit_mb=4096", "-timeout=300", f"-max_len={longest(target)}",
              "-len_control=0", "-print_final_stats=1", "-close_fd_mask=0", str(folder / "corpus")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace")
         assert process.stderr is not None
@@ -199,7 +237,8 @@ def run(name: str, seconds: float, seed: int) -> Run:
 def _keep(name: str, target: Any, data: bytes) -> Path:
     """Write an input with a fault, made as small as can be, to its folder of tests/fuzz."""
     if not hasattr(target, "build"):
-        judge = Judge(target.check)
+        warnings.simplefilter("ignore")
+        Chance.is_sampling, judge = False, Judge(target.check)
         if (first := judge.problem(data)) is not None:
             pieces = getattr(target, "pieces", None)
             data = smallest(data, pieces, lambda data: (
@@ -241,7 +280,7 @@ def inputs(target: Any, number: int, seed: int) -> Iterator[bytes]:
     for _ in range(number):
         data = random.choice(pool)
         for _ in range(random.choice([1, 1, 2, 4])):
-            data = target.mutate(data, random)[:LONGEST]
+            data = target.mutate(data, random)[:longest(target)]
         yield data
 
 
@@ -252,10 +291,6 @@ def _what(error: BaseException) -> str:
                   for frame in reversed(traceback.extract_tb(error.__traceback__))
                   if "/textnb/" in frame.filename), "")
     return f"{type(error).__name__} {place}"
-
-
-def _raise_hang(number: int, frame: object) -> NoReturn:
-    raise Finding("hangs", f"{_HANGS} s of CPU time")
 
 
 def peak() -> int:
