@@ -198,14 +198,14 @@ def _of_table(
 def _of_lines(path: str, words: pl.Series, n_first: int) -> WordVectors:
     """Of a file with a word and its numbers in each line, after a line with two numbers or none."""
     wanted, names, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
-    width = None
+    width, n_headers = None, 0
     for number, line in enumerate(_lines(path)):
         word, _, numbers = line.rstrip(" \r\n").partition(" ")
         if number == 0 and numbers.isdigit() and word.isdigit():
             # The numbers of words and of columns, in files of word2vec and fastText.
-            n_first += 1
+            n_headers = 1
             continue
-        if number >= n_first and not (word in wanted or word.lower() in wanted):
+        if number - n_headers >= n_first and not (word in wanted or word.lower() in wanted):
             continue
         try:
             vector = np.array(numbers.split(" "), dtype=np.float32)
