@@ -27,10 +27,12 @@ def main() -> None:
     parser.add_argument("target", choices=targets, metavar="TARGET")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to run (60)")
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (1)")
+    parser.add_argument("--until-found", action="store_true",
+                        help="end with the first finding, and don't make it small")
     parser.add_argument("--record", type=Path, metavar="FILE",
                         help="add what was done to the runs of this JSON file")
     given = parser.parse_args()
-    ran = harness.run(given.target, given.seconds, given.seed)
+    ran = harness.run(given.target, given.seconds, given.seed, given.until_found)
     per_second = ran.inputs / max(ran.cpu_seconds, 0.01)
     print(f"{given.target}: {ran.inputs:,} inputs by {ran.engine}, {per_second:,.0f} per second of "
           f"CPU time, {ran.memory_mb} MB; edges: " + ", ".join(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import os
 import pkgutil
 import re
 import resource
@@ -31,6 +32,8 @@ from fuzzing import targets
 from textnb.errors import TextnbError
 
 ROOT = Path(__file__).parents[2]
+# The environment's variable that ends an engine with its first finding.
+UNTIL_FOUND = "TEXTNB_FUZZ_UNTIL_FOUND"
 FINDINGS = ROOT / "tests" / "fuzz"
 # CPU seconds of one input at most, and of one that is too quick to compare with others.
 _HANGS, _QUICK = 20.0, 0.05
@@ -192,8 +195,11 @@ class Judge:
             raise Finding("hangs", f"{_HANGS} s of CPU time")
 
 
-def run(name: str, seconds: float, seed: int) -> Run:
-    """Run a target, and keep the smallest input of each finding in tests/fuzz."""
+def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
+    """Run a target, and keep the smallest input of each finding in tests/fuzz.
+
+    ``until_found`` ends the run with the first finding, which is kept as it is.
+    """
     target = load(name)
     with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory()) as temporary:
         folder = Path(temporary)
@@ -206,7 +212,9 @@ def run(name: str, seconds: float, seed: int) -> Run:
             [*command, f"-artifact_prefix={folder}/findings/", f"-max_total_time={int(seconds)}",
              f"-seed={seed}", "-rss_limit_mb=4096", "-timeout=300", f"-max_len={longest(target)}",
              "-len_control=0", "-print_final_stats=1", "-close_fd_mask=0", str(folder / "corpus")],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace")
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
+            env={"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", **os.environ,
+                 UNTIL_FOUND: "1" if until_found else ""})
         assert process.stderr is not None
         lines, edges = list[str](), list[tuple[int, int]]()
         engine, memory, inputs = "libFuzzer", 0, 0
@@ -225,7 +233,7 @@ def run(name: str, seconds: float, seed: int) -> Run:
             if path.suffix != ".txt":
                 about = path.with_suffix(".txt")
                 text = about.read_text() if about.exists() else "".join(lines[-100:])
-                kept = _keep(name, target, path.read_bytes())
+                kept = _keep(name, target, path.read_bytes(), not until_found)
                 findings[str(kept.relative_to(ROOT))] = text
         if code and not findings:
             findings[f"the engine ended with {code}"] = "".join(lines)
@@ -234,9 +242,9 @@ def run(name: str, seconds: float, seed: int) -> Run:
                memory, findings)
 
 
-def _keep(name: str, target: Any, data: bytes) -> Path:
+def _keep(name: str, target: Any, data: bytes, makes_small: bool) -> Path:
     """Write an input with a fault, made as small as can be, to its folder of tests/fuzz."""
-    if not hasattr(target, "build"):
+    if makes_small and not hasattr(target, "build"):
         warnings.simplefilter("ignore")
         Chance.is_sampling, judge = False, Judge(target.check)
         if (first := judge.problem(data)) is not None:

@@ -62,7 +62,7 @@ def change_value(value: Any, random: Random) -> Any:
         return items
     if isinstance(value, bool) and random.random() < 0.5:
         return not value
-    if isinstance(value, (int, float)) and random.random() < 0.6:
+    if isinstance(value, (int, float)) and abs(value) < 2**64 and random.random() < 0.6:
         return random.choice([value + 1, value - 1, -value, value * 2, value / 2, int(value)])
     if isinstance(value, str) and random.random() < 0.5:
         return change(value.encode("utf-8", "surrogatepass"), random).decode("utf-8", "replace")

@@ -269,16 +269,14 @@ def _check_answer(served: _Served, request: Request, message: bytes, answer: byt
     if command == "STATUS":
         require(min(json.loads(body).values()) >= 0, "has a count below 0")
     elif command == "TELL":
-        changed = lines[0] in (b"DidSet: local", b"DidRemove: local")
         is_set = "local" in request.headers.get("set", "").lower()
         require(is_set or lines[0] != b"DidSet: local", "says that it set what was to be removed")
         again = served.replied(request, message)
         require(b"Did" not in again, "to what was told again says that it did something")
         key = message_key(*served.worker._default.judged_texts(message))
         told = served.worker._ledger_of(served.worker._default).label_of(key)
-        require(told == (None if "set" not in request.headers or b"Remove" in lines[0] else
-                         request.headers["message-class"].lower()) or not changed,
-                "says what the ledger does not")
+        name = request.headers["message-class"].lower() if is_set else None
+        require(told == name, "says what the ledger does not")
     else:
         _check_verdict(served, request, message, head, body, require)
 
@@ -305,7 +303,7 @@ def _check_verdict(
         case _:
             block, _, rest = _halves(message)
             own, _, other = _halves(body)
-            require(own.count(b"X-Textnb-Status:") == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
+            require(len(re.findall(rb"(?im)^X-Textnb-Status[ \t]*:", own)) == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
                     "lacks the header of the verdict, or has two")
             require(_OF_VERDICT.sub(b"", own).rstrip() == _OF_VERDICT.sub(b"", block).rstrip(),
                     "changes headers")
