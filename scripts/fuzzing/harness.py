@@ -58,7 +58,7 @@ class Finding(Exception):
     """
 
     def __init__(self, what: str, more: object = "") -> None:
-        super().__init__(f"{what}: {more}" if more != "" else what)
+        super().__init__(": ".join(filter(None, [what, str(more)])))
         self.what = what
 
 

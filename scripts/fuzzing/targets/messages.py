@@ -11,8 +11,8 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from email import message_from_bytes
-from email.header import decode_header, make_header
 from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from email.message import EmailMessage
 from functools import cache
 from pathlib import Path
@@ -35,29 +35,35 @@ WITHIN = ["textnb.mail", "textnb.filter"]
 ABOUT = "mail messages, mailboxes and Maildirs, and verdicts of the two filters"
 LONGEST = 8000
 _FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
-_LETTERS = "Käse 100 € Ünïcode 中文字 Привет мир הלו \u200b ｆｕｌｌ cheap pills http://a.b.example/x?y=1 "
+_LETTERS = ("Käse 100 € Ünïcode 中文字 Привет мир הלו \u200b ｆｕｌｌ cheap pills "
+            "http://a.b.example/x?y=1 ")
 _HTML = ("<html><head><meta charset=iso-8859-5><title>t</title></head><body background=b><p>cheap "
          "<b>pi</b>lls <a href='http://x.example/a?b=c'>noon</a><img src=i.png alt='words'>"
          "<script>if (a<b)</script><!-- no --><table><tr><td>é</table>&amp;&#8364;&#xD800;</body>")
-_CHARSETS = ["utf-8", "iso-8859-1", "windows-1252", "koi8-r", "gb2312", "big5", "shift_jis",
-             "iso-2022-jp", "utf-16", "utf-7", "us-ascii", "x-unknown", "windows-1255", "cp037", "",
-             "idna", "rot13", "zlib", "utf-8-sig", "unicode_escape", "utf_32", "hz"]
+_CHARSETS = [
+    "utf-8", "iso-8859-1", "windows-1252", "koi8-r", "gb2312", "big5", "shift_jis", "iso-2022-jp",
+    "utf-16", "utf-7", "us-ascii", "x-unknown", "windows-1255", "cp037", "", "idna", "rot13",
+    "zlib", "utf-8-sig", "unicode_escape", "utf_32", "hz"]
 _PIECES = [
-    b"=?utf-8?q?caf=C3=A9?=", b"=?iso-8859-1?B?4Q==?=", b"=?x?q??=", b"=?utf-8?b?!!?=", b"\r\n", b"\r",
-    b"\n\n", b"\n ", b"--b\n", b"--b--\n", b"--c", b"=\n", b"=3D", b"=E9", b"\0", b"\xff\xfe",
-    b"\xef\xbb\xbf", b"From x\n", b">From ", b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50,
-    b"<b" + b" x" * 300, "\ufdd0L\ufdd1".encode(), "\ud800".encode("utf-8", "surrogatepass")]
+    b"=?utf-8?q?caf=C3=A9?=", b"=?iso-8859-1?B?4Q==?=", b"=?x?q??=", b"=?utf-7?q?+2AA-?=",
+    b"+2AA-", b"=?utf-8?b?!!?=", b"\r\n", b"\r", b"\n\n", b"\n ", b"--b\n", b"--b--\n", b"--c",
+    b"=\n", b"=3D", b"=E9", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"From x\n", b">From ",
+    b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50, b"<b" + b" x" * 300,
+    "\ufdd0L\ufdd1".encode(), "\ud800".encode("utf-8", "surrogatepass")]
 _HEADERS = [
-    b"Content-Type: text/plain; charset=", b"Content-Type: text/html", b"Content-Type: message/rfc822",
-    b"Content-Type: multipart/mixed; boundary=b", b"Content-Type: multipart/alternative; boundary=c",
+    b"Content-Type: text/plain; charset=", b"Content-Type: text/html",
+    b"Content-Type: message/rfc822", b"Content-Type: multipart/mixed; boundary=b",
+    b"Content-Type: multipart/alternative; boundary=c",
     b"Content-Type: multipart/digest; boundary=\"b\"", b"Content-Type: multipart/x; boundary*0=b",
-    b"Content-Type: text/plain; name*0*=utf-8''%E2; name*1=x", b"Content-Type: /; ;=;*", b"From: a@b",
-    b"Content-Transfer-Encoding: base64", b"Content-Transfer-Encoding: quoted-printable",
-    b"Content-Transfer-Encoding: x-uuencode", b"Content-Transfer-Encoding: 9bit",
-    b"Content-Disposition: attachment; filename=\"a.exe\"", b"Content-Disposition: inline",
-    b"Date: Mon, 1 Jan 0102 25:61:61 +9999", b"Date: Thu, 01 Jan 1970 00:00:00 -0000", b"Subject: [SPAM] x",
-    b"Received: from a (b [1.2.3.4]) by c.example; Mon, 1 Jan 2001 00:00:00 +0000", b"To: a@b, c@d",
-    b"X-Textnb-Status: ham", b"X-Spam-Flag: NO", b"Message-ID: <1@x.example>", b": x", b"Reply-To: e@f"]
+    b"Content-Type: text/plain; name*0*=utf-8''%E2; name*1=x", b"Content-Type: /; ;=;*",
+    b"From: a@b", b"Content-Transfer-Encoding: base64",
+    b"Content-Transfer-Encoding: quoted-printable", b"Content-Transfer-Encoding: x-uuencode",
+    b"Content-Transfer-Encoding: 9bit", b"Content-Disposition: attachment; filename=\"a.exe\"",
+    b"Content-Disposition: inline", b"Date: Mon, 1 Jan 0102 25:61:61 +9999",
+    b"Date: Fri, 31 Dec 9999 23:59:59 -0100", b"Subject: [SPAM] x",
+    b"Received: from a (b [1.2.3.4]) by c.example; Mon, 1 Jan 2001 00:00:00 +0000",
+    b"To: a@b, c@d", b"X-Textnb-Status: ham", b"X-Spam-Flag: NO", b"Message-ID: <1@x.example>",
+    b": x", b"Reply-To: e@f"]
 
 
 def seeds() -> list[bytes]:
@@ -78,7 +84,8 @@ def seeds() -> list[bytes]:
               for charset in ("koi8-r", "gb2312", "iso-2022-jp", "utf-16", "")]
     single = [bytes(plain), bytes(mixed), digest, *bodies, _HTML.encode()]
     return [*single, *(message.replace(b"\n", b"\r\n") for message in single),
-            b"".join(_FROM + message.replace(b"\nFrom ", b"\n>From ") + b"\n\n" for message in single)]
+            b"".join(_FROM + re.sub(rb"(?m)^From ", b">From ", message) + b"\n\n"
+                     for message in single)]
 
 
 def mutate(data: bytes, random: Random) -> bytes:
@@ -103,12 +110,15 @@ def mutate(data: bytes, random: Random) -> bytes:
             mark = random.choice([b"b", b"c"])
             kind = random.choice([b"mixed", b"alternative", b"digest", b"related"])
             lines = [b"Content-Type: multipart/%s; boundary=%s" % (kind, mark)]
-            body = b"".join(b"--%s\n%s\n" % (mark, random.choice([data, body, head + gap]))
-                            for _ in range(random.choice([1, 2, 2, 9]))) + b"--%s--\n" % mark
+            parts = [random.choice([data, body, head + gap])
+                     for _ in range(random.choice([1, 2, 2, 9]))]
+            body = b"".join(b"--%s\n%s\n" % (mark, part) for part in parts) + b"--%s--\n" % mark
         case 7:
-            return random.choice([_FROM, b"From x\n", b"From a Mon Feb 30 1:00:00 GMT 2001 remote\n"]
-                                 ) + data + random.choice([b"", b"\n", b"\n\n"]) + (
-                                     _FROM + data) * random.choice([0, 1, 3])
+            line = random.choice([_FROM, b"From x\n", b"From a Mon Feb 30 1:00 GMT 2001 remote\n"])
+            more = (_FROM + data) * random.choice([0, 1, 3])
+            return line + data + random.choice([b"", b"\n", b"\n\n"]) + more
+        case 8 if random.random() < 0.5:
+            body = body[:body.rstrip(b"\r\n").rfind(b"\n") + 1]
         case 8:
             body = _HTML.encode(random.choice(["utf-8", "utf-16", "koi8-r"]), "replace")
         case 9:
@@ -149,6 +159,8 @@ def check(data: bytes) -> None:
     _check_message(data, message)
     if one_in(4, random) and not re.search(rb"(?i)\AFrom |\r|\0|utf.?(16|32)|=\n", data):
         _check_lines(data, message)
+    if message.errors == ("no closing boundary",):
+        _check_end(data, message)
     if one_in(4, random) and not message.errors:
         _compare_with_library(data, message)
     if one_in(3, random):
@@ -190,7 +202,7 @@ def _check_lines(data: bytes, message: MailMessage) -> None:
 
 
 def _fields(message: MailMessage) -> list[object]:
-    return [message.subject, message.from_, message.body.split(), message.attachments, message.links]
+    return [message.subject, message.from_, message.body, message.attachments, message.links]
 
 
 def _compare_with_library(data: bytes, message: MailMessage) -> None:
@@ -204,11 +216,10 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
     except (LookupError, ValueError, HeaderParseError):
         return
     own = message.subject or ""
-    if "\ufffd" not in (text := " ".join(theirs)) and own.split() != text.split():
+    if "\ufffd" not in (text := " ".join(theirs)) and "".join(own.split()) != "".join(text.split()):
         raise Finding("a subject is read otherwise", f"{own!r} and {theirs!r}")
-    names = [part.get_filename() for part in parts
-             if part.get_filename() and not part.is_multipart()]
-    if [name for name in names if name not in message.attachments]:
+    names = {_letters_of(part.get_filename() or "") for part in parts if not part.is_multipart()}
+    if any(name.isalnum() for name in names - {*map(_letters_of, message.attachments)}):
         raise Finding("a name of an attachment is lost", f"{names} of {message.attachments}")
     if any(part.get_content_type() not in ("text/plain", "multipart/mixed", "message/rfc822")
            for part in parts):
@@ -223,6 +234,21 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
                 return
     if "\n".join(texts).split() != message.body.split():
         raise Finding("a body is read otherwise", f"{message.body!r} and {texts}")
+
+
+def _letters_of(name: str) -> str:
+    return re.sub(r"[^a-z0-9é]", "", name.lower())
+
+
+def _check_end(data: bytes, message: MailMessage) -> None:
+    """Parts without the boundary at their end are those with it."""
+    if not (found := re.search(rb"(?i)\A(?:[^\n]+\n)*?Content-Type: multipart/mixed;\s+boundary="
+                               rb"\"?([^\";\s]+)", data)):
+        return
+    ended, _ = read_message(data + b"\n--" + found[1] + b"--\n", ["x-mailer"])
+    if [*message.errors, *ended.errors] == ["no closing boundary"] and (
+            ended.body.split() != message.body.split()):
+        raise Finding("a part without an end is lost", f"{message.body!r} and {ended.body!r}")
 
 
 def _parts(message: Any, depth: int = 0) -> Iterator[Any]:
@@ -245,10 +271,10 @@ def _check_disarmed(data: bytes) -> None:
 
 
 def _check_mailbox(data: bytes, random: Random) -> None:
-    """A mailbox is read alike in pieces of any size, loses nothing, and is read as it was written."""
+    """A mailbox is read alike in all pieces, loses nothing, and is read as it was written."""
     whole = _split(data, 1 << 20)
     size = random.choice([1, 2, 5, 100]) if len(data) < 3000 else 1000
-    if _split(data, size, unlimited=True) != whole:
+    if _split(data, size, piece=400) != whole:
         raise Finding("a mailbox in pieces is read otherwise", size)
     kept = b"".join(raw for raw, _ in whole)
     if _letters(kept) != _letters(data.removeprefix(b"\xef\xbb\xbf")):
@@ -265,12 +291,17 @@ def _letters(data: bytes) -> bytes:
     return re.sub(rb"[\r\n]|>+(?=From )", b"", data)
 
 
-def _split(data: bytes, size: int, unlimited: bool = False) -> list[tuple[bytes, Any]]:
+def _split(data: bytes, size: int, piece: int = mbox.PIECE) -> list[tuple[bytes, Any]]:
+    """The messages of a mailbox that is read in pieces, with lines that are kept up to another."""
     class Pieces(io.BytesIO):
         def read1(self, wanted: int | None = -1) -> bytes:
             return self.read(size)
 
-    return list(mbox.split_mailbox(Pieces(data)))
+    before, mbox.PIECE = mbox.PIECE, piece
+    try:
+        return list(mbox.split_mailbox(Pieces(data)))
+    finally:
+        mbox.PIECE = before
 
 
 def _check_verdicts(data: bytes, quick: QuickFilter, whole: MailFilter) -> None:

@@ -20,7 +20,7 @@ import polars as pl
 import textnb
 from fuzzing.harness import Finding, in_memory, one_in
 from fuzzing.mutations import NUMBERS, change, change_value
-from tests.storage.conftest import FRAME, MODELS, NUMBERS as ROWS
+from tests.storage.conftest import FRAME, MODELS
 from tests.storage.members import built, signed
 from textnb.errors import ModelFileError, ParameterError, SourceError, TextnbError
 from textnb.files.blocks import DIGESTS, DOCUMENT, array_header

@@ -303,7 +303,8 @@ def _check_verdict(
         case _:
             block, _, rest = _halves(message)
             own, _, other = _halves(body)
-            require(len(re.findall(rb"(?im)^X-Textnb-Status[ \t]*:", own)) == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
+            marks = re.findall(rb"(?im)^X-Textnb-Status[ \t]*:", own)
+            require(len(marks) == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
                     "lacks the header of the verdict, or has two")
             require(_OF_VERDICT.sub(b"", own).rstrip() == _OF_VERDICT.sub(b"", block).rstrip(),
                     "changes headers")

@@ -27,8 +27,9 @@ WITHIN = ["textnb.learning.vectors", "textnb.frames"]
 ABOUT = "files of word vectors: text, tables, and safetensors beside a tokenizer"
 LONGEST = 20_000
 _WORDS = ["hockey", "the", "bank", "banker", "é", "absent", "İx", "", "a b"]
-_PIECES = [b" ", b"\n", b"\t", b"\r\n", b"nan", b"1e39", b"1e-50", b"inf", b"_", b"-", b"0 0", b"2 2\n",
-           b"\xff", b"\xef\xbb\xbf", b"\0", b"HOCKEY 1 1\n", b"Bank 0 2\n", " ".encode("utf-16")]
+_PIECES = [
+    b" ", b"\n", b"\t", b"\r\n", b"nan", b"1e39", b"1e-50", b"inf", b"_", b"-", b"0 0", b"2 2\n",
+    b"\xff", b"\xef\xbb\xbf", b"\0", b"HOCKEY 1 1\n", b"Bank 0 2\n", " ".encode("utf-16")]
 _TOKENIZER = {
     "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
     "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
@@ -38,7 +39,8 @@ _TOKENIZER = {
 
 
 def seeds() -> list[bytes]:
-    lines = b"The 1 1.5\nhockey 3 -0.25\nBank 0 2\nHOCKEY 2 2\nbanker 0 0\nthe 0 0\n\xc3\xa9 1e-3 4\n"
+    lines = (b"The 1 1.5\nhockey 3 -0.25\nBank 0 2\nHOCKEY 2 2\nbanker 0 0\nthe 0 0\n"
+             b"\xc3\xa9 1e-3 4\n")
     rows = [line.split(" ") for line in lines.decode().splitlines()]
     buffer = io.BytesIO()
     pl.DataFrame({"term": [row[0] for row in rows],
@@ -178,7 +180,7 @@ def _check_lines(
     _check_same(found, read_vectors(table, words, n_first), "a table")
     vectors = [(row[0], tuple(np.float32(number) for number in row[1:])) for row in used]
     vectors = [(word, vector) for word, vector in vectors if any(vector)]
-    exact = {word: vector for word, vector in reversed(vectors)}
+    exact = dict(reversed(vectors))
     lower = {word.lower(): vector for word, vector in reversed(vectors)}
     first = [row[0] for row in rows[:n_first]]
     expected = {word: exact.get(word, lower.get(word)) for word in [
