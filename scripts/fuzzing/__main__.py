@@ -15,7 +15,7 @@ import json
 import sys
 from pathlib import Path
 
-from fuzzing import harness
+from fuzzing import harness, pages
 
 
 def main() -> None:
@@ -29,8 +29,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (1)")
     parser.add_argument("--until-found", action="store_true",
                         help="end with the first finding, and don't make it small")
-    parser.add_argument("--record", type=Path, metavar="FILE",
-                        help="add what was done to the runs of this JSON file")
+    parser.add_argument("--record", type=Path, metavar="FILE", nargs="?", const=pages.RECORD,
+                        help=f"add the run to those of a JSON file ({pages.RECORD.name}), and "
+                        "write the page of runs again")
     given = parser.parse_args()
     ran = harness.run(given.target, given.seconds, given.seed, given.until_found)
     per_second = ran.inputs / max(ran.cpu_seconds, 0.01)
@@ -47,13 +48,14 @@ def main() -> None:
 def _record(file: Path, name: str, ran: harness.Run) -> None:
     from benchmarks.__main__ import machine
 
-    runs = json.loads(file.read_text("utf-8")) if file.exists() else []
-    runs.append({"target": name, "engine": ran.engine, "inputs": ran.inputs,
+    runs = [*pages.read(file), {"target": name, "engine": ran.engine, "inputs": ran.inputs,
                  "seconds": round(ran.cpu_seconds), "edges": ran.edges,
                  "findings": sorted(ran.findings), "cpu": machine()["cpu"],
-                 "date": datetime.datetime.now(datetime.UTC).date().isoformat()})
+                 "date": datetime.datetime.now(datetime.UTC).date().isoformat()}]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("[\n" + ",\n".join(map(json.dumps, runs)) + "\n]\n", "utf-8")
+    if file == pages.RECORD:
+        pages.PAGE.write_text(pages.written(runs), "utf-8")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def change_value(value: Any, random: Random) -> Any:
             case 0:
                 del fields[key]
             case 1:
-                fields[key + "x"] = random.choice(VALUES)
+                fields[key + "x"] = random.choice([value[key], random.choice(VALUES)])
             case _:
                 fields[key] = change_value(value[key], random)
         return fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fuzzing import harness
+from fuzzing import harness, pages
 
 PYTHON = [name for name in harness.names() if not hasattr(harness.load(name), "build")]
 FINDINGS = [path for name in PYTHON for path in sorted((Path(__file__).parent / name).glob("*"))]
@@ -28,3 +28,7 @@ def test_mutated_seeds(name: str) -> None:
     judge = harness.Judge(target.check)
     problems = [judge.problem(data) for data in harness.inputs(target, INPUTS, seed=1)]
     assert not [problem.text for problem in problems if problem is not None]
+
+
+def test_the_page_shows_the_runs() -> None:
+    assert pages.PAGE.read_text("utf-8") == pages.written(pages.read())

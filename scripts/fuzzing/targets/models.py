@@ -51,7 +51,8 @@ def _folder() -> Path:
 def seeds() -> list[bytes]:
     path, bundle, found = _folder() / "seed.textnb", _folder() / "seed.zip", []
     for fit in MODELS.values():
-        fit().save(path)
+        model: Any = fit()
+        model.save(path)
         found.append(path.read_bytes())
     model = textnb.TextClassifier(textnb.ComplementNB()).fit(FRAME)
     model.set_calibration(textnb.Calibration(2.0, 0.5, 10, "held-out rows"))
@@ -64,7 +65,7 @@ def seeds() -> list[bytes]:
 def mutate(data: bytes, random: Random) -> bytes:
     if random.random() < 0.05:
         changed = change(data, random)
-        return signed(changed) if random.random() < 0.7 else changed
+        return bytes(signed(changed)) if random.random() < 0.7 else changed
     try:
         return (_mutate_bundle if _SUMS.encode() in data else _mutate_model)(data, random)
     except (Exception, pl.exceptions.PanicException):
@@ -96,7 +97,7 @@ def _mutate_model(data: bytes, random: Random) -> bytes:
     if random.random() < 0.05:
         name = random.choice([*members])
         members[name] = change(members[name], random)
-    return built(members)
+    return bytes(built(members))
 
 
 def _members(data: bytes) -> dict[str, bytes]:

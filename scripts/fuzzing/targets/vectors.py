@@ -30,7 +30,7 @@ _WORDS = ["hockey", "the", "bank", "banker", "é", "absent", "İx", "", "a b"]
 _PIECES = [
     b" ", b"\n", b"\t", b"\r\n", b"nan", b"1e39", b"1e-50", b"inf", b"_", b"-", b"0 0", b"2 2\n",
     b"\xff", b"\xef\xbb\xbf", b"\0", b"HOCKEY 1 1\n", b"Bank 0 2\n", " ".encode("utf-16")]
-_TOKENIZER = {
+_TOKENIZER: dict[str, Any] = {
     "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
     "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
     "model": {"type": "WordPiece", "unk_token": "x", "continuing_subword_prefix": "##",
@@ -45,13 +45,16 @@ def seeds() -> list[bytes]:
     buffer = io.BytesIO()
     pl.DataFrame({"term": [row[0] for row in rows],
                   "vector": [[*map(float, row[1:])] for row in rows]}).write_parquet(buffer)
-    table = np.arange(12.0)
+    table = np.arange(18.0)
+    tokenizer = json.dumps(_TOKENIZER).encode()
     return [b"t" + lines, b"t7 2\n" + lines, b"z" + gzip.compress(lines, mtime=0),
-            b"p" + buffer.getvalue(), *(_parts(
-                json.dumps(_TOKENIZER).encode(), json.dumps({"embeddings": {
-                    "dtype": kind, "shape": [6, 2], "data_offsets": [0, 12 * np.dtype(own).itemsize]
-                    }}).encode(), table.astype(own).tobytes())
-                for kind, own in (("F16", "<f2"), ("F32", "<f4"), ("F64", "<f8"), ("I32", "<i4")))]
+            b"p" + buffer.getvalue(), *(_parts(tokenizer, json.dumps({
+                "embeddings": {"dtype": kind, "shape": [6, 2], "data_offsets": [0, 12 * size]},
+                "norms": {"dtype": kind, "shape": shape, "data_offsets": [12 * size, 18 * size]},
+                }).encode(), table.astype(own).tobytes())
+                for kind, own, size in (
+                    ("F16", "<f2", 2), ("F32", "<f4", 4), ("F64", "<f8", 8), ("I32", "<i4", 4))
+                for shape in ([6], [6, 1]))]
 
 
 def _parts(tokenizer: bytes, header: bytes, values: bytes) -> bytes:
