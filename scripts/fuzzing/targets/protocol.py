@@ -10,7 +10,7 @@ import socket
 import tempfile
 import zlib
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +25,7 @@ from textnb.filter.service import Counters, Settings, counters_size
 
 WITHIN = ["textnb.filter"]
 ABOUT = "requests of spamd's protocol, cut and split anywhere, and the answers"
+LONGEST = 20_000
 _MAX_BYTES = 1 << 12
 _MESSAGES = [b"Subject: cheap\r\n\r\ncheap pills\r\n", b"From a b\nSubject: noon\n\nsee you\n", b"",
              b"X-Spam-Flag: NO\nX-Textnb-Status: ham\n\n", b"\xff\0\n\n"]
@@ -91,17 +92,19 @@ class _Served:
         rows = [message.decode("latin-1") for message in _MESSAGES[:2] * 3]
         textnb.TextClassifier(textnb.MultinomialNB(), text="body").fit(
             {"body": rows, "label": ["spam", "ham"] * 3}).save(model)
-        self.settings = Settings(
-            str(model), judging={"least_learned": 0}, max_bytes=_MAX_BYTES, workers=1,
-            tellers=[os.getuid()], timeout=0.0, client_timeout=30.0)
-        with tempfile.TemporaryFile() as counters:
-            counters.truncate(counters_size(1))
-            self.worker = worker.Worker(self.settings, Counters(counters.fileno(), 1))
+        settings = partial(
+            Settings, str(model), judging={"least_learned": 0}, max_bytes=_MAX_BYTES, workers=1,
+            tellers=[os.getuid()], timeout=0.0)
+        with tempfile.TemporaryFile() as file:
+            file.truncate(counters_size(1))
+            counters = Counters(file.fileno(), 1)
+        self.worker = worker.Worker(settings(client_timeout=30.0), counters)
+        self.impatient = worker.Worker(settings(client_timeout=0.02), counters)
         self.ends = socket.socketpair()
         self.loop = asyncio.new_event_loop()
 
-    def read(self, blocks: Iterable[bytes]) -> tuple[Request, bytes]:
-        """What the worker reads from a stream that comes in blocks."""
+    def read(self, blocks: Iterable[bytes], ends: bool = True) -> tuple[Request, bytes]:
+        """What the worker reads from a stream that comes in blocks, and may never end."""
         stream = asyncio.StreamReader(protocol.MAX_LINE, self.loop)
         reading = self.worker._read(stream)
         try:
@@ -109,9 +112,11 @@ class _Served:
                 reading.send(None)
                 if block:
                     stream.feed_data(block)
-            stream.feed_eof()
-            while True:
-                reading.send(None)
+            if ends:
+                stream.feed_eof()
+            reading.send(None)
+            # It waits for more.
+            raise Refused("EX_TIMEOUT", "the request was not sent in time")
         except StopIteration as done:
             read: tuple[Request, bytes] = done.value
             return read
@@ -121,18 +126,26 @@ class _Served:
     def replied(self, request: Request, message: bytes) -> bytes:
         return self.worker._reply(request, message, self.ends[0])
 
-    def through_a_socket(self, data: bytes, closes: bool) -> bytes:
-        """The answer of a worker at the end of a real connection; the client may close it first."""
-        client, own = socket.socketpair()
+    def answer(self, data: bytes, ends: bool) -> bytes:
+        """The answer to what a client has sent, which may send more for ever."""
+        try:
+            return self.replied(*self.read([data], ends))
+        except Refused as refused:
+            return refused.answer()
+
+    def through_a_socket(self, data: bytes, client: str) -> bytes:
+        """The answer at the end of a real connection to a client that ends, closes or waits."""
+        own, other = socket.socketpair()
         own.setblocking(False)
-        with client:
-            client.sendall(data)
-            if closes:
-                client.close()
-            else:
-                client.shutdown(socket.SHUT_WR)
-            self.loop.run_until_complete(self.worker._answer(own))
-            return b"" if closes else client.recv(1 << 20, socket.MSG_WAITALL)
+        with other:
+            other.sendall(data)
+            if client == "ends":
+                other.shutdown(socket.SHUT_WR)
+            elif client == "closes":
+                other.close()
+            answering = (self.impatient if client == "waits" else self.worker)._answer(own)
+            self.loop.run_until_complete(answering)
+            return b"" if client == "closes" else other.recv(1 << 20, socket.MSG_WAITALL)
 
 
 @cache
@@ -162,9 +175,10 @@ def check(data: bytes) -> int:
             raise Finding("a message can't be judged", refused) from refused
     _check_answer(served, request, message, answer)
     if one_in(64, random):
-        closes = random.random() < 0.3
-        other = served.through_a_socket(data, closes)
-        if not closes and other != answer and request.command not in ("STATUS", "TELL"):
+        client, sent = random.choice(["ends", "closes", "waits"]), data[:random.randrange(1 << 12)]
+        other = served.through_a_socket(sent, client)
+        answer = served.answer(sent, client != "waits")
+        if client != "closes" and other != answer and request.command not in ("STATUS", "TELL"):
             raise Finding("a socket has another answer", f"{other!r} instead of {answer!r}")
     return len(data) + len(message)
 

@@ -111,7 +111,7 @@ def mutate(data: bytes, random: Random) -> bytes:
     at = random.randrange(len(parts))
     match kind:
         case b"job" if random.random() < 0.8:
-            if random.random() < 0.3:
+            if random.random() < 0.2:
                 parts.append(random.choice(_SETTINGS).encode())
             elif at:
                 key = parts[at].partition(b"=")[0]
@@ -140,10 +140,11 @@ def mutate(data: bytes, random: Random) -> bytes:
 def _changed_job(text: bytes, random: Random) -> bytes:
     lines = text.split(b"\n")
     at = random.randrange(len(lines))
-    match random.randrange(6):
-        case 0 | 1:
+    match random.randrange(8):
+        case 0 | 1 | 5 | 6 | 7:
             at = random.choice([n for n, line in enumerate(lines) if b" = " in line] or [0])
-            value = random.choice(random.choice([[0, 1, -1, 2, '"x"', '"a/b"', "0.5"], _VALUES]))
+            values = random.choice([[0, 1, -1, 2], ['"x"', '"a/b"', '"-"', "0.5", "true"], _VALUES])
+            value = random.choice(values)
             lines[at] = b"%s = %s" % (lines[at].split(b" = ")[0], str(value).encode())
         case 2:
             del lines[at]
