@@ -1,6 +1,8 @@
 """Plant faults in a copy of the package, one at a time: a target is to find each within a minute.
 
-    python -m fuzzing.planted TARGET [NUMBER ...]
+On a busy machine, a minute is as much longer as there are more processes than cores.
+
+    PYTHONPATH=scripts:. python -m fuzzing.planted TARGET [NUMBER ...]
 
 `planted/TARGET.toml` has the faults: what each is, a file, and a text in it with its replacement.
 """
@@ -36,8 +38,10 @@ def main(name: str, numbers: list[int]) -> None:
             if source.count(fault["old"]) != 1:
                 sys.exit(f"fault {number} of {name}: {fault['file']} does not have its text once")
             file.write_text(source.replace(fault["old"], fault["new"]), "utf-8")
+            seconds = SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
             ran = subprocess.run(
-                [sys.executable, "-m", "fuzzing", name, "--seconds", str(SECONDS), "--until-found"],
+                [sys.executable, "-m", "fuzzing", name, "--seconds", f"{seconds:.0f}",
+                 "--until-found"],
                 cwd=root, env={**os.environ, "PYTHONPATH": "scripts:."}, capture_output=True,
                 text=True, errors="replace", check=False)
             file.write_text(source, "utf-8")
