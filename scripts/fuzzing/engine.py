@@ -24,6 +24,8 @@ except ImportError:
     atheris = None
 # One of so many mutations is libFuzzer's own, which knows what the package compared bytes with.
 _OF_LIBFUZZER = 5
+# One of so many begins with a seed again.
+_OF_SEEDS = 3
 # Inputs after which the process is asked for its memory.
 _OF_MEMORY = 100
 
@@ -73,7 +75,10 @@ def main(name: str, folder: Path, options: list[str]) -> None:
 
     def mutate(data: bytes, max_size: int, seed: int) -> bytes:
         random = Random(seed)
-        if not random.randrange(_OF_LIBFUZZER):
+        if not random.randrange(_OF_SEEDS):
+            # What has reached new edges is mostly refused, and changes of it are too.
+            data = random.choice(seeds)
+        elif not random.randrange(_OF_LIBFUZZER):
             return bytes(atheris.Mutate(data, max_size))
         return bytes(target.mutate(data, random)[:max_size])
 

@@ -1,6 +1,6 @@
 """Plant faults in a copy of the package, one at a time: a target is to find each within a minute.
 
-On a busy machine, a minute is as much longer as there are more processes than cores.
+On a busy machine, a minute is up to three times as long.
 
     PYTHONPATH=scripts:. python -m fuzzing.planted TARGET [NUMBER ...]
 
@@ -38,7 +38,8 @@ def main(name: str, numbers: list[int]) -> None:
             if source.count(fault["old"]) != 1:
                 sys.exit(f"fault {number} of {name}: {fault['file']} does not have its text once")
             file.write_text(source.replace(fault["old"], fault["new"]), "utf-8")
-            seconds = SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+            busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+            seconds = SECONDS * min(max(1.0, busy), 3.0)
             ran = subprocess.run(
                 [sys.executable, "-m", "fuzzing", name, "--seconds", f"{seconds:.0f}",
                  "--until-found"],
