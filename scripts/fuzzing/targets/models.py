@@ -85,8 +85,9 @@ def _mutate_model(data: bytes, random: Random) -> bytes:
         array = np.frombuffer(members[member][len(array_header(kind, shape)):], kind).reshape(shape)
         array = _changed_array(array, random)
         if random.random() < 0.9:
+            document["arrays"][name] = {"type": array.dtype.str, "shape": [*array.shape]}
+        if random.random() < 0.9:
             kind, shape = array.dtype.str, [*array.shape]
-            document["arrays"][name] = {"type": kind, "shape": shape}
         members[member] = array_header(kind, shape) + array.tobytes()
         if random.random() < 0.03:
             del members[member], document["arrays"][name]
