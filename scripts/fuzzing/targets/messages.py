@@ -193,8 +193,8 @@ def _check_message(data: bytes, message: MailMessage) -> None:
 
 
 def _check_lines(data: bytes, message: MailMessage) -> None:
-    """The ends of lines change nothing, unless a charset was guessed by all bytes."""
-    if any("charset" in error for error in message.errors):
+    """The ends of lines change nothing, unless a charset was guessed, or read in part."""
+    if any("charset" in error or "undecodable" in error for error in message.errors):
         return
     other, _ = read_message(data.replace(b"\n", b"\r\n"), ["x-mailer"])
     if _fields(other) != _fields(message):
