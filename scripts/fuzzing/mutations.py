@@ -57,6 +57,8 @@ def change_value(value: Any, random: Random) -> Any:
             case 2:
                 other = random.randrange(len(value))
                 items[at], items[other] = items[other], items[at]
+            case 3:
+                items[at] = random.choice(items)
             case _:
                 items[at] = change_value(value[at], random)
         return items

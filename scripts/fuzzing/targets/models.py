@@ -66,6 +66,9 @@ def mutate(data: bytes, random: Random) -> bytes:
     if random.random() < 0.05:
         changed = change(data, random)
         return bytes(signed(changed)) if random.random() < 0.7 else changed
+    if random.random() < 0.02:
+        # Checksums are at the end.
+        return data[:-200] + change(data[-200:], random)
     try:
         return (_mutate_bundle if _SUMS.encode() in data else _mutate_model)(data, random)
     except (Exception, pl.exceptions.PanicException):
