@@ -140,22 +140,22 @@ def mutate(data: bytes, random: Random) -> bytes:
 def _changed_job(text: bytes, random: Random) -> bytes:
     lines = text.split(b"\n")
     at = random.randrange(len(lines))
-    match random.randrange(8):
-        case 0 | 1 | 5 | 6 | 7:
-            at = random.choice([n for n, line in enumerate(lines) if b" = " in line] or [0])
+    keyed = [n for n, line in enumerate(lines) if b" = " in line]
+    match random.randrange(9) if keyed else 8:
+        case 0 | 1 | 2:
+            at = random.choice(keyed)
             values = random.choice([[0, 1, -1, 2], ['"x"', '"a/b"', '"-"', "0.5", "true"], _VALUES])
-            value = random.choice(values)
-            lines[at] = b"%s = %s" % (lines[at].split(b" = ")[0], str(value).encode())
-        case 2:
-            del lines[at]
-        case 3:
-            lines.insert(at, random.choice(lines))
-        case 4:
+            value = str(random.choice(values)).encode()
+            lines[at] = lines[at].split(b" = ")[0] + b" = " + value
+        case 3 | 5 | 6:
             # The value of another key, such as the name of another file.
-            keys = [line for line in lines if b" = " in line] or [b"x = 1"]
-            key, value = (random.choice(keys).split(b" = ", 1) for _ in range(2))
-            lines[at:at + 1] = [change(b"%s = %s" % (key[0], value[1]), random, _PIECES) if (
-                random.random() < 0.3) else b"%s = %s" % (key[0], value[1].swapcase())]
+            at, value = random.choice(keyed), lines[random.choice(keyed)].split(b" = ", 1)[1]
+            lines[at] = lines[at].split(b" = ")[0] + b" = " + random.choice(
+                [value, value.swapcase(), change(value, random, _PIECES)])
+        case 4:
+            lines.insert(at, lines.pop(random.randrange(len(lines))))
+        case 7:
+            del lines[at]
         case _:
             lines[at] = change(lines[at], random, _PIECES)
     return b"\n".join(lines)
