@@ -65,7 +65,8 @@ def change_value(value: Any, random: Random) -> Any:
     if isinstance(value, bool) and random.random() < 0.5:
         return not value
     if isinstance(value, (int, float)) and abs(value) < 2**64 and random.random() < 0.6:
-        return random.choice([value + 1, value - 1, -value, value * 2, value / 2, int(value)])
+        return random.choice([value + 1, value - 1, -value, value * 2, value / 2, int(value),
+                              float("inf")])
     if isinstance(value, str) and random.random() < 0.5:
         return change(value.encode("utf-8", "surrogatepass"), random).decode("utf-8", "replace")
     return random.choice(VALUES)
