@@ -47,8 +47,8 @@ _CHARSETS = [
 _PIECES = [
     b"=?utf-8?q?caf=C3=A9?=", b"=?iso-8859-1?B?4Q==?=", b"=?x?q??=", b"=?utf-7?q?+2AA-?=",
     b"+2AA-", b"=?utf-8?b?!!?=", b"\r\n", b"\r", b"\n\n", b"\n ", b"--b\n", b"--b--\n", b"--c",
-    b"=\n", b"=3D", b"=E9", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"From x\n", b">From ",
-    b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50, b"<b" + b" x" * 300,
+    b"--ba\n", b"--cc\n", b"=\n", b"=3D", b"=E9", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"From x\n",
+    b">From ", b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50, b"<b" + b" x" * 300,
     "\ufdd0L\ufdd1".encode(), "\ud800".encode("utf-8", "surrogatepass")]
 _HEADERS = [
     b"Content-Type: text/plain; charset=", b"Content-Type: text/html",

@@ -77,7 +77,8 @@ def mutate(data: bytes, random: Random) -> bytes:
             lines[1:] = (lines[1:] * random.choice([2, 90, 255]))[:300]
     if random.random() < 0.7:
         lines = [line if not line.lower().startswith(b"content-length")
-                 else b"Content-length: %d" % (len(body) + random.choice([0, 0, 0, 0, -1, 1]))
+                 else b"Content-length: %s%d" % (random.choice([b""] * 20 + [b"+", b"0"]),
+                                                 len(body) + random.choice([0, 0, 0, 0, -1, 1]))
                  for line in lines]
     return b"\r\n".join(lines) + (gap or b"\r\n\r\n") + body
 
