@@ -51,6 +51,7 @@ _PIECES = [
     b">From ", b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50, b"<b" + b" x" * 300,
     "\ufdd0L\ufdd1".encode(), "\ud800".encode("utf-8", "surrogatepass")]
 _HEADERS = [
+    b"Content-Type: text/plain; name*" + b"9" * 5000 + b"=a",
     b"Content-Type: text/plain; charset=", b"Content-Type: text/html",
     b"Content-Type: message/rfc822", b"Content-Type: multipart/mixed; boundary=b",
     b"Content-Type: multipart/alternative; boundary=c",

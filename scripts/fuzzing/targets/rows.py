@@ -78,7 +78,7 @@ _SETTINGS = [
     "model.kind=complement", "model.kind = 'bernoulli'", "a.b.c=1", "exports.9.x=1", "x",
     "input.storage_options.a=1", "model.tokenizer.pattern=[a", "model.text=[\"a\", \"b\"]",
     "model.C=True", "output=s3://x", "test={}", "model.\"a.b\"=1", "validation.folds=-1",
-    "terms.file=P.PARQUET", "test.report=Model.JSON"]
+    "terms.file=P.PARQUET", "test.report=Model.JSON", "predictions.where=n >"]
 _PIECES = [
     b"\r\n", b'"', b'""', b",", b";", b"\t", b"\xff", b"\xef\xbb\xbf", b"\0", b"\\", b"{", b"}",
     b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\u0041", b"null", b"1e999", b"-0", b"nan",
