@@ -28,7 +28,8 @@ ABOUT = "requests of spamd's protocol, cut and split anywhere, and the answers"
 LONGEST = 20_000
 _MAX_BYTES = 1 << 12
 _MESSAGES = [b"Subject: cheap\r\n\r\ncheap pills\r\n", b"From a b\nSubject: noon\n\nsee you\n", b"",
-             b"X-Spam-Flag: NO\nX-Textnb-Status: ham\n\n", b"\xff\0\n\n", b"X-Spam-Flag : NO\nX-Spam-Level\t: *\n\n"]
+             b"X-Spam-Flag: NO\nX-Textnb-Status: ham\n\n", b"\xff\0\n\n",
+             b"X-Spam-Flag : NO\nX-Spam-Level\t: *\n\n"]
 _HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x", b"Compress: zlib", b"Set: local",
             b"Remove: local", b"Message-class: spam", b"Message-class: ham", b"Content-length: -1",
             b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":", b"Compress: gzip",
