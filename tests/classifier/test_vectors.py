@@ -90,6 +90,13 @@ def test_all_kinds_of_sources_give_the_same_model(tmp_path):
         same(model, fitted(source))
 
 
+def test_first_words_are_counted_without_the_line_of_numbers(tmp_path):
+    for header in ("", "8 3\n"):
+        path = text_file(tmp_path / "v.vec", header=header)
+        assert [read_vectors(path, pl.Series(["bank"]), n_first=n).words.to_list()
+                for n in (0, 1)] == [["bank"], ["the", "bank"]]
+
+
 def test_parts_of_words_sum_to_words(tmp_path):
     tokenizers = pytest.importorskip("tokenizers", reason="needs textnb[vectors]")
     numpy_files = pytest.importorskip("safetensors.numpy", reason="needs textnb[vectors]")

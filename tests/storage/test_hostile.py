@@ -213,8 +213,8 @@ DAMAGED = [
     ("bernoulli", "classes/documents", "a class without documents has counts", [[0, 5]]),
     # Weights, and a sample of rows
     ("weights", "intercept", "intercepts are not one finite number per class",
-     [None, [], [0.0], [0.0, 0.0, 0.0], [None, 0.0], 1.0, [[0.0], [0.0]]]),
-    ("weights", "intercept", "is not a sound", [["a", "b"], {}, [HUGE, 0.0], [True, "x"]]),
+     [None, [], [0.0], [0.0, 0.0, 0.0], [None, 0.0], 1.0, [[0.0], [0.0]], ["a", "b"], {},
+      [HUGE, 0.0], [True, 0.5], ["1", "2"], [1, 2]]),
     ("weights", "intercept", "no 'intercept'", [...]),
     ("sample", "sample", "its sample of rows is not described", [
         9, {}, {"most": 1}, {"most": 2**31}, {"most": 9.0}, {"most": True},

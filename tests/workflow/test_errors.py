@@ -30,6 +30,7 @@ IN_THE_FILE = [
     ("terms.file=t.xyz", "terms.file: an ending of .parquet, "),
     *((f"{key}=", f"{key}: must be a path or URL; it is empty") for key in (
         "input.train", "input.test", "predictions.input", "output", "model.warm_start")),
+    ("output=-", "output: must be a folder, not standard output: write ./- for a folder named -"),
     ("model.lamda=1", "model.lamda: no such key; the keys there are "),
     ("model.ngrams=2", "did you mean 'ngram_range' of [model.tokenizer]?"),
     ("model.ngram_range=2", "no such key there; it belongs in [model.tokenizer]"),

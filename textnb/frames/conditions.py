@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from textnb.errors import ParameterError, first_line
+from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import hide_secrets
 
 
@@ -12,7 +13,7 @@ def check_condition(condition: str, name: str) -> None:
     """Raise ParameterError for a condition that is no SQL, before there are columns."""
     try:
         pl.sql_expr(condition)
-    except pl.exceptions.PolarsError as error:
+    except ENGINE_ERRORS as error:
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}") from None
 
 
@@ -43,7 +44,7 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     try:
         rows = frame.filter(pl.sql_expr(condition))
         rows.collect_schema()
-    except pl.exceptions.PolarsError as error:
+    except ENGINE_ERRORS as error:
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}; the columns are "
                              f"{', '.join(frame.collect_schema().names())}") from None
     return rows
@@ -75,7 +76,7 @@ def empty_choice(
     try:
         if frame.head(1).collect().height:
             return None
-    except (pl.exceptions.PolarsError, OSError):
+    except (*ENGINE_ERRORS, OSError):
         # Another error says that the rows can't be read.
         return None
     return (f"{name} {condition!r} leaves no rows of {hide_secrets(source)}; its columns are "

@@ -199,14 +199,14 @@ def _read_table(
 def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
     """Read a file with a word and its numbers in each line, perhaps after a line of two counts."""
     requested, names, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
-    width = None
+    width, n_headers = None, 0
     for number, line in enumerate(_lines(path)):
         word, _, numbers = line.rstrip(" \r\n").partition(" ")
         if number == 0 and numbers.isdigit() and word.isdigit():
             # Files of word2vec and fastText begin with the numbers of words and of columns.
-            n_first += 1
+            n_headers = 1
             continue
-        if number >= n_first and not (word in requested or word.lower() in requested):
+        if number - n_headers >= n_first and not (word in requested or word.lower() in requested):
             continue
         try:
             vector = np.array(numbers.split(" "), dtype=np.float32)

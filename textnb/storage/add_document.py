@@ -187,7 +187,7 @@ def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
         (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
     if _WEIGHTS in arrays:
-        check_weights(arrays[_WEIGHTS], document["intercept"])
+        check_weights(arrays[_WEIGHTS])
 
 
 def _every_term(arrays: Arrays) -> NDArray[np.bool_]:

@@ -131,13 +131,9 @@ def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.f
     return weights
 
 
-def check_weights(weights: NDArray[Any], values: Any) -> NDArray[np.float64]:
-    """Check that weights are finite, and intercepts numbers of the classes; return these."""
-    intercept = np.array(values, dtype=np.float64)
-    require(intercept.shape == weights.shape[1:] and bool(np.isfinite(intercept).all()),
-            "intercepts are not one finite number per class")
+def check_weights(weights: NDArray[Any]) -> None:
+    """Check that weights are finite."""
     require(bool(np.isfinite(weights).all()), "a weight is not finite")
-    return intercept
 
 
 def stored_arrays(

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from itertools import pairwise
+from math import isfinite
 from typing import Any, NamedTuple
 
 from textnb.bayes.calibration import Calibration
@@ -129,6 +130,11 @@ def check_text_document(
                                and settings["vectors"] is None),
             f"it has a sample of rows, which {model.name} with these settings does not use")
     _check_sample(document.get("sample"))
+    if not model.from_counts:
+        intercept = document["intercept"]
+        require(type(intercept) is list and len(intercept) == n_classes and all(
+            type(b) is float and isfinite(b) for b in intercept),
+            "intercepts are not one finite number per class")
     for name, known in CHOICES.items():
         if isinstance(values := document.get(name), dict):
             refuse_unknown(path, f"the value of the {name}", values, known)

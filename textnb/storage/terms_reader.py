@@ -183,9 +183,6 @@ class TermsReader(ExitStack):
         if type(contents.l) is list:
             raise Unsupported("smoothing per term")
         self.intercept, n = self.document["intercept"], len(self.labels)
-        require(len(self.intercept) == n and all(
-            type(b) is float and isfinite(b) for b in self.intercept),
-            "intercepts are not one finite number per class")
         if "weights" in contents.facts:
             weights = self._arrays["weights"]
             return lambda column: _finite(weights.slice(column * n, (column + 1) * n))

@@ -298,8 +298,9 @@ def unpack_text(
             fitted = fit_from_file(settings, learned, document.get("l"))
         else:
             weights = unpack_weights(arrays, learned.n_features, len(learned.classes))
+            check_weights(weights)
             fitted = fit_from_weights(settings, learned.terms, model.restore(
-                learned.as_columns(), weights, check_weights(weights, document["intercept"]),
+                learned.as_columns(), weights, np.array(document["intercept"]),
                 binary=settings.binary))
         since, sample = document.get("since_fit"), document.get("sample")
         fitted = replace(

@@ -232,6 +232,9 @@ class _Output:
         """Raise ParameterError for a URL, which is not shown, as it may hold a password."""
         if "://" in self.output:
             raise ParameterError.naming("{output} must be a folder on this machine, not a URL")
+        if self.output == "-":
+            raise ParameterError.naming("{output} must be a folder, not standard output: write ./- "
+                                        "for a folder named -")
 
 
 def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:

@@ -1,0 +1,327 @@
+"""What a run does: an engine mutates inputs, a target checks each, and findings are made small.
+
+    seeds ──> mutate ──> check ──> finding ──> the smallest input with it, in tests/fuzz/TARGET/
+       ^        │
+       └────────┴── inputs that reach new edges of the package
+
+The engine is a process of its own, as it may die. Its standard error is that of libFuzzer.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import os
+import pkgutil
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple, Protocol
+
+from fuzzing import targets
+from textnb.errors import TextnbError
+
+ROOT = Path(__file__).parents[2]
+# The environment's variable that ends an engine with its first finding.
+UNTIL_FOUND = "TEXTNB_FUZZ_UNTIL_FOUND"
+FINDINGS = ROOT / "tests" / "fuzz"
+# CPU seconds of one input at most, and of one that is too quick to compare with others.
+_HANGS, _QUICK = 20.0, 0.05
+# An input takes too much if it takes this many times what others of its size take.
+_TIMES = 50
+# Bytes of an input.
+_LONGEST = 200_000
+# Bytes of memory that are too few to compare.
+LITTLE = 64 << 20
+_STATUS = re.compile(r"#(\d+)\s+(?:\w+\s+)+cov: (\d+) .*?(?:rss: (\d+)Mb|$)")
+
+
+class Finding(Exception):
+    """A check found a fault.
+
+    Parameters
+    ----------
+    what : str
+        The same for all inputs with this fault.
+    more : object
+        Facts about this input.
+    """
+
+    def __init__(self, what: str, more: object = "") -> None:
+        super().__init__(": ".join(filter(None, [what, str(more)])))
+        self.what = what
+
+
+class Target(Protocol):
+    """A module of `fuzzing.targets`. One that is compiled has ``build`` instead of the functions.
+
+    ``build(folder)`` compiles into a folder and returns the command, to which libFuzzer's options
+    and the folder ``corpus`` are added. ``check`` returns the number of bytes that it worked on, if
+    that is not the input's size. ``WITHIN`` names the packages whose edges count, and
+    ``LONGEST`` is the size of the largest input. ``pieces(data)``, if there is one, cuts an input
+    into parts that can be left out.
+    """
+
+    ABOUT: str
+
+    def seeds(self) -> list[bytes]: ...
+
+    def mutate(self, data: bytes, random: Random) -> bytes: ...
+
+    def check(self, data: bytes) -> int | None: ...
+
+
+class Problem(NamedTuple):
+    """What is wrong with an input, by a name that other inputs with the fault share."""
+
+    what: str
+    text: str
+
+
+class Run(NamedTuple):
+    """What a run did."""
+
+    engine: str
+    inputs: int
+    cpu_seconds: float
+    edges: list[tuple[int, int]]
+    memory_mb: int
+    findings: dict[str, str]
+
+
+class Chance:
+    """Whether checks that take long run for some inputs only; those of a finding run for each."""
+
+    is_sampling = True
+
+
+def one_in(number: int, random: Random) -> bool:
+    """True for one of so many inputs."""
+    return not Chance.is_sampling or not random.randrange(number)
+
+
+def longest(target: Any) -> int:
+    """The bytes of an input at most."""
+    return getattr(target, "LONGEST", _LONGEST)
+
+
+def names() -> list[str]:
+    """The names of all targets."""
+    return sorted(module.name for module in pkgutil.iter_modules(targets.__path__))
+
+
+def within(name: str) -> list[str]:
+    """The packages whose edges guide a target: its list ``WITHIN``, read without an import."""
+    source = Path(targets.__path__[0], f"{name}.py").read_text("utf-8")
+    found = re.search(r"^WITHIN = (\[.*\])$", source, re.MULTILINE)
+    return ast.literal_eval(found[1]) if found else ["textnb"]
+
+
+def load(name: str) -> Any:
+    """The module of a target."""
+    return importlib.import_module(f"fuzzing.targets.{name}")
+
+
+class Judge:
+    """Checks inputs of a target, with a limit of time; and of memory, if it is asked.
+
+    Parameters
+    ----------
+    check : callable
+    """
+
+    def __init__(self, check: Callable[[bytes], int | None]) -> None:
+        self._check = check
+        # By the number of bits of a size: CPU seconds of an input, and inputs so far.
+        self._usual: dict[int, tuple[float, int]] = {}
+        # Whether an input is checked now, and when the alarm was set: that takes as long as some
+        # checks, so it is not set for each.
+        self._is_checking, self._set_at = False, -_HANGS
+        signal.signal(signal.SIGPROF, self._end_hang)
+
+    def problem(self, data: bytes) -> Problem | None:
+        """What is wrong with an input."""
+        found, seconds, size = self._run(data)
+        bits = size.bit_length()
+        usual, n = self._usual.get(bits, (0.0, 0))
+        if found is None and n > 20 and seconds > max(_QUICK, _TIMES * usual):
+            # What is done once, such as an import, is not the input's.
+            seconds = min(seconds, *(self._run(data)[1] for _ in range(2)))
+            if seconds > max(_QUICK, _TIMES * usual):
+                found = Problem("slow", f"{seconds:.3f} s of CPU time, and {usual:.5f} s is usual "
+                                        f"for {size} bytes")
+        self._usual[bits] = usual + (seconds - usual) / min(n + 1, 1000), n + 1
+        return found
+
+    def memory_problem(self, data: bytes) -> Problem | None:
+        """Whether an input takes too much memory."""
+        start = _resident(reset=True)
+        size = self._run(data)[2]
+        if (taken := _resident() - start) > LITTLE + _TIMES * size:
+            return Problem("memory", f"{taken >> 20} MB for {size} bytes")
+        return None
+
+    def _run(self, data: bytes) -> tuple[Problem | None, float, int]:
+        found, size, began = None, None, time.process_time()
+        if began - self._set_at > _HANGS / 10:
+            self._set_at = began
+            signal.setitimer(signal.ITIMER_PROF, _HANGS)
+        self._is_checking = True
+        try:
+            size = self._check(data)
+        except TextnbError:
+            pass
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # A panic of Polars is not an Exception.
+            found = Problem(_what(error), "".join(traceback.format_exception(error)))
+        finally:
+            self._is_checking = False
+        return found, time.process_time() - began, len(data) if size is None else size
+
+    def _end_hang(self, number: int, frame: object) -> None:
+        if self._is_checking:
+            raise Finding("hangs", f"{_HANGS} s of CPU time")
+
+
+def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
+    """Run a target, and keep the smallest input of each finding in tests/fuzz.
+
+    ``until_found`` ends the run with the first finding, which is kept as it is.
+    """
+    target = load(name)
+    with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory()) as temporary:
+        folder = Path(temporary)
+        for part in ("corpus", "findings"):
+            (folder / part).mkdir()
+        command = (target.build(folder) if hasattr(target, "build")
+                   else [sys.executable, "-m", "fuzzing.engine", name, temporary])
+        began = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = subprocess.Popen(
+            [*command, f"-artifact_prefix={folder}/findings/", f"-max_total_time={int(seconds)}",
+             f"-seed={seed}", "-rss_limit_mb=4096", "-timeout=300", f"-max_len={longest(target)}",
+             "-len_control=0", "-print_final_stats=1", "-close_fd_mask=0", str(folder / "corpus")],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
+            env={"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", **os.environ,
+                 UNTIL_FOUND: "1" if until_found else ""})
+        assert process.stderr is not None
+        lines, edges = list[str](), list[tuple[int, int]]()
+        engine, memory, inputs = "libFuzzer", 0, 0
+        for line in process.stderr:
+            lines = [*lines[-200:], line]
+            if line.startswith("engine: "):
+                engine = line.split()[1]
+            if status := _STATUS.match(line):
+                inputs, memory = int(status[1]), int(status[3] or memory)
+                if not edges or edges[-1][1] != int(status[2]):
+                    edges.append((inputs, int(status[2])))
+        code = process.wait()
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        findings = {}
+        for path in sorted((folder / "findings").iterdir()):
+            if path.suffix != ".txt":
+                about = path.with_suffix(".txt")
+                text = about.read_text() if about.exists() else "".join(lines[-100:])
+                kept = _keep(name, target, path.read_bytes(), not until_found)
+                findings[str(kept.relative_to(ROOT))] = text
+        if code and not findings:
+            findings[f"the engine ended with {code}"] = "".join(lines)
+    used = [ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime]
+    return Run(engine, inputs, sum(used), _few([*edges, (inputs, edges[-1][1] if edges else 0)]),
+               memory, findings)
+
+
+def _keep(name: str, target: Any, data: bytes, makes_small: bool) -> Path:
+    """Write an input with a fault, made as small as can be, to its folder of tests/fuzz."""
+    if makes_small and not hasattr(target, "build"):
+        warnings.simplefilter("ignore")
+        Chance.is_sampling, judge = False, Judge(target.check)
+        if (first := judge.problem(data)) is not None:
+            pieces = getattr(target, "pieces", None)
+            data = smallest(data, pieces, lambda data: (
+                (problem := judge.problem(data)) is not None and problem.what == first.what))
+    folder = FINDINGS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / hashlib.sha256(data).hexdigest()[:12]
+    path.write_bytes(data)
+    return path
+
+
+def smallest(
+    data: bytes, pieces: Callable[[bytes], list[bytes]] | None, is_one: Callable[[bytes], bool],
+    seconds: float = 20.0,
+) -> bytes:
+    """Leave out parts of an input, larger ones first, as long as it has its fault."""
+    end = time.process_time() + seconds
+    for cut in (pieces, lambda data: [data[i:i + 1] for i in range(len(data))]):
+        if cut is None:
+            continue
+        parts = cut(data)
+        size = len(parts) // 2
+        while size and time.process_time() < end:
+            at = 0
+            while at < len(parts) and time.process_time() < end:
+                fewer = [*parts[:at], *parts[at + size:]]
+                if is_one(b"".join(fewer)):
+                    parts = fewer
+                else:
+                    at += size
+            size //= 2
+        data = b"".join(parts)
+    return data
+
+
+def inputs(target: Any, number: int, seed: int) -> Iterator[bytes]:
+    """Mutated seeds, without coverage, of a target that is not compiled."""
+    random, pool = Random(seed), target.seeds()
+    for _ in range(number):
+        data = random.choice(pool)
+        for _ in range(random.choice([1, 1, 2, 4])):
+            data = target.mutate(data, random)[:longest(target)]
+        yield data
+
+
+def _what(error: BaseException) -> str:
+    if isinstance(error, Finding):
+        return error.what
+    place = next((f"{Path(frame.filename).name}:{frame.name}"
+                  for frame in reversed(traceback.extract_tb(error.__traceback__))
+                  if "/textnb/" in frame.filename), "")
+    return f"{type(error).__name__} {place}"
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _resident(reset: bool = False) -> int:
+    """The peak of memory since the last reset."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmHWM:\s*(\d+)", status)[0]) << 10
+
+
+def in_memory() -> str | None:
+    """A folder in memory, if there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _few(edges: list[tuple[int, int]], number: int = 20) -> list[tuple[int, int]]:
+    """Some points of a curve: at powers of a number of inputs, and the last."""
+    points: list[tuple[int, int]] = []
+    for at, count in edges[:-1]:
+        if not points or at > points[-1][0] * 1.5:
+            points.append((at, count))
+    return [*points[-number:], *edges[-1:]]

@@ -1,0 +1,58 @@
+"""Plant faults in a copy of the package, one at a time: a target is to find each within a minute.
+
+On a busy machine, a minute is up to three times as long.
+
+    PYTHONPATH=scripts:. python -m fuzzing.planted TARGET [NUMBER ...]
+
+`planted/TARGET.toml` has the faults: what each is, a file, and a text in it with its replacement.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from fuzzing import harness
+
+SECONDS = 60
+
+
+def main(name: str, numbers: list[int]) -> None:
+    path = Path(__file__).with_name("planted") / f"{name}.toml"
+    faults = tomllib.loads(path.read_text("utf-8"))["fault"]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=harness.in_memory()) as folder:
+        root = Path(folder)
+        for part in ("textnb", "scripts", "tests"):
+            shutil.copytree(harness.ROOT / part, root / part)
+        for number, fault in enumerate(faults, start=1):
+            if numbers and number not in numbers:
+                continue
+            file = root / fault["file"]
+            source = file.read_text("utf-8")
+            if source.count(fault["old"]) != 1:
+                sys.exit(f"fault {number} of {name}: {fault['file']} does not have its text once")
+            file.write_text(source.replace(fault["old"], fault["new"]), "utf-8")
+            busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+            seconds = SECONDS * min(max(1.0, busy), 3.0)
+            ran = subprocess.run(
+                [sys.executable, "-m", "fuzzing", name, "--seconds", f"{seconds:.0f}",
+                 "--until-found"],
+                cwd=root, env={**os.environ, "PYTHONPATH": "scripts:."}, capture_output=True,
+                text=True, errors="replace", check=False)
+            file.write_text(source, "utf-8")
+            lines = ran.stdout.strip().splitlines() or ran.stderr.strip().splitlines()
+            inputs = lines[0].removeprefix(f"{name}: ").split(" inputs")[0]
+            said = "missed" if not ran.returncode else f"after {inputs} inputs: {lines[-1][:100]}"
+            missed += not ran.returncode
+            print(f"{number:>2} {fault['about']}: {said}", flush=True)
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], [*map(int, sys.argv[2:])])

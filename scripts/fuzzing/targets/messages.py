@@ -1,0 +1,337 @@
+"""Mail: messages, their parts and charsets, mailboxes, tokens, and the verdicts of two filters."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import quopri
+import re
+import tempfile
+import zlib
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
+from email.message import EmailMessage
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import textnb
+from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.mutations import change
+from textnb.files.require import Unsupported
+from textnb.filter import headers as filter_headers
+from textnb.filter.mailfilter import MailFilter
+from textnb.filter.quick import QuickFilter
+from textnb.frames.mail import scan_mail
+from textnb.mail import mailboxes, mbox
+from textnb.mail.message import MailMessage, read_message
+from textnb.mail.tokens import tokens_of_message
+
+WITHIN = ["textnb.mail", "textnb.filter"]
+ABOUT = "mail messages, mailboxes and Maildirs, and verdicts of the two filters"
+LONGEST = 8000
+_FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
+_LETTERS = ("Käse 100 € Ünïcode 中文字 Привет мир הלו \u200b ｆｕｌｌ cheap pills "
+            "http://a.b.example/x?y=1 ")
+_HTML = ("<html><head><meta charset=iso-8859-5><title>t</title></head><body background=b><p>cheap "
+         "<b>pi</b>lls <a href='http://x.example/a?b=c'>noon</a><img src=i.png alt='words'>"
+         "<script>if (a<b)</script><!-- no --><table><tr><td>é</table>&amp;&#8364;&#xD800;</body>")
+_CHARSETS = [
+    "utf-8", "iso-8859-1", "windows-1252", "koi8-r", "gb2312", "big5", "shift_jis", "iso-2022-jp",
+    "utf-16", "utf-7", "us-ascii", "x-unknown", "windows-1255", "cp037", "", "idna", "rot13",
+    "zlib", "utf-8-sig", "unicode_escape", "utf_32", "hz"]
+_PIECES = [
+    b"=?utf-8?q?caf=C3=A9?=", b"=?iso-8859-1?B?4Q==?=", b"=?x?q??=", b"=?utf-7?q?+2AA-?=",
+    b"+2AA-", b"=?utf-8?b?!!?=", b"\r\n", b"\r", b"\n\n", b"\n ", b"--b\n", b"--b--\n", b"--c",
+    b"--ba\n", b"--cc\n", b"=\n", b"=3D", b"=E9", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"From x\n",
+    b">From ", b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50, b"<b" + b" x" * 300,
+    "\ufdd0L\ufdd1".encode(), "\ud800".encode("utf-8", "surrogatepass")]
+_HEADERS = [
+    b"Content-Type: text/plain; name*" + b"9" * 5000 + b"=a",
+    b"Content-Type: text/plain; charset=", b"Content-Type: text/html",
+    b"Content-Type: message/rfc822", b"Content-Type: multipart/mixed; boundary=b",
+    b"Content-Type: multipart/alternative; boundary=c",
+    b"Content-Type: multipart/digest; boundary=\"b\"", b"Content-Type: multipart/x; boundary*0=b",
+    b"Content-Type: text/plain; name*0*=utf-8''%E2; name*1=x", b"Content-Type: /; ;=;*",
+    b"From: a@b", b"Content-Transfer-Encoding: base64",
+    b"Content-Transfer-Encoding: quoted-printable", b"Content-Transfer-Encoding: x-uuencode",
+    b"Content-Transfer-Encoding: 9bit", b"Content-Disposition: attachment; filename=\"a.exe\"",
+    b"Content-Disposition: inline", b"Date: Mon, 1 Jan 0102 25:61:61 +9999",
+    b"Date: Fri, 31 Dec 9999 23:59:59 -0100", b"Subject: [SPAM] x",
+    b"Received: from a (b [1.2.3.4]) by c.example; Mon, 1 Jan 2001 00:00:00 +0000",
+    b"To: a@b, c@d", b"X-Textnb-Status: ham", b"X-Spam-Flag: NO", b"Message-ID: <1@x.example>",
+    b": x", b"Reply-To: e@f"]
+
+
+def seeds() -> list[bytes]:
+    plain = EmailMessage()
+    plain["Subject"], plain["From"], plain["To"] = "Grüße: cheap pills", "A <a@b.org>", "c@d.org"
+    plain["Date"], plain["Message-ID"] = "Sat, 03 Jan 1998 01:05:34 +0100", "<1@b.org>"
+    plain.set_content(_LETTERS)
+    mixed = EmailMessage()
+    mixed["Subject"] = "noon"
+    mixed.set_content("see you at noon\n")
+    mixed.add_alternative(_HTML, subtype="html")
+    mixed.add_attachment(b"\0\1\2", maintype="application", subtype="zip", filename="é.zip")
+    mixed.add_attachment(plain)
+    digest = (b"Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: one\n\nx\n--b\n\n"
+              b"Subject: two\n\ny\n--b--\n")
+    bodies = [f"Subject: x\nContent-Type: text/plain; charset={charset}\n\n".encode()
+              + _LETTERS.encode(charset or "utf-8", "replace")
+              for charset in ("koi8-r", "gb2312", "iso-2022-jp", "utf-16", "")]
+    single = [bytes(plain), bytes(mixed), digest, *bodies, _HTML.encode()]
+    return [*single, *(message.replace(b"\n", b"\r\n") for message in single),
+            b"".join(_FROM + re.sub(rb"(?m)^From ", b">From ", message) + b"\n\n"
+                     for message in single)]
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    head, gap, body = data.partition(b"\n\n")
+    lines = head.split(b"\n")
+    at = random.randrange(len(lines) + 1)
+    match random.randrange(12):
+        case 0 | 1:
+            header = random.choice(_HEADERS)
+            lines.insert(at, header + random.choice(_CHARSETS).encode()
+                         if header.endswith(b"charset=") else header)
+        case 2:
+            del lines[at:at + 1]
+        case 3:
+            lines[at:at + 1] = [change(line, random, _PIECES) for line in lines[at:at + 1]]
+        case 4:
+            body = random.choice([base64.encodebytes, quopri.encodestring])(body[:20_000])
+        case 5:
+            charset = random.choice(_CHARSETS[:11])
+            body = body.decode("utf-8", "replace").encode(charset, "replace")
+        case 6:
+            mark = random.choice([b"b", b"c"])
+            kind = random.choice([b"mixed", b"alternative", b"digest", b"related"])
+            lines = [b"Content-Type: multipart/%s; boundary=%s" % (kind, mark)]
+            parts = [random.choice([data, body, head + gap])
+                     for _ in range(random.choice([1, 2, 2, 9]))]
+            body = b"".join(b"--%s\n%s\n" % (mark, part) for part in parts) + b"--%s--\n" % mark
+        case 7:
+            line = random.choice([_FROM, b"From x\n", b"From a Mon Feb 30 1:00 GMT 2001 remote\n"])
+            more = (_FROM + data) * random.choice([0, 1, 3])
+            return line + data + random.choice([b"", b"\n", b"\n\n"]) + more
+        case 8 if random.random() < 0.5:
+            body = body[:body.rstrip(b"\r\n").rfind(b"\n") + 1]
+        case 8:
+            body = _HTML.encode(random.choice(["utf-8", "utf-16", "koi8-r"]), "replace")
+        case 9:
+            return data.replace(b"\n", b"\r\n") if b"\r" not in data else data.replace(
+                *random.choice([(b"\r\n", b"\n"), (b"\n", b"")]))
+        case 10:
+            return change(data, random, _PIECES)
+        case 11:
+            body = change(body, random, _PIECES)
+    return b"\n".join(lines) + (gap or b"\n\n") + body
+
+
+@cache
+def _filters() -> list[tuple[QuickFilter, MailFilter]]:
+    """Filters of several models, each in plain Python and as a whole model."""
+    folder = tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory())
+    rows = {"body": ["cheap pills now 100 €", "see you at noon мир"] * 6,
+            "subject": ["cheap", "noon"] * 6, "label": ["spam", "ham"] * 6}
+    tokens = {"label": rows["label"], "tokens": [body.split() for body in rows["body"]]}
+    models = [
+        textnb.TextClassifier(textnb.MultinomialNB(), text=["subject", "body"]).fit(rows),
+        textnb.TextClassifier(textnb.BernoulliNB(), text="body", tokenizer=textnb.Tokenizer(
+            ngram_range=(1, 2), strip_accents="unicode")).fit(rows),
+        textnb.TextClassifier(textnb.ComplementNB(), text="body", tokenizer=textnb.Tokenizer(
+            analyzer="char", ngram_range=(2, 3))).fit(rows),
+        textnb.mail_classifier().fit(tokens)]
+    found = []
+    for n, model in enumerate(models):
+        path = os.path.join(folder, f"{n}.textnb")
+        model.save(path)
+        found.append((QuickFilter(path, least_learned=0), MailFilter.load(path, least_learned=0)))
+    return found
+
+
+def check(data: bytes) -> None:
+    random = Random(zlib.crc32(data))
+    message, structure = read_message(data, ["x-mailer"])
+    _check_message(data, message)
+    if one_in(4, random) and not re.search(rb"(?i)\AFrom |\r|\0|utf.?(16|32)|=\n", data):
+        _check_lines(data, message)
+    if message.errors == ("no closing boundary",):
+        _check_end(data, message)
+    if one_in(4, random) and not message.errors:
+        _compare_with_library(data, message)
+    if one_in(3, random):
+        tokens = tokens_of_message(message, structure)
+        if len(set(tokens)) < len(tokens) or any(token != token.lower() for token in tokens):
+            raise Finding("tokens come twice, or in capitals", tokens)
+        "\n".join(tokens).encode()
+    if one_in(2, random):
+        _check_disarmed(data)
+    if data.startswith(b"From ") or one_in(8, random):
+        _check_mailbox(data, random)
+    if one_in(16, random):
+        for quick, whole in _filters() if one_in(500, random) else [random.choice(_filters())]:
+            _check_verdicts(data, quick, whole)
+    if one_in(500, random):
+        _check_files(data, random)
+
+
+def _check_message(data: bytes, message: MailMessage) -> None:
+    texts = [message.headers, message.body, *message.links, *message.images, *message.attachments,
+             *message.errors, *(text for text in (
+                 message.message_id, message.from_, message.to, message.subject,
+                 message.requested["x-mailer"]) if text is not None)]
+    try:
+        "\n".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise Finding("a text is not Unicode", error) from error
+    if len(message.errors) > 50 or len(message.links) + len(message.images) > 2000:
+        raise Finding("a limit is passed", len(message.errors))
+
+
+def _check_lines(data: bytes, message: MailMessage) -> None:
+    """The ends of lines change nothing, unless a charset was guessed, or read in part."""
+    if any("charset" in error or "undecodable" in error for error in message.errors):
+        return
+    other, _ = read_message(data.replace(b"\n", b"\r\n"), ["x-mailer"])
+    if _fields(other) != _fields(message):
+        raise Finding("CRLF changes a message", f"{_fields(other)} instead of {_fields(message)}")
+
+
+def _fields(message: MailMessage) -> list[object]:
+    return [message.subject, message.from_, message.body, message.attachments, message.links]
+
+
+def _compare_with_library(data: bytes, message: MailMessage) -> None:
+    """What the standard library reads from a message in which nothing is malformed."""
+    other = message_from_bytes(re.sub(rb"\AFrom [^\n]*\n", b"", data))
+    parts = [*_parts(other)]
+    if b"\nFrom " in data or any(part.defects for part in parts):
+        return
+    try:
+        theirs = [str(make_header(decode_header(each))) for each in other.get_all("subject", [])]
+    except (LookupError, ValueError, HeaderParseError):
+        return
+    own = message.subject or ""
+    if "\ufffd" not in (text := " ".join(theirs)) and "".join(own.split()) != "".join(text.split()):
+        raise Finding("a subject is read otherwise", f"{own!r} and {theirs!r}")
+    names = {_letters_of(part.get_filename() or "") for part in parts if not part.is_multipart()}
+    if any(name.isalnum() for name in names - {*map(_letters_of, message.attachments)}):
+        raise Finding("a name of an attachment is lost", f"{names} of {message.attachments}")
+    if any(part.get_content_type() not in ("text/plain", "multipart/mixed", "message/rfc822")
+           for part in parts):
+        return
+    texts = list[str]()
+    for part in parts:
+        if part.get_content_maintype() == "text" and (
+                part is other or part.get_content_disposition() != "attachment"):
+            try:
+                texts.append(part.get_payload(decode=True).decode(part.get_content_charset("utf-8")))
+            except (LookupError, UnicodeError):
+                return
+    if "\n".join(texts).split() != message.body.split():
+        raise Finding("a body is read otherwise", f"{message.body!r} and {texts}")
+
+
+def _letters_of(name: str) -> str:
+    return re.sub(r"[^a-z0-9é]", "", name.lower())
+
+
+def _check_end(data: bytes, message: MailMessage) -> None:
+    """Parts without the boundary at their end are those with it."""
+    if not (found := re.search(rb"(?i)\A(?:[^\n]+\n)*?Content-Type: multipart/mixed;\s+boundary="
+                               rb"\"?([^\";\s]+)", data)):
+        return
+    ended, _ = read_message(data + b"\n--" + found[1] + b"--\n", ["x-mailer"])
+    if [*message.errors, *ended.errors] == ["no closing boundary"] and (
+            ended.body.split() != message.body.split()):
+        raise Finding("a part without an end is lost", f"{message.body!r} and {ended.body!r}")
+
+
+def _parts(message: Any, depth: int = 0) -> Iterator[Any]:
+    """A message and its parts, but none within an attachment."""
+    yield message
+    if message.is_multipart() and (not depth or message.get_content_disposition() != "attachment"):
+        for part in message.get_payload():
+            yield from _parts(part, depth + 1)
+
+
+def _check_disarmed(data: bytes) -> None:
+    """Nobody reads a forged verdict in a message that is passed on without one."""
+    changed, last = [], 0
+    for at, text in filter_headers.disarming(data):
+        changed += [data[last:at], text]
+        last = at
+    head = re.split(rb"\n\r?\n|\r\r", b"".join([*changed, data[last:]]))[0]
+    if re.search(rb"(?i)(?:^|[\r\n])X-Textnb-Status[ \t]*:", head):
+        raise Finding("a forged verdict stays", head)
+
+
+def _check_mailbox(data: bytes, random: Random) -> None:
+    """A mailbox is read alike in all pieces, loses nothing, and is read as it was written."""
+    whole = _split(data, 1 << 20)
+    size = random.choice([1, 2, 5, 100]) if len(data) < 3000 else 1000
+    if _split(data, size, piece=400) != whole:
+        raise Finding("a mailbox in pieces is read otherwise", size)
+    kept = b"".join(raw for raw, _ in whole)
+    if _letters(kept) != _letters(data.removeprefix(b"\xef\xbb\xbf")):
+        raise Finding("a mailbox loses bytes", f"{kept!r} of {data!r}")
+    lines = re.sub(rb"(?m)^(>*From )", rb">\1", data.replace(b"\r", b"").strip(b"\n")) + b"\n"
+    if re.match(rb"[!-9;-~]+:", lines) and b"\n\n" in lines:
+        again = [raw.partition(b"\n")[2] for raw, _ in _split((_FROM + lines + b"\n") * 2, 1 << 20)]
+        own = re.sub(rb"(?m)^>(>*From )", rb"\1", lines)
+        if again != [own] * 2:
+            raise Finding("a mailbox is read otherwise than written", f"{again} instead of {own!r}")
+
+
+def _letters(data: bytes) -> bytes:
+    return re.sub(rb"[\r\n]|>+(?=From )", b"", data)
+
+
+def _split(data: bytes, size: int, piece: int = mbox.PIECE) -> list[tuple[bytes, Any]]:
+    """The messages of a mailbox that is read in pieces, with lines that are kept up to another."""
+    class Pieces(io.BytesIO):
+        def read1(self, wanted: int | None = -1) -> bytes:
+            return self.read(size)
+
+    before, mbox.PIECE = mbox.PIECE, piece
+    try:
+        return list(mbox.split_mailbox(Pieces(data)))
+    finally:
+        mbox.PIECE = before
+
+
+def _check_verdicts(data: bytes, quick: QuickFilter, whole: MailFilter) -> None:
+    try:
+        verdict = quick.judge(data)
+    except Unsupported:
+        return
+    other = whole.judge(data)
+    near = abs(verdict.log_odds - other.log_odds) <= 1e-9 * max(1.0, abs(other.log_odds))
+    if not near or (verdict.status, verdict.reason, verdict.errors) != (
+            other.status, other.reason, other.errors):
+        raise Finding("the filters differ", f"{verdict} and {other}")
+    terms, others = quick.deciding_terms(data, 5), whole.deciding_terms(data, 5)
+    if any(abs(a - b) > 1e-9 for (_, a), (_, b) in zip(terms, others, strict=True)):
+        raise Finding("the terms that decide differ", f"{terms} and {others}")
+
+
+def _check_files(data: bytes, random: Random) -> None:
+    """A table of mail has the fields of its messages, whatever the names of files are."""
+    with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory()) as folder:
+        for part in ("cur", "new", "tmp"):
+            (Path(folder) / part).mkdir()
+        flags = random.choice(["", ":2,", ":2,FS", ":2,?", ":1,x", ".eml", ".gz", "é"])
+        path = Path(folder) / random.choice(["cur", "new"]) / f"1{flags}"
+        path.write_bytes(data)
+        row, = scan_mail(folder, tokens=True).collect().to_dicts()
+        message, structure = read_message(next(
+            mailboxes.read_messages(mailboxes.MailFile(str(path), "message"))).raw)
+        expected = [message.subject, message.body, tokens_of_message(message, structure),
+                    "".join(re.findall(r"^:2,([A-Za-z]*)$", flags))]
+        if [row["subject"], row["body"], row["tokens"], row["flags"]] != expected:
+            raise Finding("a table of mail differs from its messages", f"{row} and {expected}")

@@ -1,0 +1,334 @@
+"""Model files and bundles, with right checksums: refused, or the same model for every reader."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+import tempfile
+import zipfile
+import zlib
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import textnb
+from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.mutations import NUMBERS, change, change_value
+from tests.storage.conftest import FRAME, MODELS
+from tests.storage.members import built, signed
+from textnb.errors import ModelFileError, ParameterError, SourceError, TextnbError
+from textnb.files.blocks import DIGESTS, DOCUMENT, array_header
+from textnb.files.require import Unsupported
+from textnb.filter.mailfilter import MailFilter
+from textnb.filter.quick import QuickFilter
+from textnb.learning.fitting import learn_more
+from textnb.storage.add_document import ModelToExtend
+from textnb.storage.layout import TYPES
+from textnb.storage.terms_reader import TermsReader
+from textnb.storage.textmodel import load_fitted, save_fitted
+from textnb.storage.version2 import stated_checksum
+
+WITHIN = ["textnb.storage", "textnb.files", "textnb.filter", "textnb.export.archive",
+          "textnb.export.verify", "textnb.learning", "textnb.models", "textnb.bayes"]
+ABOUT = "model files and bundles whose values were changed, with right checksums"
+LONGEST = 60_000
+_SUMS = "SHA256SUMS"
+_TEXTS = ["free money lunch offer free", "", "hello friend c1w1 c0w0 at the meeting"]
+_MAX_BYTES = 1 << 28
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory()))
+
+
+def seeds() -> list[bytes]:
+    path, bundle, found = _folder() / "seed.textnb", _folder() / "seed.zip", []
+    for fit in MODELS.values():
+        model: Any = fit()
+        model.save(path)
+        found.append(path.read_bytes())
+    model = textnb.TextClassifier(textnb.ComplementNB()).fit(FRAME)
+    model.set_calibration(textnb.Calibration(2.0, 0.5, 10, "held-out rows"))
+    model.set_decision(textnb.Decision({"spam": 1.0, "ham": -1.0}, "spam", {})).save(path)
+    found.append(path.read_bytes())
+    textnb.export_model(model, bundle, "json")
+    return [*found, bundle.read_bytes()]
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    if random.random() < 0.05:
+        changed = change(data, random)
+        return bytes(signed(changed)) if random.random() < 0.7 else changed
+    if random.random() < 0.02:
+        # Checksums are at the end.
+        return data[:-200] + change(data[-200:], random)
+    try:
+        return (_mutate_bundle if _SUMS.encode() in data else _mutate_model)(data, random)
+    except (Exception, pl.exceptions.PanicException):
+        # It was changed so that it can't be taken apart any more, by errors of many types.
+        return change(data, random)
+
+
+def _mutate_model(data: bytes, random: Random) -> bytes:
+    members = _members(data)
+    document = json.loads(members[DOCUMENT])
+    if random.random() < 0.55:
+        document = change_value(document, random)
+    else:
+        name = random.choice([*document["arrays"]])
+        entry, member = document["arrays"][name], f"{name}.npy"
+        kind, shape = entry["type"], entry["shape"]
+        array = np.frombuffer(members[member][len(array_header(kind, shape)):], kind).reshape(shape)
+        array = _changed_array(array, random)
+        if random.random() < 0.9:
+            document["arrays"][name] = {"type": array.dtype.str, "shape": [*array.shape]}
+        if random.random() < 0.9:
+            kind, shape = array.dtype.str, [*array.shape]
+        members[member] = array_header(kind, shape) + array.tobytes()
+        if random.random() < 0.03:
+            del members[member], document["arrays"][name]
+        elif random.random() < 0.03:
+            members[f"{name}x.npy"] = members[member]
+            document["arrays"][f"{name}x"] = document["arrays"][name]
+    # JSON has no infinity, and readers make it of large numbers.
+    members[DOCUMENT] = json.dumps(document).replace("Infinity", "1e999").encode()
+    if random.random() < 0.05:
+        name = random.choice([*members])
+        members[name] = change(members[name], random)
+    return bytes(built(members))
+
+
+def _members(data: bytes) -> dict[str, bytes]:
+    """The members of a model file, which are stored, without the digests."""
+    members, at = {}, 0
+    while data[at:at + 4] == b"PK\x03\x04":
+        size, _, n_name, n_extra = struct.unpack_from("<IIHH", data, at + 18)
+        start = at + 30 + n_name + n_extra
+        members[data[at + 30:at + 30 + n_name].decode()] = data[start:start + size]
+        at = start + size
+    members.pop(DIGESTS, None)
+    return members
+
+
+def _changed_array(array: Any, random: Random) -> Any:
+    flat = array.reshape(-1).copy()
+    at = random.randrange(len(flat)) if len(flat) else 0
+    match random.randrange(8):
+        case 0 | 1 | 2 if len(flat):
+            values = [*NUMBERS[:-1], int(flat[at]) + 1 if np.isfinite(flat[at]) else 0,
+                      flat[random.randrange(len(flat))], float("nan"), float("inf"), 0.5, -0.0]
+            if flat.dtype.kind == "f":
+                values += [float("nan"), float("inf"), -float("inf")] * 5
+            with np.errstate(all="ignore"):
+                flat[at] = np.array(random.choice(values)).astype(flat.dtype)
+        case 3 if len(flat):
+            flat = np.delete(flat, at)
+        case 4 if len(flat):
+            flat = np.insert(flat, at, flat[at])
+        case 5 if len(flat):
+            other = random.randrange(len(flat))
+            flat[[at, other]] = flat[[other, at]]
+        case 6:
+            with np.errstate(all="ignore"):
+                flat = flat.astype(random.choice([*TYPES]))
+        case _:
+            return array.reshape(random.choice([(-1,), (1, -1), (-1, 1)]))
+    rows = array.shape[0]
+    return flat if array.ndim == 1 or not rows or len(flat) % rows else flat.reshape(rows, -1)
+
+
+def _mutate_bundle(data: bytes, random: Random) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist() if name != _SUMS}
+    name = random.choice([name for name in members if name != "README.md"])
+    if name.endswith(".json") and random.random() < 0.9:
+        members[name] = json.dumps(change_value(json.loads(members[name]), random)).encode()
+    elif name.endswith(".parquet") and random.random() < 0.5:
+        table = pl.read_parquet(io.BytesIO(members[name]))
+        column = random.choice(table.columns)
+        values = table[column].to_list()
+        changed = pl.Series(column, change_value(values, random), strict=False)
+        buffer = io.BytesIO()
+        (table.with_columns(changed) if len(changed) == len(table) else table.drop(column)
+         ).write_parquet(buffer)
+        members[name] = buffer.getvalue()
+    else:
+        members[name] = change(members[name], random)
+    if random.random() < 0.05:
+        del members[name]
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+                   for name, content in members.items())
+    if random.random() < 0.1:
+        # With the checksums of before, it is to be refused.
+        name = random.choice([*members])
+        members[name] = change(members[name], random)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in {**members, _SUMS: sums.encode()}.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return buffer.getvalue()
+
+
+def check(data: bytes) -> None:
+    random = Random(zlib.crc32(data))
+    if _SUMS.encode() in data:
+        _check_bundle(data)
+        return
+    path = _folder() / "model.textnb"
+    path.write_bytes(data)
+    model = _answer_or_refusal(lambda: textnb.load(path, max_bytes=_MAX_BYTES))
+    checksum = _answer_or_refusal(lambda: stated_checksum(path))
+    if model is None:
+        _answer_or_refusal(lambda: QuickFilter(str(path), least_learned=0).close())
+        return
+    if checksum is None:
+        raise Finding("a model that is loaded states no checksum")
+    if signed(data) != data:
+        raise Finding("a model with a wrong checksum is loaded")
+    labels = model.classes_.tolist()
+    if labels != sorted(set(labels)):
+        raise Finding("classes are not sorted, or come twice", labels)
+    repr(model)
+    if one_in(8, random):
+        _check_archive(data)
+    if isinstance(model, textnb.TableClassifier):
+        rows: Any = pl.DataFrame({name: [0.5, 7.0] for name in model.features_})
+    else:
+        rows = _rows(model.fitted_.settings)
+        try:
+            _check_readers(model, path, random)
+        except TextnbError as error:
+            raise Finding("a reader refuses what is loaded", error) from error
+    try:
+        answers = model.predict_joint_log_proba(rows)
+    except TextnbError:
+        return
+    if one_in(3, random):
+        _check_saved(model, rows, answers)
+
+
+def _rows(settings: Any) -> pl.DataFrame:
+    lists = settings.tokenizer.token_columns
+    return pl.DataFrame({name: [text.split() for text in _TEXTS] if lists is True or (
+        lists and name in lists) else _TEXTS for name in settings.columns})
+
+
+def _check_archive(data: bytes) -> None:
+    """Other programs read the file: it is a ZIP of arrays."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if (name := archive.testzip()) is not None:
+            raise Finding("a member has a wrong CRC-32", name)
+    with np.load(io.BytesIO(data)) as arrays:
+        for name, entry in json.loads(_members(data)[DOCUMENT])["arrays"].items():
+            if (arrays[name].dtype.str, [*arrays[name].shape]) != (entry["type"], entry["shape"]):
+                raise Finding("an array is not of its declared type and shape", name)
+
+
+def _answer_or_refusal(call: Any) -> Any:
+    """What a call gives; None if it refuses its file by one readable line."""
+    try:
+        return call()
+    except (ModelFileError, SourceError) as error:
+        if len(str(error)) > 2000 or not str(error).isprintable():
+            raise Finding("a refusal is no readable line", repr(str(error))) from error
+    except (Unsupported, ParameterError):
+        # Of a model that is no filter of mail.
+        pass
+    return None
+
+
+def _check_readers(model: textnb.TextClassifier, path: Path, random: Random) -> None:
+    """The reader of single terms and that of one document do as the whole model does."""
+    fitted, form = model.fitted_, model.linear_form()
+    if not fitted.terms.is_sorted() or fitted.terms.n_unique() < len(fitted.terms):
+        raise Finding("terms are not sorted, or come twice", fitted.terms)
+    try:
+        with TermsReader(path) as reader:
+            terms = fitted.terms.to_list()
+            own = dict(zip(terms, np.asarray(form.weights), strict=True))
+            wanted = random.sample(terms, min(len(terms), 20))
+            weights = reader.weights([*wanted, "", "absent from all", "\U0010ffff"])
+            intercept = reader.intercept
+    except Unsupported:
+        return
+    if sorted(weights) != sorted({*wanted} | ({"", "absent from all", "\U0010ffff"} & {*terms})):
+        raise Finding("the reader of terms has other terms", f"{sorted(weights)} of {wanted}")
+    pairs = [*((weights[term], own[term]) for term in weights), (intercept, form.intercept)]
+    if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
+        raise Finding("the reader of terms has other weights", pairs)
+    try:
+        with QuickFilter(str(path), least_learned=0) as quick:
+            whole = MailFilter.of_model(str(path), fitted, least_learned=0)
+            message = b"Subject: hello\n\n" + _TEXTS[0].encode()
+            verdict, other = quick.judge(message), whole.judge(message)
+    except (Unsupported, ParameterError):
+        pass
+    else:
+        if verdict.status != other.status or not np.isclose(
+                verdict.log_odds, other.log_odds, rtol=1e-9, atol=1e-9):
+            raise Finding("the filters differ", f"{verdict} and {other}")
+    if one_in(4, random) or fitted.sample is not None:
+        _check_learning(fitted, path)
+
+
+def _check_learning(fitted: Any, path: Path) -> None:
+    """One document that is learned by the quick way gives the file of the other way."""
+    quick, slow = path.with_suffix(".quick"), path.with_suffix(".slow")
+    is_quick = True
+    row = _rows(fitted.settings)[0]
+    label = fitted.classes.tolist()[0]
+    try:
+        ModelToExtend(path).add(row.row(0, named=True), label, quick)
+    except Unsupported:
+        is_quick = False
+    try:
+        save_fitted(learn_more(fitted, fitted.settings, row.with_columns(
+            pl.Series(fitted.settings.label, [label]))), slow)
+    except TextnbError:
+        # Of a model that learns from all documents at once.
+        if not is_quick:
+            return
+        raise
+    if is_quick and quick.read_bytes() != slow.read_bytes():
+        # The quick way keeps the order of keys that no release writes.
+        save_fitted(load_fitted(quick), quick)
+        if quick.read_bytes() != slow.read_bytes():
+            raise Finding("a document is learned otherwise", path)
+
+
+def _check_saved(model: Any, rows: pl.DataFrame, answers: Any) -> None:
+    """A model that is saved and loaded again is the same, in the same bytes."""
+    path, other = _folder() / "saved.textnb", _folder() / "again.textnb"
+    model.save(path)
+    again = textnb.load(path)
+    for name in ("calibration", "decision", "since_fit", "pruned", "chosen_l"):
+        one, two = (getattr(each.fitted_, name, None) for each in (model, again))
+        if repr(one) != repr(two):
+            raise Finding(f"a saved model has another {name}", f"{one} and {two}")
+    if not np.array_equal(again.predict_joint_log_proba(rows), answers, equal_nan=True):
+        raise Finding("a saved model answers otherwise")
+    again.save(other)
+    if other.read_bytes() != path.read_bytes():
+        raise Finding("a saved model has other bytes when it is saved again")
+
+
+def _check_bundle(data: bytes) -> None:
+    path = _folder() / "bundle.zip"
+    path.write_bytes(data)
+    try:
+        repr(textnb.verify_export(path, max_bytes=_MAX_BYTES))
+        with zipfile.ZipFile(path) as archive:
+            for line in archive.read(_SUMS).decode().splitlines():
+                digest, _, name = line.partition("  ")
+                if hashlib.sha256(archive.read(name)).hexdigest() != digest:
+                    raise Finding("a bundle with a wrong checksum is read", name)
+    except (ModelFileError, SourceError, textnb.ExportError) as error:
+        if not str(error).isprintable():
+            raise Finding("a refusal is no readable line", repr(str(error))) from error

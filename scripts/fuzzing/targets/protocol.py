@@ -1,0 +1,337 @@
+"""spamd's protocol: whole, cut and split requests, and what a worker answers to them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import socket
+import tempfile
+import zlib
+from collections.abc import Iterable
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import textnb
+from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.mutations import change
+from textnb.filter import protocol, worker
+from textnb.filter.ledger import message_key
+from textnb.filter.protocol import JUDGING, Refused, Request
+from textnb.filter.service import Counters, Settings, counters_size
+
+WITHIN = ["textnb.filter"]
+ABOUT = "requests of spamd's protocol, cut and split anywhere, and the answers"
+LONGEST = 20_000
+_MAX_BYTES = 1 << 12
+_MESSAGES = [b"Subject: cheap\r\n\r\ncheap pills\r\n", b"From a b\nSubject: noon\n\nsee you\n", b"",
+             b"X-Spam-Flag: NO\nX-Textnb-Status: ham\n\n", b"\xff\0\n\n",
+             b"X-Spam-Flag : NO\nX-Spam-Level\t: *\n\n"]
+_HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x", b"Compress: zlib", b"Set: local",
+            b"Remove: local", b"Message-class: spam", b"Message-class: ham", b"Content-length: -1",
+            b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":", b"Compress: gzip",
+            b"Content-length: 0", b"Content-length: 4096", b"Content-length: 4097"]
+_VERDICT = re.compile(rb"^Spam: (True|False|Yes|No) ; (-?[0-9]+\.[0-9]) / 5\.0\r$", re.MULTILINE)
+# Headers of a verdict, whoever wrote them, with the lines that continue them.
+_OF_VERDICT = re.compile(
+    rb"(?im)^X-(Textnb-Status|Spam-(Flag|Level|Status|Score|Report|Checker-Version|Bar|Prev-Subject|"
+    rb"Prev-Content-Type))[ \t]*:[^\n]*(\n[ \t][^\n]*)*\n?")
+
+
+def seeds() -> list[bytes]:
+    return [request(command, version, headers, message)
+            for command in (*map(str.encode, protocol.COMMANDS), b"NONE")
+            for version in (b"1.5", b"1.2") for message in _MESSAGES[:2]
+            for headers in ([], [b"Set: local", b"Message-class: spam"], [b"Compress: zlib"])]
+
+
+def request(command: bytes, version: bytes, headers: list[bytes], message: bytes) -> bytes:
+    """A request with a right length."""
+    if b"Compress: zlib" in headers:
+        message = zlib.compress(message)
+    lines = [command + b" SPAMC/" + version, b"Content-length: %d" % len(message), *headers, b""]
+    return b"".join(line + b"\r\n" for line in lines) + message
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    head, gap, body = data.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    match random.randrange(8):
+        case 0:
+            lines[0] = random.choice(protocol.COMMANDS).encode() + random.choice(
+                [b" SPAMC/1.5", b" SPAMC/1.2", b" SPAMC/1.1", b" SPAMC/1.3", b" SPAMC/999.0", b""])
+        case 1 | 2:
+            lines.insert(random.randrange(1, len(lines) + 1), random.choice(_HEADERS))
+        case 3:
+            lines = [line for line in lines if random.random() < 0.8]
+        case 4:
+            body = random.choice([*_MESSAGES, zlib.compress(random.choice(_MESSAGES)),
+                                  zlib.compress(bytes(_MAX_BYTES + random.randrange(-1, 2)))])
+        case 5:
+            body = change(body, random)
+        case 6:
+            return change(data, random)
+        case 7:
+            lines[1:] = (lines[1:] * random.choice([2, 90, 255]))[:300]
+    if random.random() < 0.7:
+        lines = [line if not line.lower().startswith(b"content-length")
+                 else b"Content-length: %s%d" % (random.choice([b""] * 20 + [b"+", b"0"]),
+                                                 len(body) + random.choice([0, 0, 0, 0, -1, 1]))
+                 for line in lines]
+    return b"\r\n".join(lines) + (gap or b"\r\n\r\n") + body
+
+
+class _Served:
+    """A worker with a model of its own, without a server."""
+
+    def __init__(self) -> None:
+        # It is removed when the process ends.
+        self.folder = tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory())
+        model = Path(self.folder.name) / "mail.textnb"
+        rows = [message.decode("latin-1") for message in _MESSAGES[:2] * 3]
+        textnb.TextClassifier(textnb.MultinomialNB(), text="body").fit(
+            {"body": rows, "label": ["spam", "ham"] * 3}).save(model)
+        settings = partial(
+            Settings, str(model), judging={"least_learned": 0}, max_bytes=_MAX_BYTES, workers=1,
+            tellers=[os.getuid()], timeout=0.0)
+        with tempfile.TemporaryFile() as file:
+            file.truncate(counters_size(1))
+            counters = Counters(file.fileno(), 1)
+        self.worker = worker.Worker(settings(client_timeout=30.0), counters)
+        self.impatient = worker.Worker(settings(client_timeout=0.02), counters)
+        self.ends = socket.socketpair()
+        self.loop = asyncio.new_event_loop()
+
+    def read(self, blocks: Iterable[bytes], ends: bool = True) -> tuple[Request, bytes]:
+        """What the worker reads from a stream that comes in blocks, and may never end."""
+        stream = asyncio.StreamReader(protocol.MAX_LINE, self.loop)
+        reading = self.worker._read(stream)
+        try:
+            for block in blocks:
+                reading.send(None)
+                if block:
+                    stream.feed_data(block)
+            if ends:
+                stream.feed_eof()
+            reading.send(None)
+            # It waits for more.
+            raise Refused("EX_TIMEOUT", "the request was not sent in time")
+        except StopIteration as done:
+            read: tuple[Request, bytes] = done.value
+            return read
+        finally:
+            reading.close()
+
+    def replied(self, request: Request, message: bytes) -> bytes:
+        return self.worker._reply(request, message, self.ends[0])
+
+    def answer(self, data: bytes, ends: bool) -> bytes:
+        """The answer to what a client has sent, which may send more for ever."""
+        try:
+            return self.replied(*self.read([data], ends))
+        except Refused as refused:
+            return refused.answer()
+
+    def through_a_socket(self, data: bytes, client: str) -> bytes:
+        """The answer at the end of a real connection to a client that ends, closes or waits."""
+        own, other = socket.socketpair()
+        own.setblocking(False)
+        with other:
+            other.sendall(data)
+            if client == "ends":
+                other.shutdown(socket.SHUT_WR)
+            elif client == "closes":
+                other.close()
+            answering = (self.impatient if client == "waits" else self.worker)._answer(own)
+            self.loop.run_until_complete(answering)
+            return b"" if client == "closes" else other.recv(1 << 20, socket.MSG_WAITALL)
+
+
+@cache
+def _served() -> _Served:
+    # What is logged is not looked at.
+    setattr(worker, "log", lambda event, **facts: None)  # noqa: B010 - it is not exported
+    return _Served()
+
+
+def check(data: bytes) -> int:
+    served, random = _served(), Random(zlib.crc32(data))
+    whole, expected = _outcome(served, [data]), _expected(data)
+    if whole[:len(expected)] != expected:
+        raise Finding("a request is read otherwise", f"{whole!r} instead of {expected!r}")
+    size = random.choice([1, 2, 7, 30] if len(data) < 300 else [100, 1000, 8192])
+    split = _outcome(served, [data[at:at + size] for at in range(0, len(data), size)])
+    if split != whole:
+        raise Finding("a split request is read otherwise", f"{split!r} instead of {whole!r}")
+    if isinstance(whole, str):
+        return len(data)
+    request, message = whole
+    try:
+        answer = served.replied(request, message)
+    except Refused as refused:
+        answer = refused.answer()
+        if refused.code == "EX_SOFTWARE":
+            raise Finding("a message can't be judged", refused) from refused
+    _check_answer(served, request, message, answer)
+    if one_in(64, random):
+        client, sent = random.choice(["ends", "closes", "waits"]), data[:random.randrange(1 << 12)]
+        other = served.through_a_socket(sent, client)
+        answer = served.answer(sent, client != "waits")
+        if client != "closes" and other != answer and request.command not in ("STATUS", "TELL"):
+            raise Finding("a socket has another answer", f"{other!r} instead of {answer!r}")
+    return len(data) + len(message)
+
+
+def _outcome(served: _Served, blocks: Iterable[bytes]) -> Any:
+    try:
+        return served.read(blocks)
+    except Refused as refused:
+        return f"{refused.code} {refused}"
+
+
+def _expected(data: bytes) -> Any:
+    """What a request says, read in another way; or the beginning of what a refusal says."""
+    lines, rest = list[bytes](), data
+    for number in range(257):
+        line, end, rest = rest.partition(b"\n")
+        if len(line) > protocol.MAX_LINE:
+            return "EX_PROTOCOL a line is too long"
+        line = (line + end).rstrip(b"\r\n")
+        if number == 0:
+            if not data:
+                return "EX_PROTOCOL closed"
+            first = re.fullmatch(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})", line)
+            if not first or first[1].decode() not in protocol.COMMANDS:
+                return "EX_PROTOCOL no command"
+            command, version = first[1].decode(), (int(first[2]), int(first[3]))
+            if command in ("PING", "SKIP") and version < (1, 5):
+                return Request(command, version), b""
+        elif not line:
+            break
+        else:
+            lines.append(line)
+    else:
+        return "EX_PROTOCOL too many headers"
+    headers: dict[str, str] = {}
+    for line in lines:
+        if b":" not in line:
+            return "EX_PROTOCOL header not in"
+        name, value = (part.strip() for part in line.decode("latin-1").split(":", 1))
+        if headers.setdefault(name.lower(), value) != value:
+            return "EX_PROTOCOL two headers"
+    length, user, packing = map(headers.get, ("content-length", "user", "compress"))
+    if length is not None and not (length.isascii() and length.isdigit() and len(length) < 16):
+        return "EX_PROTOCOL Content-length is not a number"
+    if user is not None and not re.fullmatch(r"[\w.@+-]{1,128}", user, re.ASCII):
+        return "EX_PROTOCOL the user"
+    if packing is not None and (packing.lower() != "zlib" or length is None):
+        return "EX_PROTOCOL Compress needs" if packing.lower() == "zlib" else (
+            "EX_PROTOCOL compression is not")
+    n = None if length is None else int(length)
+    request = Request(command, version, n, user, packing is not None, headers)
+    if command not in (*JUDGING, "TELL"):
+        return request, b""
+    if max(n or 0, len(rest) if n is None else 0) > _MAX_BYTES:
+        return "EX_DATAERR the message is longer"
+    message = rest[:n]
+    if n is not None and len(message) < n:
+        return "EX_PROTOCOL Content-length is"
+    if packing is not None:
+        unpacked = zlib.decompressobj()
+        try:
+            message = unpacked.decompress(message, _MAX_BYTES + 1)
+        except zlib.error:
+            return "EX_DATAERR the message can't be inflated"
+        if len(message) > _MAX_BYTES:
+            return "EX_DATAERR the message is longer"
+        if not unpacked.eof:
+            return "EX_DATAERR the compressed message is cut"
+    return request, message
+
+
+def _check_answer(served: _Served, request: Request, message: bytes, answer: bytes) -> None:
+    def require(is_right: bool, what: str) -> None:
+        if not is_right:
+            raise Finding(f"an answer {what}", f"{request.command} {request.version}: {answer!r}")
+
+    command, version = request.command, request.version
+    head, gap, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    if command in ("PING", "SKIP"):
+        require(answer == (b"SPAMD/1.5 0 PONG\r\n" if command == "PING" else b""), "to a ping")
+        return
+    if not first.endswith(b" 0 EX_OK"):
+        require(bool(re.fullmatch(rb"SPAMD/1\.0 [1-9]\d EX_[A-Z]+ [ -~]+\r\n", answer)),
+                "that refuses is no line")
+        told = [request.headers.get(name, "").lower() for name in ("set", "remove")]
+        require(not message or (command == "TELL" and (
+            ("local" in told[0]) == ("local" in told[1])
+            or ("local" in told[0]
+                and request.headers.get("message-class", "").lower() not in ("spam", "ham")))),
+            "refuses a sound request")
+        return
+    require(command == "STATUS" or bool(message), "accepts an empty message")
+    require(bool(re.fullmatch(rb"SPAMD/1\.[01] 0 EX_OK", first)), "has no first line")
+    if command in ("PROCESS", "HEADERS") and version < (1, 2):
+        head, lines, body = first, [], answer[len(first) + 2:]
+    lengths = [int(line[15:]) for line in lines if line.startswith(b"Content-length:")]
+    require(lengths in ([], [len(body)]) or (not gap and not body), "has another length")
+    require(bool(lengths) == (command not in JUDGING or (
+        command != "CHECK" and version >= (1, 3))
+        or (command in ("PROCESS", "HEADERS") and version == (1, 2))), "says no length, or one")
+    if command == "STATUS":
+        require(min(json.loads(body).values()) >= 0, "has a count below 0")
+    elif command == "TELL":
+        is_set = "local" in request.headers.get("set", "").lower()
+        require(is_set or lines[0] != b"DidSet: local", "says that it set what was to be removed")
+        again = served.replied(request, message)
+        require(b"Did" not in again, "to what was told again says that it did something")
+        key = message_key(*served.worker._default.judged_texts(message))
+        told = served.worker._ledger_of(served.worker._default).label_of(key)
+        name = request.headers["message-class"].lower() if is_set else None
+        require(told == name, "says what the ledger does not")
+    else:
+        _check_verdict(served, request, message, head, body, require)
+
+
+def _check_verdict(
+    served: _Served, request: Request, message: bytes, head: bytes, body: bytes, require: Any
+) -> None:
+    command = request.command
+    verdict, _ = served.worker._default.judge(message)
+    is_spam = verdict.status == "spam"
+    said = _VERDICT.search(head + b"\r\n")
+    if command not in ("PROCESS", "HEADERS") or request.version >= (1, 3):
+        yes = b"Yes" if command == "REPORT_IFSPAM" else b"True"
+        require(said is not None and (said[1] == yes) == is_spam == (float(said[2]) >= 5),
+                "has another verdict")
+    match command:
+        case "CHECK":
+            require(not body, "to CHECK has a body")
+        case "SYMBOLS":
+            require(body.startswith(f"TEXTNB_{verdict.status.upper()}".encode()), "lacks a symbol")
+        case "REPORT" | "REPORT_IFSPAM":
+            require(bool(body) == (is_spam or command == "REPORT"), "has a report, or lacks one")
+            require(b"\0" not in body and b"\r" not in body, "has a report with control characters")
+        case _:
+            block, _, rest = _halves(message)
+            own, _, other = _halves(body)
+            marks = re.findall(rb"(?im)^X-Textnb-Status[ \t]*:", own)
+            require(len(marks) == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
+                    "lacks the header of the verdict, or has two")
+            require(_OF_VERDICT.sub(b"", own).rstrip() == _OF_VERDICT.sub(b"", block).rstrip(),
+                    "changes headers")
+            require(other == (rest if command == "PROCESS" else b""), "changes the body")
+
+
+def _halves(message: bytes) -> tuple[bytes, bytes, bytes]:
+    """The lines of headers, the empty line, and what follows it."""
+    at = 0
+    for line in re.findall(rb"[^\n]*\n?", message):
+        if line in (b"\n", b"\r\n"):
+            return message[:at], line, message[at + len(line):]
+        at += len(line)
+    return message, b"", b""

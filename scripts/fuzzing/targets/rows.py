@@ -1,0 +1,350 @@
+"""Jobs, `--set`, `--where`, and rows of CSV and NDJSON, beside other readers of the bytes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import tempfile
+import tomllib
+import zlib
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+
+from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.mutations import NUMBERS, VALUES, change, change_value
+from textnb.errors import ParameterError, TextnbError
+from textnb.frames.conditions import check_condition, rows_where
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan, scan_table
+from textnb.workflow.job import RESERVED, read_job
+from textnb.workflow.split import check_job
+from textnb.workflow.toml import read_toml
+
+WITHIN = ["textnb.workflow", "textnb.frames", "textnb.runtime.settings", "textnb.learning.settings"]
+ABOUT = "jobs, --set, --where, and rows of CSV and NDJSON"
+LONGEST = 20_000
+_PARTS = b"\0\0"
+_FRAME = pl.DataFrame({"n": [1, 2, None, -4], "x": [0.5, None, float("nan"), -1e300],
+                       "text": ["a", "B'c", None, "é%_"], "flag": [True, None, False, True]})
+_CONDITIONS = [
+    "n > 1", "text = 'a'", "text LIKE '%c%' OR n IN (1, 2)", "NOT flag", "x IS NULL AND n < 3",
+    "n BETWEEN 1 AND 2", "length(text) > 1", "CASE WHEN n > 1 THEN flag ELSE NOT flag END",
+    "m = 1", "n", "1", "n + 1", "text ~ '^[a'", "n = 'a'", "flag = 'x'", "SELECT 1",
+    "n > (SELECT 1)", "*", "n::text = '1'", "x / 0 > 1", "", "n > 1; DROP TABLE self", "-- n",
+    "sum(n) > 1", "cast(text AS int) > 1", "date(text) > n", "\"text\" = 'a'", "self.n = 1",
+    "n = ALL(1)", "strptime(text, '%') = n"]
+_JOB = """
+output = "out"
+[input]
+train = "rows.csv"
+hold_out = 0.3
+classes = ["spam=s*", "ham=h*"]
+[model]
+kind = "nblinear"
+min_df = 2
+text = "text"
+C = 2.0
+[model.tokenizer]
+ngram_range = [1, 2]
+lowercase = true
+[validation]
+folds = 3
+[calibration]
+[decision]
+min_probability = 0.9
+[test]
+report = "report.html"
+[terms]
+k = 5
+file = "terms.csv"
+[predictions]
+file = "p.parquet"
+where = "n > 1"
+[[exports]]
+file = "model.json"
+to = "json"
+[[exports]]
+file = "model.sql"
+to = "sql-duckdb"
+"""
+_SETTINGS = [
+    "model.l=0.1", "exports.0.to=json", "exports.2.file=m.c", "input.train=rows.csv", "=",
+    "model.kind=complement", "model.kind = 'bernoulli'", "a.b.c=1", "exports.9.x=1", "x",
+    "input.storage_options.a=1", "model.tokenizer.pattern=[a", "model.text=[\"a\", \"b\"]",
+    "model.C=True", "output=s3://x", "test={}", "model.\"a.b\"=1", "validation.folds=-1",
+    "terms.file=P.PARQUET", "test.report=Model.JSON", "predictions.where=n >"]
+_PIECES = [
+    b"\r\n", b'"', b'""', b",", b";", b"\t", b"\xff", b"\xef\xbb\xbf", b"\0", b"\\", b"{", b"}",
+    b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\u0041", b"null", b"1e999", b"-0", b"nan",
+    b".5", b"\n\n", b" ", b"true", "é😀".encode(), b"9" * 25]
+
+_VALUES = [*NUMBERS[:-1], "true", '"x"', '""', "[]", "[1, 2]", '["a"]', "{}", "nan", "inf",
+           "1979-05-27", '"${HOME}"', '"${NONE_}"', "0.5", '"-"']
+
+
+def seeds() -> list[bytes]:
+    rows = [{"text": f"word {n} \"a\", b\n{'é' * n}", "label": "ab"[n % 2], "x": n / 4, "n": n}
+            for n in range(8)]
+    frame = pl.DataFrame(rows)
+    ndjson = "\n".join(json.dumps(row, ensure_ascii=n % 2 == 0) for n, row in enumerate(rows))
+    return [_join("job", _JOB, *settings) for settings in (
+        [], [], _SETTINGS[:1], _SETTINGS[1:2], _SETTINGS[2:4], _SETTINGS[8:9])] + [
+        _join("csv", frame.write_csv(separator=mark), mark) for mark in (",", ";")] + [
+        _join("csv", "text,label\na,b\n\"c\"\"d\",e\n,f\n", ","), _join("ndjson", ndjson + "\n"),
+        _join("numbers", frame.drop("text").write_csv()),
+        _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n')] + [
+        _join("where", condition) for condition in _CONDITIONS[:6]]
+
+
+def _join(kind: str, *parts: str) -> bytes:
+    return _PARTS.join(part.encode() for part in (kind, *parts))
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    kind, *parts = data.split(_PARTS)
+    parts = parts or [b""]
+    at = random.randrange(len(parts))
+    match kind:
+        case b"job" if random.random() < 0.8:
+            if random.random() < 0.2:
+                parts.append(random.choice(_SETTINGS).encode())
+            elif at:
+                key = parts[at].partition(b"=")[0]
+                parts[at] = key + b"=" + str(random.choice(VALUES)).encode("utf-8", "replace")
+            else:
+                parts[0] = _changed_job(parts[0], random)
+        case b"where" if random.random() < 0.7:
+            other = random.choice(_CONDITIONS).encode()
+            parts[0] = random.choice([b"(%s) AND (%s)", b"(%s) OR %s", b"NOT (%s) = (%s)",
+                                      b"%s %s"]) % (parts[0][:2000], other)
+        case b"csv" | b"ndjson" | b"numbers" if random.random() < 0.3:
+            lines = parts[0].splitlines(keepends=True)
+            random.shuffle(lines)
+            parts[0] = b"".join(lines[:1] + lines)
+        case b"ndjson" if random.random() < 0.6:
+            lines = parts[0].split(b"\n")
+            line = random.randrange(len(lines))
+            with suppress(ValueError, RecursionError):
+                lines[line] = json.dumps(change_value(json.loads(lines[line]), random)).encode()
+            parts[0] = b"\n".join(lines)
+        case _:
+            parts[at] = change(parts[at], random, _PIECES)
+    return _PARTS.join([kind, *parts])
+
+
+def _changed_job(text: bytes, random: Random) -> bytes:
+    lines = text.split(b"\n")
+    at = random.randrange(len(lines))
+    keyed = [n for n, line in enumerate(lines) if b" = " in line]
+    match random.randrange(9) if keyed else 8:
+        case 0 | 1 | 2:
+            at = random.choice(keyed)
+            values = random.choice([[0, 1, -1, 2], ['"x"', '"a/b"', '"-"', "0.5", "true"], _VALUES])
+            value = str(random.choice(values)).encode()
+            lines[at] = lines[at].split(b" = ")[0] + b" = " + value
+        case 3 | 5 | 6:
+            # The value of another key, such as the name of another file.
+            at, value = random.choice(keyed), lines[random.choice(keyed)].split(b" = ", 1)[1]
+            lines[at] = lines[at].split(b" = ")[0] + b" = " + random.choice(
+                [value, value.swapcase(), change(value, random, _PIECES)])
+        case 4:
+            lines.insert(at, lines.pop(random.randrange(len(lines))))
+        case 7:
+            del lines[at]
+        case _:
+            lines[at] = change(lines[at], random, _PIECES)
+    return b"\n".join(lines)
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory()))
+    (folder / "rows.csv").write_text("text,label,n\n" + "aa b,spam,1\ncc d,ham,2\n" * 3)
+    return folder
+
+
+def check(data: bytes) -> int | None:
+    kind, *parts = data.split(_PARTS)
+    random = Random(zlib.crc32(data))
+    checks = {b"job": _check_job, b"where": _check_where, b"csv": _check_csv,
+              b"ndjson": _check_ndjson, b"numbers": _check_numbers}
+    return checks[kind](parts, random) if kind in checks and parts else None
+
+
+def _refusal(error: TextnbError) -> None:
+    if not str(error).strip():
+        raise Finding("a refusal says nothing") from error
+
+
+def _check_job(parts: list[bytes], random: Random) -> int | None:
+    path = _folder() / "job.toml"
+    path.write_bytes(parts[0])
+    settings = [part.decode("utf-8", "surrogateescape") for part in parts[1:]]
+    try:
+        values: Any = tomllib.loads(parts[0].decode())
+    except (ValueError, RecursionError):
+        values = None
+    try:
+        table = read_toml(path, settings)
+        job = read_job(path, settings)
+    except TextnbError as error:
+        _refusal(error)
+        return None
+    if values is None:
+        raise Finding("a job is no TOML", parts[0])
+    if not settings and table.values != values:
+        raise Finding("a job is read otherwise", table.values)
+    for setting in settings:
+        _check_set(table.values, setting, settings)
+    _check_sound(job, path)
+    learning = job.model.learning
+    if one_in(20, random) and job.input.train == str(_folder() / "rows.csv") and not any((
+            job.input.test, job.predictions and job.predictions.input, learning.warm_start,
+            learning.unlabelled, "vectors" in str(parts))):
+        with suppress(TextnbError):
+            check_job(job)
+        # It takes longer than a file of this size would.
+        return LONGEST
+    return None
+
+
+def _check_set(values: Any, setting: str, settings: list[str]) -> None:
+    """The key of a setting has its value, unless a later one set it again."""
+    key, _, text = setting.partition("=")
+    others = (other.split("=")[0] for other in settings if other is not setting)
+    if any(key.split(".")[0] in other for other in others) or not re.fullmatch(
+            r"[a-z_]+(\.[a-z_0-9]+)*", key):
+        return
+    for part in key.split("."):
+        values = values[int(part) if isinstance(values, list) else part]
+    try:
+        expected = tomllib.loads(f"value = {text.strip()}")["value"]
+    except (ValueError, RecursionError):
+        expected = {"True": True, "False": False}.get(text.strip(), text)
+    if values != expected and values == values:
+        raise Finding("a key is set to another value", f"{setting}: {values!r}")
+
+
+def _check_sound(job: Any, path: Path) -> None:
+    """What every job that is accepted keeps to."""
+    names = [each.file for each in (job.audit, job.terms, job.predictions, *job.exports) if each]
+    names += [job.test.report] if job.test.report else []
+    conditions = [job.input.train_where, job.input.test_where,
+                  job.predictions.where if job.predictions else None]
+    for is_right, what in [
+            (0 < job.input.hold_out < 1, "hold_out"),
+            (len({name.casefold() for name in names}) == len(names), "names come twice"),
+            (all(re.fullmatch(r"[^/\0.][^/\0]*", name) for name in names), "a name with a folder"),
+            (not {*names} & {*RESERVED}, "a name of its own"),
+            ("://" not in job.output and Path(job.output).is_absolute(), "output"),
+            (job.terms is None or job.terms.k >= 1, "terms.k"),
+            (job.validation is None or job.validation.folds is None or job.validation.folds >= 2,
+             "folds"),
+            (job.model.limits.min_df > 0 and job.model.limits.max_df > 0, "min_df"),
+            (all(map(_is_sql, conditions)), "a condition")]:
+        if not is_right:
+            raise Finding("a job is accepted that is not sound", what)
+
+
+def _is_sql(condition: str | None) -> bool:
+    try:
+        return condition is None or pl.sql_expr(condition) is not None
+    except pl.exceptions.PolarsError:
+        return False
+
+
+def _check_where(parts: list[bytes], random: Random) -> None:
+    condition = parts[0].decode("utf-8", "replace")
+    try:
+        check_condition(condition, "--where")
+        is_known = True
+    except ParameterError:
+        is_known = False
+    chosen = rows_where(_FRAME.lazy(), condition, "--where")
+    with reading("a table"):
+        rows = chosen.collect()
+    if not is_known:
+        raise Finding("a condition is used that was refused", condition)
+    try:
+        other = pl.SQLContext({"self": _FRAME}).execute(
+            f"SELECT * FROM self WHERE {condition}\n", eager=True)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return
+    is_plain = not re.search(r"(?i)[;]|--|order|limit|group|having|union", condition)
+    if is_plain and not rows.equals(other):
+        raise Finding("a condition selects other rows", f"{condition!r}: {rows} and {other}")
+
+
+def _collected(name: str, data: bytes, **settings: Any) -> pl.DataFrame | None:
+    path = _folder() / name
+    path.write_bytes(data)
+    try:
+        with reading(path):
+            return scan(path, **settings).collect()
+    except TextnbError as error:
+        _refusal(error)
+        return None
+
+
+def _check_csv(parts: list[bytes], random: Random) -> None:
+    mark = parts[1].decode("utf-8", "replace") if len(parts) > 1 else ","
+    frame = _collected("given.csv", parts[0], text="text", separator=mark)
+    if frame is None:
+        return
+    try:
+        text = parts[0].decode("utf-8-sig")
+        lines = [line + "\n" for line in text.removesuffix("\n").split("\n")]
+        header, *rows = csv.reader(lines, delimiter=mark, strict=True)
+    except (csv.Error, UnicodeDecodeError, ValueError, TypeError):
+        return
+    if re.search(r"\r|\0|[^,;\n\"]\"[^,;\n\"]|\n\s*(?:\n|$)|\"\s", text) or any(
+            len(row) != len(header) for row in rows):
+        # Readers differ in what they make of these.
+        return
+    own = frame["text"].fill_null("").to_list()
+    theirs = [row[header.index("text")] for row in rows]
+    if own != theirs:
+        raise Finding("a CSV file is read otherwise", f"{own} and {theirs}")
+
+
+def _check_numbers(parts: list[bytes], random: Random) -> None:
+    path = _folder() / "numbers.csv"
+    path.write_bytes(parts[0])
+    with reading(path):
+        frame = scan_table(path, ["x"], "label").collect()
+    if re.search(rb"[\r\"\0]", parts[0]):
+        return
+    lines = [line.split(",") for line in parts[0].decode("utf-8", "replace").splitlines()]
+    if len({*map(len, lines)}) != 1 or frame.schema.get("x") != pl.Float64:
+        return
+    for line, value in zip(lines[1:], frame["x"], strict=True):
+        written = line[lines[0].index("x")].strip()
+        if re.fullmatch(r"-?\d{1,15}(\.\d{1,9})?", written) and float(written) != value:
+            raise Finding("a number is read otherwise", f"{written} as {value}")
+        if not written and value is not None:
+            raise Finding("a missing number is read as a value", value)
+
+
+def _check_ndjson(parts: list[bytes], random: Random) -> None:
+    frame = _collected("given.ndjson", parts[0], text="text", tokens=None)
+    try:
+        lines = parts[0].decode("utf-8-sig").split("\n")
+        rows = [json.loads(line) for line in lines if line.strip()]
+    except (ValueError, RecursionError):
+        rows = [None]
+    if frame is None:
+        return
+    if not all(isinstance(row, dict) for row in rows):
+        raise Finding("a file that is no NDJSON is read", parts[0])
+    if any(line.count('"text"') > 1 for line in lines):
+        # Of two values of a key, readers take either.
+        return
+    own, theirs = frame["text"].to_list(), [row.get("text") for row in rows]
+    if all(isinstance(text, str | None) for text in theirs) and own != theirs:
+        raise Finding("NDJSON is read otherwise", f"{own} and {theirs}")

@@ -1,0 +1,34 @@
+"""Inputs that showed a fault once, and mutated seeds of every target that is not compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fuzzing import harness, pages
+
+PYTHON = [name for name in harness.names() if not hasattr(harness.load(name), "build")]
+FINDINGS = [path for name in PYTHON for path in sorted((Path(__file__).parent / name).glob("*"))]
+# As a process that runs a target.
+pytestmark = pytest.mark.filterwarnings("ignore")
+# Inputs of each target.
+INPUTS = 50
+
+
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_a_finding_stays_fixed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness.Chance, "is_sampling", False)
+    problem = harness.Judge(harness.load(path.parent.name).check).problem(path.read_bytes())
+    assert problem is None, problem.text
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_mutated_seeds(name: str) -> None:
+    target = harness.load(name)
+    judge = harness.Judge(target.check)
+    problems = [judge.problem(data) for data in harness.inputs(target, INPUTS, seed=1)]
+    assert not [problem.text for problem in problems if problem is not None]
+
+
+def test_the_page_shows_the_runs() -> None:
+    assert pages.PAGE.read_text("utf-8") == pages.written(pages.read())
