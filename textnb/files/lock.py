@@ -41,7 +41,8 @@ def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         if descriptor is not None:
-            os.close(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 @contextmanager
