@@ -146,7 +146,7 @@ def ledger_of(model: Path) -> tuple[int, list[ledgers.Pending]]:
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("place", "name"), [
     (learner, "save_fitted"), (ledgers, "_keep_rights"), (os, "replace"),
-    (ledgers, "_sync_folder"), (Ledger, "settle")])
+    (ledgers, "sync_rename"), (Ledger, "settle")])
 def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, place, name, before):
     expected = filled(saved(tmp_path / "expected.textnb"))
     learner.learn(str(expected))

@@ -199,8 +199,12 @@ class Server:
         """Let the models learn what was told since the last time."""
         if not self._settings.tellers:
             return
-        if self._learner is not None and self._learner.poll() is None:
-            return
+        if self._learner is not None:
+            if self._learner.poll() is None:
+                return
+            if self._learner.returncode:
+                # It failed, for a full disk perhaps, or was killed: another one tries again.
+                self._learned = -1
         n_told, now = self._counters.totals()["told"], time.monotonic()
         if n_told != self._learned and now - self._learned_at >= self._settings.learn_seconds:
             self._learned, self._learned_at = n_told, now
