@@ -259,9 +259,10 @@ class Ledger:
     def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
         """Drop the oldest learned messages, so that at most ``max_messages`` are left.
 
-        The model keeps what it has learned of the others; they can't be forgotten any more.
+        The model keeps what it has learned of the others; they can't be forgotten any more. What
+        can't be dropped now, for a failure of the disk, is dropped after the next change.
         """
-        with self._transaction():
+        with suppress(SourceError), self._transaction():
             count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
             if count > max_messages:
                 self._database.execute(

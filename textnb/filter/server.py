@@ -252,7 +252,7 @@ def _check_learning(models: Sequence[str]) -> None:
                           stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise SourceError(done.stdout.decode("utf-8", "replace")
-                          or f"the models could not be read (code {done.returncode})")
+                          or f"{', '.join(models)} could not be read (code {done.returncode})")
 
 
 def _wait_for(worker: subprocess.Popen[bytes]) -> None:
