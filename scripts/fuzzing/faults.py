@@ -359,7 +359,12 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
     assert (after.code, after.calls) > (0, []), after
     every = [(fault, at, call) for fault, (_, names) in FAULTS.items()
              for at, call in enumerate(after.calls) if call.name in names.split()]
-    for fault, at, call in every if cases is None else Random(1).sample(every, cases):
+    if cases is not None:
+        # As many of each kind, as far as there are.
+        kinds = Counter[tuple[str, str]]()
+        Random(1).shuffle(every)
+        every.sort(key=lambda case: kinds.update([kind := (case[0], case[2].name)]) or kinds[kind])
+    for fault, at, call in every[:cases]:
         now, again = run(fault, at), None
         is_same = contents(folder) == unchanged or now[:2] == after[:2]
         if not is_same and (name not in _ADDING or now.files == before.files):
