@@ -70,11 +70,12 @@ static struct call *begin(const char *name, int needs_room, size_t *size, int at
     snprintf(call->path, sizeof call->path, "%s", place ? place : "");
     snprintf(call->to, sizeof call->to, "%s", target ? target : "");
     call->result = 0;
-    /* A disk that is full stays so. */
-    if (number != plan->at && !(action == ENOSPC && number > plan->at && needs_room)) return call;
+    /* A disk that is full, or broken (1000 and the error), stays so. */
+    int stays = action == ENOSPC ? needs_room : action > 1000;
+    if (number != plan->at && !(stays && number > plan->at)) return call;
     if (action == KILL) kill(getpid(), SIGKILL);
     if (action == SHORT && size && *size > 1) *size /= 2;
-    if (action > 0) call->result = -action;
+    if (action > 0) call->result = -(action % 1000);
     return call;
 }
 

@@ -51,9 +51,10 @@ _ALL = ("open create read write fsync ftruncate close mkdir rename exchange link
 # What a call may do instead of its work, and the calls that may.
 FAULTS = {
     "ENOSPC": (errno.ENOSPC, "create write fsync ftruncate mkdir rename exchange link"),
-    "EIO": (errno.EIO, _ALL),
+    "EIO": (errno.EIO, _ALL), "EIO ever after": (1000 + errno.EIO, _ALL),
     "EINTR": (errno.EINTR, "open create read write fsync ftruncate close lock"),
     "short": (-1, "read write"), "kill": (-2, _ALL)}
+_STAYING = ("ENOSPC", "EIO ever after")
 _MESSAGES = {f"{n}.eml": b"Message-ID: <%d@a>\n\nnew%d: %s\n" % (n, n, words)
              for n, words in enumerate((b"cheap pills", b"a cheap prize", b"meeting at noon"))}
 _ROWS = [f"{text},{label},{number}" for number, (text, label) in enumerate([
@@ -328,14 +329,14 @@ def problems(
             yield "lost", f"succeeded, and did not write {old}"
         for words in set(unsynced(now.calls)) - set(unsynced(after.calls)):
             yield "lost", words
-    elif now.code != failure or (fault != "ENOSPC" and "error: still" in now.said):
+    elif now.code != failure or ("error: still" in now.said and fault not in _STAYING):
         yield "unclear", f"ended with {now.code}"
     elif not any(name in now.said for name in known):
         yield "unclear", "the message names no file"
     elif {*new} - {_LEDGER} and " is written" not in now.said and not confirmed:
         yield "unclear", f"failed, and does not say that {new} is written"
     others = sorted({*now.files} - {*known} - {_NEXT})
-    if others and fault != "kill" and call not in ("unlink", "rmdir"):
+    if others and fault not in ("kill", "EIO ever after") and call not in ("unlink", "rmdir"):
         yield "left", f"{others} stays"
     if again is not None:
         names = [name for name in {**again.files, **known} if not _TEMPORARY.fullmatch(name)
