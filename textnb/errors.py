@@ -360,13 +360,6 @@ class SourceError(DataError):
         return error
 
     @classmethod
-    def unsynced(cls, path: str | os.PathLike[str], reason: object) -> SourceError:
-        error = cls(f"{os.fspath(path)!r} is written, but a loss of power could still take it "
-                    f"back, as its folder can't be synced: {reason}")
-        error.of_output = True
-        return error
-
-    @classmethod
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:
         return cls.naming(
             "can't tell the format of {path!r} from its name; known endings: {known}. Say which it "

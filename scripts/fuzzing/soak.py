@@ -115,7 +115,7 @@ def client(number: int, model: str, path: str, rate: float, killed: Any, ended: 
                 known[key] = answer
         return known[key]
 
-    with (folder / f"{number}.answers").open("w") as file:
+    with (folder / f"{number}.answers").open("w", buffering=1) as file:
         def send(command: str, message: bytes, headers: str = "") -> tuple[bytes, bool]:
             """The answer, and whether a request was cut before."""
             was_cut = False
@@ -177,6 +177,10 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
             one.start()
         keeper = Thread(target=keep_versions, args=(model, ended))
         keeper.start()
+        # It takes the clients seconds to start.
+        while not all(one.exitcode for one in clients) and sum(
+                file.stat().st_size > 0 for file in folder.glob("*.answers")) < CLIENTS:
+            time.sleep(0.1)
         random, began, kills = Random(1), time.monotonic(), 0
         while (now := time.monotonic() - began) < seconds:
             tree = [server, *descendants(server)]

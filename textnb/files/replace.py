@@ -154,7 +154,9 @@ def sync_rename(target: Path) -> None:
     try:
         _sync(target.parent)
     except OSError as error:
-        raise SourceError.unsynced(target, error.strerror or error) from error
+        raise SourceError(
+            f"{str(target)!r} is written, but a loss of power could still take it back, as its "
+            f"folder can't be synced: {error.strerror or error}") from error
 
 
 def _sync(path: Path) -> None:
