@@ -255,9 +255,7 @@ def states(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.iterdir()):
         if path.name == "Mail":
             # A message may be in two folders for a moment, and must not be in none.
-            files = contents(path)
-            found[".textnb-judged"] = files.pop(".textnb-judged", None)
-            found[path.name] = {*files.values()}
+            found[path.name] = {file.read_bytes() for file in path.rglob("*.eml")}
         elif path.name == _LEDGER:
             with closing(sqlite3.connect(path)) as database:
                 found[path.name] = [sorted(database.execute(f"SELECT id, class FROM {table}"))
@@ -286,7 +284,8 @@ def unsynced(calls: list[Call]) -> Iterator[str]:
     """What a loss of power could take back, though the command has succeeded."""
     dirty, moved = set[str](), set[str]()
     for call in calls:
-        if call.result < 0 or call.path.endswith(" (deleted)"):
+        # Without the names of judged messages, these are judged again.
+        if call.result < 0 or call.path.endswith(" (deleted)") or ".textnb-judged" in call.path:
             continue
         if call.name in ("write", "ftruncate") and not call.path.endswith("-shm"):
             dirty.add(call.path)

@@ -96,10 +96,10 @@ def replace_folder(
                 # Killed between its two renames.
                 os.rename(old, target)
         for folder in (work, old):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         if check is not None:
             check(target)
-        with report_write_errors(path), cleanup(partial(shutil.rmtree, work, ignore_errors=True)):
+        with report_write_errors(path), cleanup(partial(remove_folder, work)):
             work.mkdir()
             yield work
             for place in (work, *work.rglob("*")):
@@ -124,7 +124,14 @@ def _swap(work: Path, target: Path, old: Path) -> None:
         raise
     finally:
         if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            remove_folder(old)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder as far as that is possible; the next run removes what is left."""
+    # `rmtree` raises errors of closing even if it is to ignore errors.
+    with suppress(OSError):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -154,9 +161,11 @@ def sync_rename(target: Path) -> None:
     try:
         _sync(target.parent)
     except OSError as error:
-        raise SourceError(
+        failure = SourceError(
             f"{str(target)!r} is written, but a loss of power could still take it back, as its "
-            f"folder can't be synced: {error.strerror or error}") from error
+            f"folder can't be synced: {error.strerror or error}")
+        failure.of_output = True
+        raise failure from error
 
 
 def _sync(path: Path) -> None:
